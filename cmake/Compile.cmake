@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(dael_options INTERFACE)
+target_compile_options(dael_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;--expt-relaxed-constexpr>)
+if(DAELSTROM_SANITIZE)
+    target_compile_options(dael_options INTERFACE
+        $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${DAELSTROM_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+    target_link_options(dael_options INTERFACE -fsanitize=${DAELSTROM_SANITIZE})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+    set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Debian's names are in scripts/setup, which installs them.
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
+
+# libipsec-mb exists for x86-64 only; elsewhere the openssl backend serves.
+find_path(IPSEC_MB_INCLUDE intel-ipsec-mb.h)
+find_library(IPSEC_MB_LIBRARY NAMES libIPSec_MB.a IPSec_MB)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND IPSEC_MB_INCLUDE AND IPSEC_MB_LIBRARY)
+    set(DAELSTROM_WITH_IPSEC_MB ON)
+    add_library(dael_ipsec_mb INTERFACE)
+    target_include_directories(dael_ipsec_mb SYSTEM INTERFACE ${IPSEC_MB_INCLUDE})
+    target_link_libraries(dael_ipsec_mb INTERFACE ${IPSEC_MB_LIBRARY})
+    message(STATUS "libipsec-mb: ${IPSEC_MB_LIBRARY}")
+else()
+    set(DAELSTROM_WITH_IPSEC_MB OFF)
+    message(STATUS "libipsec-mb: not found, the backend 'cpu' is left out")
+endif()
+
+find_package(CLI11 2.1 REQUIRED)
+find_package(nlohmann_json 3.9 REQUIRED)
+if(DAELSTROM_TESTS)
+    find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine: AES wherever the data is.
+//
+// Safety: the modes here keep secrets but do not authenticate; see modes.hpp for each mode's limits.
+// Never use one (key, counter) or (key, IV) twice in CTR or OFB.
+//
+// An Engine may be used by any number of threads at once, with any number of keys and streams.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <daelstrom/error.hpp>
+#include <daelstrom/key.hpp>
+#include <daelstrom/memory.hpp>
+#include <daelstrom/modes.hpp>
+
+namespace dael {
+
+struct EngineOptions {
+    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1". Empty: the
+    // environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused, never replaced.
+    std::string backend;
+    std::string isa;        // cpu backend: "sse", "avx2", "avx512"; empty: the best there is
+    int threads = 0;        // host threads for data in host memory; 0: all cores
+    std::size_t chunk = 0;  // bytes of a chunk between host and device; 0: as calibrated
+    bool calibrated = true; // whether `auto` may read the calibration that this user stored
+};
+
+// What a call did, for those who want to know.
+struct Ran {
+    std::string backend;      // the backend that processed the data: "cpu", "cuda:0"
+    int threads = 1;          // host threads that took part
+    std::uint64_t chunks = 0; // chunks that crossed to a device and back; 0: none
+};
+
+// A job in outline, for explain().
+struct Job {
+    Mode mode = Mode::ctr;
+    Direction direction = Direction::encrypt;
+    int key_bits = 128;
+    std::uint64_t size = 0;     // bytes of one message
+    std::uint64_t messages = 1;
+    enum class From { host, pinned, device } from = From::host;
+};
+
+// One way to do a job, with the planner's prediction.
+struct Option {
+    std::string backend;
+    int threads = 1;
+    std::size_t chunk = 0;           // bytes; 0 where nothing is cut
+    double gigabytes_per_second = 0; // predicted, payload counted once
+    double setup_seconds = 0;        // predicted fixed cost of the call
+    double seconds = 0;              // predicted in all
+    bool measured = false;           // from this machine's calibration, not from built-in figures
+    std::string why;                 // one sentence
+    bool possible = true;            // false: `why` says what stands against it
+};
+struct Plan {
+    std::vector<Option> options;  // best first, the impossible ones last
+    std::string summary;          // what would be done and why, in words, with the figures
+};
+
+// Many messages in device memory, made ready for one launch; see Engine::prepare.
+class Batch {
+  public:
+    Batch(Batch&&) noexcept;
+    Batch& operator=(Batch&&) noexcept;
+    ~Batch();
+
+  private:
+    friend class Engine;
+    struct State;
+    explicit Batch(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
+class Engine {
+  public:
+    // Errors: unknown_backend, backend_absent (the message says what is missing), invalid_argument.
+    static Result<Engine> open(EngineOptions options = {});
+    Engine(Engine&&) noexcept;
+    Engine& operator=(Engine&&) noexcept;
+    ~Engine();
+
+    // Host memory. Transforms in.size() bytes; out.size() must be in.size(); `out` is `in` or apart from
+    // it; any alignment. Blocks until done. Errors: ragged_length, overlap, invalid_argument, unsupported,
+    // device, out_of_memory. After an error the output's bytes are unspecified.
+    Result<Ran> run(const Key& key, const Cipher& cipher, HostIn in, HostOut out);
+    // Many independent messages at once: the natural call for CBC, CFB and OFB encryption.
+    Result<Ran> run(const Key& key, Mode mode, Direction direction, std::span<const Message> messages);
+
+    // Device memory, for an engine on a device backend: launches on the stream and returns, without
+    // synchronising or allocating. Errors of the launch return here; errors of the device while it runs
+    // show at the stream's next synchronisation, as with any kernel. Pointers of any alignment; 16-byte
+    // aligned ones are fast. CBC, CFB and OFB that are sequential within a message need a Batch.
+    Result<Ran> run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out, Stream stream);
+
+    // A batch of messages whose `in` and `out` are device pointers. prepare() allocates and copies the
+    // descriptors; run() may be repeated, on any stream, one launch each. Destroy it after the work.
+    Result<Batch> prepare(Mode mode, Direction direction, std::span<const Message> device_messages);
+    Result<Ran> run(const Key& key, const Batch& batch, Stream stream);
+
+    // The same calls by the modes' names (direction as named; CTR and OFB do the same both ways).
+    Result<Ran> ecb_encrypt(const Key& key, HostIn in, HostOut out) {
+        return run(key, {Mode::ecb, Direction::encrypt, {}, 0}, in, out);
+    }
+    Result<Ran> ecb_decrypt(const Key& key, HostIn in, HostOut out) {
+        return run(key, {Mode::ecb, Direction::decrypt, {}, 0}, in, out);
+    }
+    Result<Ran> cbc_encrypt(const Key& key, const Block& iv, HostIn in, HostOut out) {
+        return run(key, {Mode::cbc, Direction::encrypt, iv, 0}, in, out);
+    }
+    Result<Ran> cbc_decrypt(const Key& key, const Block& iv, HostIn in, HostOut out) {
+        return run(key, {Mode::cbc, Direction::decrypt, iv, 0}, in, out);
+    }
+    Result<Ran> ctr(const Key& key, const Block& counter, HostIn in, HostOut out,
+                    std::uint64_t offset = 0) {
+        return run(key, {Mode::ctr, Direction::encrypt, counter, offset}, in, out);
+    }
+    Result<Ran> ctr(const Key& key, const Block& counter, DeviceIn in, DeviceOut out, Stream stream,
+                    std::uint64_t offset = 0) {
+        return run(key, {Mode::ctr, Direction::encrypt, counter, offset}, in, out, stream);
+    }
+
+    // What this engine would do with a job, and why, with the figures that it goes by.
+    Plan explain(const Job& job) const;
+
+    // The backends in use: one for a forced backend, several behind "auto".
+    std::vector<std::string> backends() const;
+
+    struct State;  // src/pipeline/engine.cpp
+    State& state() noexcept { return *state_; }
+
+  private:
+    explicit Engine(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
+// Every backend that daelstrom knows, with what this machine has of it.
+struct BackendInfo {
+    std::string name;         // "cuda:0"
+    std::string description;  // "NVIDIA H200, sm_90, 132 SMs, 140.4 GiB, 128 KiB tables"
+    std::string summary;      // one line on what the backend is
+    bool present = false;
+    std::string missing;      // what is missing when not present
+};
+std::vector<BackendInfo> list_backends();
+
+}  // namespace dael

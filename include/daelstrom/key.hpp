@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES keys. A Key lives in locked memory that core dumps leave out, wipes itself when it goes, can be
+// moved but not copied by accident, and is never printed. It is immutable after import: any number of
+// threads may use one Key at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <daelstrom/error.hpp>
+
+namespace dael {
+
+namespace core {
+struct KeySchedule;
+}
+
+class Key {
+  public:
+    // Takes 16, 24 or 32 bytes (AES-128, -192, -256; FIPS 197 section 5) and expands them.
+    // Errors: Code::key_size; Code::out_of_memory. The caller still owns, and should wipe, `bytes`.
+    static Result<Key> import(std::span<const std::uint8_t> bytes);
+
+    Key(Key&&) noexcept;
+    Key& operator=(Key&&) noexcept;
+    Key(const Key&) = delete;
+    Key& operator=(const Key&) = delete;
+    ~Key();
+
+    // A second, independent copy, asked for by name.
+    Result<Key> duplicate() const;
+
+    int bits() const noexcept;    // 128, 192 or 256
+    int rounds() const noexcept;  // 10, 12 or 14
+
+    // For backends: the raw key and both expanded schedules (src/core/key_schedule.hpp).
+    const core::KeySchedule& schedule() const noexcept { return *schedule_; }
+
+  private:
+    explicit Key(core::KeySchedule* schedule) noexcept : schedule_(schedule) {}
+    core::KeySchedule* schedule_;
+};
+
+// Overwrites memory in a way that the compiler may not remove.
+void wipe(void* memory, std::size_t size) noexcept;
+
+}  // namespace dael

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for the cpu backend where libipsec-mb does not exist.
+#include "core/backend.hpp"
+
+namespace dael::backends {
+
+extern const core::BackendEntry cpu;
+const core::BackendEntry cpu{
+    "cpu", "libipsec-mb: the vector units of x86-64",
+    [](std::string* why) {
+        *why = "this build has no libipsec-mb (it exists for x86-64 only; Debian: libipsec-mb-dev)";
+        return 0;
+    },
+    [](const core::BackendOptions&) -> Result<std::unique_ptr<core::Backend>> {
+        return Error{Code::backend_absent, "this build has no libipsec-mb"};
+    }};
+
+}  // namespace dael::backends

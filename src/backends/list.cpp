@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of backends: adding one takes a folder beside this file and one line in each half of this one.
+// A backend that this build leaves out is still listed, with the reason (its folder's absent.cpp).
+#include <array>
+
+#include "core/registry.hpp"
+
+namespace dael::backends {
+
+extern const core::BackendEntry openssl;
+
+}  // namespace dael::backends
+
+namespace dael::core {
+
+std::span<const BackendEntry> backend_list() noexcept {
+    static const std::array entries{
+        backends::openssl,
+    };
+    return entries;
+}
+
+}  // namespace dael::core
