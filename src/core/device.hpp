@@ -74,6 +74,7 @@ class Device {
                              Stream stream) = 0;
     virtual Result<> copy_out(void* host_memory, const void* device_memory, std::size_t size,
                               Stream stream) = 0;
+    virtual Result<> copy_within(void* to, const void* from, std::size_t size, Stream stream) = 0;
     virtual Result<> fill(void* device_memory, std::uint8_t value, std::size_t size, Stream stream) = 0;
 };
 
