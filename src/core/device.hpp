@@ -18,6 +18,7 @@ struct DeviceInfo {
     std::string architecture;       // "sm_90"
     std::uint64_t memory = 0;       // bytes in all
     int multiprocessors = 0;
+    std::string driver;             // driver and runtime, as a calibration is keyed: "580.82, CUDA 13.0"
     std::string layout;             // which table layout its kernels use: "128 KiB", "64 KiB", "32 KiB"
 };
 
@@ -57,6 +58,11 @@ class Device {
     virtual Result<std::uint64_t> free_memory() = 0;  // bytes
     // Whether the device can copy from this host address at full speed without staging.
     virtual bool is_pinned(const void* host_memory) = 0;
+    // Whether this device, of several of its kind, holds this device memory.
+    virtual bool owns(const void* device_memory) {
+        (void)device_memory;
+        return true;
+    }
 
     // Order.
     virtual Result<Stream> create_stream() = 0;
