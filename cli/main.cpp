@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <daelstrom/engine.hpp>
 
-int main() { return dael::Engine::open({}) ? 0 : 1; }
+int main() {
+    return dael::Engine::open({}) ? 0 : 1;
+}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: AES wherever the data is.
 //
-// Safety: the modes here keep secrets but do not authenticate; see modes.hpp for each mode's limits.
-// Never use one (key, counter) or (key, IV) twice in CTR or OFB.
+// Safety: the modes here keep secrets but do not authenticate; see modes.hpp for each mode's
+// limits. Never use one (key, counter) or (key, IV) twice in CTR or OFB.
 //
 // An Engine may be used by any number of threads at once, with any number of keys and streams.
 #pragma once
@@ -24,19 +24,20 @@ namespace dael {
 
 struct EngineOptions {
     // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1". Empty: the
-    // environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused, never replaced.
+    // environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused, never
+    // replaced.
     std::string backend;
-    std::string isa;        // cpu backend: "sse", "avx2", "avx512"; empty: the best there is
-    int threads = 0;        // host threads for data in host memory; 0: all cores
-    std::size_t chunk = 0;  // bytes of a chunk between host and device; 0: as calibrated
-    bool calibrated = true; // whether `auto` may read the calibration that this user stored
+    std::string isa;         // cpu backend: "sse", "avx2", "avx512"; empty: the best there is
+    int threads = 0;         // host threads for data in host memory; 0: all cores
+    std::size_t chunk = 0;   // bytes of a chunk between host and device; 0: as calibrated
+    bool calibrated = true;  // whether `auto` may read the calibration that this user stored
 };
 
 // What a call did, for those who want to know.
 struct Ran {
-    std::string backend;      // the backend that processed the data: "cpu", "cuda:0"
-    int threads = 1;          // host threads that took part
-    std::uint64_t chunks = 0; // chunks that crossed to a device and back; 0: none
+    std::string backend;       // the backend that processed the data: "cpu", "cuda:0"
+    int threads = 1;           // host threads that took part
+    std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
 };
 
 // A job in outline, for explain().
@@ -44,7 +45,7 @@ struct Job {
     Mode mode = Mode::ctr;
     Direction direction = Direction::encrypt;
     int key_bits = 128;
-    std::uint64_t size = 0;     // bytes of one message
+    std::uint64_t size = 0;  // bytes of one message
     std::uint64_t messages = 1;
     enum class From { host, pinned, device } from = From::host;
 };
@@ -53,13 +54,13 @@ struct Job {
 struct Option {
     std::string backend;
     int threads = 1;
-    std::size_t chunk = 0;           // bytes; 0 where nothing is cut
-    double gigabytes_per_second = 0; // predicted, payload counted once
-    double setup_seconds = 0;        // predicted fixed cost of the call
-    double seconds = 0;              // predicted in all
-    bool measured = false;           // from this machine's calibration, not from built-in figures
-    std::string why;                 // one sentence
-    bool possible = true;            // false: `why` says what stands against it
+    std::size_t chunk = 0;            // bytes; 0 where nothing is cut
+    double gigabytes_per_second = 0;  // predicted, payload counted once
+    double setup_seconds = 0;         // predicted fixed cost of the call
+    double seconds = 0;               // predicted in all
+    bool measured = false;            // from this machine's calibration, not from built-in figures
+    std::string why;                  // one sentence
+    bool possible = true;             // false: `why` says what stands against it
 };
 struct Plan {
     std::vector<Option> options;  // best first, the impossible ones last
@@ -88,21 +89,25 @@ class Engine {
     Engine& operator=(Engine&&) noexcept;
     ~Engine();
 
-    // Host memory. Transforms in.size() bytes; out.size() must be in.size(); `out` is `in` or apart from
-    // it; any alignment. Blocks until done. Errors: ragged_length, overlap, invalid_argument, unsupported,
-    // device, out_of_memory. After an error the output's bytes are unspecified.
+    // Host memory. Transforms in.size() bytes; out.size() must be in.size(); `out` is `in` or apart
+    // from it; any alignment. Blocks until done. Errors: ragged_length, overlap, invalid_argument,
+    // unsupported, device, out_of_memory. After an error the output's bytes are unspecified.
     Result<Ran> run(const Key& key, const Cipher& cipher, HostIn in, HostOut out);
     // Many independent messages at once: the natural call for CBC, CFB and OFB encryption.
-    Result<Ran> run(const Key& key, Mode mode, Direction direction, std::span<const Message> messages);
+    Result<Ran> run(const Key& key, Mode mode, Direction direction,
+                    std::span<const Message> messages);
 
     // Device memory, for an engine on a device backend: launches on the stream and returns, without
-    // synchronising or allocating. Errors of the launch return here; errors of the device while it runs
-    // show at the stream's next synchronisation, as with any kernel. Pointers of any alignment; 16-byte
-    // aligned ones are fast. CBC, CFB and OFB that are sequential within a message need a Batch.
-    Result<Ran> run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out, Stream stream);
+    // synchronising or allocating. Errors of the launch return here; errors of the device while it
+    // runs show at the stream's next synchronisation, as with any kernel. Pointers of any
+    // alignment; 16-byte aligned ones are fast. CBC, CFB and OFB that are sequential within a
+    // message need a Batch.
+    Result<Ran> run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
+                    Stream stream);
 
-    // A batch of messages whose `in` and `out` are device pointers. prepare() allocates and copies the
-    // descriptors; run() may be repeated, on any stream, one launch each. Destroy it after the work.
+    // A batch of messages whose `in` and `out` are device pointers. prepare() allocates and copies
+    // the descriptors; run() may be repeated, on any stream, one launch each. Destroy it after the
+    // work.
     Result<Batch> prepare(Mode mode, Direction direction, std::span<const Message> device_messages);
     Result<Ran> run(const Key& key, const Batch& batch, Stream stream);
 
@@ -148,7 +153,7 @@ struct BackendInfo {
     std::string description;  // "NVIDIA H200, sm_90, 132 SMs, 140.4 GiB, 128 KiB tables"
     std::string summary;      // one line on what the backend is
     bool present = false;
-    std::string missing;      // what is missing when not present
+    std::string missing;  // what is missing when not present
 };
 std::vector<BackendInfo> list_backends();
 

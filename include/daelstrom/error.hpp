@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors are values. Every call that can fail returns a Result; nothing in the library prints, exits
-// or throws across its boundary. The messages name the thing and the mend, and never hold key bytes.
+// Errors are values. Every call that can fail returns a Result; nothing in the library prints,
+// exits or throws across its boundary. The messages name the thing and the mend, and never hold key
+// bytes.
 #pragma once
 
 #include <string>
@@ -13,21 +14,21 @@ namespace dael {
 // What went wrong, in the coarse. The values are the C ABI's `dael_status`; they never change.
 enum class Code : int {
     ok = 0,
-    invalid_argument = 1,   // a parameter has no meaning (unknown mode, null pointer with a size, ...)
-    key_size = 2,           // a key that is not 16, 24 or 32 bytes
-    iv_size = 3,            // an IV that is not 16 bytes, or one where the mode takes none
-    ragged_length = 4,      // ECB or CBC without padding on a length that is no multiple of 16
-    bad_padding = 5,        // PKCS#7 padding that does not check; one message for every fault
-    overlap = 6,            // input and output overlap without being the same buffer
-    limit = 7,              // a limit of the mode would be passed (counter reuse, size)
-    unknown_backend = 8,    // no backend has that name
-    backend_absent = 9,     // the backend exists but this machine or build cannot run it
-    unsupported = 10,       // the backend lacks this mode, direction or memory space
-    out_of_memory = 11,     // host or device memory ran out
-    device = 12,            // a call to the device's driver failed; the message names the call
-    io = 13,                // a file, pipe or terminal failed
-    bad_format = 14,        // input that is not what it should be (truncated, no magic, trailing data)
-    internal = 15,          // a defect in daelstrom itself
+    invalid_argument = 1,  // a parameter has no meaning (a null pointer with a size)
+    key_size = 2,          // a key that is not 16, 24 or 32 bytes
+    iv_size = 3,           // an IV that is not 16 bytes, or one where the mode takes none
+    ragged_length = 4,     // ECB or CBC without padding on a length that is no multiple of 16
+    bad_padding = 5,       // PKCS#7 padding that does not check; one message for every fault
+    overlap = 6,           // input and output overlap without being the same buffer
+    limit = 7,             // a limit of the mode would be passed (counter reuse, size)
+    unknown_backend = 8,   // no backend has that name
+    backend_absent = 9,    // the backend exists but this machine or build cannot run it
+    unsupported = 10,      // the backend lacks this mode, direction or memory space
+    out_of_memory = 11,    // host or device memory ran out
+    device = 12,           // a call to the device's driver failed; the message names the call
+    io = 13,               // a file, pipe or terminal failed
+    bad_format = 14,       // input that is not what it should be (truncated, no magic)
+    internal = 15,         // a defect in daelstrom itself
 };
 inline constexpr int kCodeCount = 16;
 
@@ -39,13 +40,12 @@ struct Error {
     std::string message;  // names the thing and the mend; one line, no trailing period, no secrets
 };
 
-// A value or an Error. `Result<>` carries no value. Test with `if (!r)`, then read `*r` or `r.error()`.
+// A value or an Error. `Result<>` carries no value. Test with `if (!r)`, then read `*r` or
+// `r.error()`.
 template <class T = std::monostate>
 class [[nodiscard]] Result {
   public:
-    Result()
-        requires std::is_same_v<T, std::monostate>
-        : state_(std::in_place_index<0>) {}
+    Result() requires std::is_same_v<T, std::monostate> : state_(std::in_place_index<0>) {}
     Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
     Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
@@ -66,7 +66,7 @@ class [[nodiscard]] Result {
 }  // namespace dael
 
 // Hands an Error up to the caller: `DAEL_TRY(device.copy(...));`
-#define DAEL_TRY(expression)                                                         \
-    do {                                                                             \
+#define DAEL_TRY(expression)                                                                \
+    do {                                                                                    \
         if (auto dael_try_ = (expression); !dael_try_) return std::move(dael_try_).error(); \
     } while (false)

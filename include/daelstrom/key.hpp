@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES keys. A Key lives in locked memory that core dumps leave out, wipes itself when it goes, can be
-// moved but not copied by accident, and is never printed. It is immutable after import: any number of
-// threads may use one Key at once.
+// AES keys. A Key lives in locked memory that core dumps leave out, wipes itself when it goes, can
+// be moved but not copied by accident, and is never printed. It is immutable after import: any
+// number of threads may use one Key at once.
 #pragma once
 
 #include <cstddef>

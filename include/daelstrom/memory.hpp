@@ -29,8 +29,8 @@ struct Stream {
     void* handle = nullptr;
 };
 
-// Page-locked host memory, which a device copies to and from at full speed and asynchronously. Without
-// a device it is plain memory. Both are thread-safe; nullptr means that memory ran out.
+// Page-locked host memory, which a device copies to and from at full speed and asynchronously.
+// Without a device it is plain memory. Both are thread-safe; nullptr means that memory ran out.
 void* allocate_pinned(std::size_t size) noexcept;
 void release_pinned(void* memory) noexcept;
 

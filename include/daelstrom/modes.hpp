@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modes of operation (NIST SP 800-38A) and what one call to the cipher is told.
 //
-// Safety: none of these modes authenticates. ECB shows equal blocks. A counter block or IV must never
-// repeat under one key in CTR and OFB, and a CBC or CFB IV must be unpredictable.
+// Safety: none of these modes authenticates. ECB shows equal blocks. A counter block or IV must
+// never repeat under one key in CTR and OFB, and a CBC or CFB IV must be unpredictable.
 #pragma once
 
 #include <array>
@@ -22,17 +22,19 @@ enum class Mode : int {
     cbc = 1,  // SP 800-38A 6.2: whole blocks
     cfb = 2,  // SP 800-38A 6.3, CFB-128: any length
     ofb = 3,  // SP 800-38A 6.4: any length
-    ctr = 4,  // SP 800-38A 6.5: any length; the whole block is one 128-bit big-endian counter, which wraps
+    ctr = 4,  // SP 800-38A 6.5: any length; one 128-bit big-endian counter, wraps
 };
 enum class Direction : int { encrypt = 0, decrypt = 1 };
 
 inline constexpr std::array<Mode, 5> kModes{Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb, Mode::ctr};
 
-std::string_view name(Mode mode) noexcept;                        // "ecb", "cbc", ...
-std::string_view name(Direction direction) noexcept;              // "encrypt", "decrypt"
+std::string_view name(Mode mode) noexcept;                         // "ecb", "cbc", ...
+std::string_view name(Direction direction) noexcept;               // "encrypt", "decrypt"
 std::optional<Mode> mode_by_name(std::string_view name) noexcept;  // any case
 
-constexpr bool takes_iv(Mode mode) noexcept { return mode != Mode::ecb; }
+constexpr bool takes_iv(Mode mode) noexcept {
+    return mode != Mode::ecb;
+}
 constexpr bool whole_blocks_only(Mode mode) noexcept {
     return mode == Mode::ecb || mode == Mode::cbc;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of backends: adding one takes a folder beside this file and one line in each half of this one.
-// A backend that this build leaves out is still listed, with the reason (its folder's absent.cpp).
+// The list of backends: adding one takes a folder beside this file and one line in each half of
+// this one. A backend that this build leaves out is still listed, with the reason (its folder's
+// absent.cpp).
 #include <array>
 
 #include "core/registry.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a backend is: a name, a check that this machine has it, and a small table of primitives over
-// segments of data. What the modes mean (padding, offsets, chaining across chunks, limits) is written
-// once above it, in src/modes; cutting work up for threads and devices is src/pipeline's.
+// segments of data. What the modes mean (padding, offsets, chaining across chunks, limits) is
+// written once above it, in src/modes; cutting work up for threads and devices is src/pipeline's.
 //
 // A backend's primitives may be called from any number of threads at once.
 #pragma once
@@ -19,13 +19,13 @@
 
 namespace dael::core {
 
-// A run of bytes that one primitive call transforms, already valid for its mode: sizes are whole blocks
-// where the mode asks for them, and `out` is `in` itself or does not overlap it.
+// A run of bytes that one primitive call transforms, already valid for its mode: sizes are whole
+// blocks where the mode asks for them, and `out` is `in` itself or does not overlap it.
 struct Segment {
     const std::uint8_t* in = nullptr;
     std::uint8_t* out = nullptr;
     std::size_t size = 0;   // bytes
-    Block iv{};             // CBC, CFB, OFB: the block before the first; CTR: the first counter block
+    Block iv{};             // CTR: the first counter block; CBC, CFB, OFB: the block before
     std::uint8_t skip = 0;  // CTR only: bytes of the first keystream block to leave out, 0 to 15
 };
 
@@ -41,8 +41,8 @@ class Backend {
   public:
     virtual ~Backend() = default;
 
-    virtual std::string_view name() const = 0;     // as asked for: "cpu", "cuda:0"
-    virtual std::string description() const = 0;   // "libipsec-mb 1.3.0, AVX-512 with VAES"
+    virtual std::string_view name() const = 0;    // as asked for: "cpu", "cuda:0"
+    virtual std::string description() const = 0;  // "libipsec-mb 1.3.0, AVX-512 with VAES"
 
     // Whether `run` takes this mode and direction; `segments` is how many it would get at once, for
     // backends that do sequential modes only as a batch.
@@ -65,8 +65,8 @@ struct BackendOptions {
 struct BackendEntry {
     const char* name;     // "cpu"
     const char* summary;  // one line for `daelstrom devices`
-    // How many devices of this kind the machine has (1 for host backends that run here, 0 if absent).
-    // On 0, `*why` says what is missing.
+    // How many devices of this kind the machine has (1 for host backends that run here, 0 if
+    // absent). On 0, `*why` says what is missing.
     int (*count)(std::string* why);
     Result<std::unique_ptr<Backend>> (*open)(const BackendOptions& options);
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A processor with memory of its own, as the pipeline sees it. Everything but allocation and `wait` is
-// asynchronous and ordered by streams; all calls may come from any thread. Errors name the driver call
-// that failed; a failed call leaves the process and other devices usable.
+// A processor with memory of its own, as the pipeline sees it. Everything but allocation and `wait`
+// is asynchronous and ordered by streams; all calls may come from any thread. Errors name the
+// driver call that failed; a failed call leaves the process and other devices usable.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@
 namespace dael::core {
 
 struct DeviceInfo {
-    std::string name;               // "NVIDIA H200"
-    std::string architecture;       // "sm_90"
-    std::uint64_t memory = 0;       // bytes in all
+    std::string name;          // "NVIDIA H200"
+    std::string architecture;  // "sm_90"
+    std::uint64_t memory = 0;  // bytes in all
     int multiprocessors = 0;
-    std::string driver;             // driver and runtime, as a calibration is keyed: "580.82, CUDA 13.0"
-    std::string layout;             // which table layout its kernels use: "128 KiB", "64 KiB", "32 KiB"
+    std::string driver;  // driver and runtime: "580.82, CUDA 13.0"
+    std::string layout;  // of its kernels' tables: "128 KiB", "64 KiB", "32 KiB"
 };
 
 // Device events mark a point of a stream.
@@ -39,13 +39,14 @@ class Device {
 
     virtual const DeviceInfo& info() const = 0;
 
-    // Transforms one segment of device memory: launches on the stream and returns. No allocation, no
-    // synchronisation. CBC, CFB and OFB that cannot be parallelised are refused (Code::unsupported).
+    // Transforms one segment of device memory: launches on the stream and returns. No allocation,
+    // no synchronisation. CBC, CFB and OFB that cannot be parallelised are refused
+    // (Code::unsupported).
     virtual Result<> run(const Operation& operation, const Segment& segment, Stream stream) = 0;
 
     // Many independent segments of device memory in one launch. `prepare` allocates and copies the
-    // descriptors (synchronous); `run` may then be repeated with any key, without allocation. The batch
-    // must outlive the work that it was used for.
+    // descriptors (synchronous); `run` may then be repeated with any key, without allocation. The
+    // batch must outlive the work that it was used for.
     virtual Result<std::unique_ptr<PreparedBatch>> prepare(Mode mode, Direction direction,
                                                            std::span<const Segment> segments) = 0;
     virtual Result<> run(const Operation& operation, const PreparedBatch& batch, Stream stream) = 0;
@@ -69,11 +70,11 @@ class Device {
     virtual void destroy_stream(Stream stream) noexcept = 0;
     virtual Result<Event> create_event() = 0;
     virtual void destroy_event(Event event) noexcept = 0;
-    virtual Result<> record(Event event, Stream stream) = 0;      // the event is what the stream has so far
-    virtual Result<> wait(Stream stream, Event event) = 0;        // later work of the stream comes after
-    virtual Result<> wait(Event event) = 0;                       // the calling thread waits
-    virtual Result<> wait(Stream stream) = 0;                     // the calling thread waits for all of it
-    virtual Result<float> elapsed_ms(Event from, Event to) = 0;   // both recorded and done
+    virtual Result<> record(Event event, Stream stream) = 0;  // what the stream has so far
+    virtual Result<> wait(Stream stream, Event event) = 0;  // later work of the stream comes after
+    virtual Result<> wait(Event event) = 0;                 // the calling thread waits
+    virtual Result<> wait(Stream stream) = 0;               // the calling thread waits for all
+    virtual Result<float> elapsed_ms(Event from, Event to) = 0;  // both recorded and done
 
     // Copies, asynchronous when the host memory is pinned.
     virtual Result<> copy_in(void* device_memory, const void* host_memory, std::size_t size,
@@ -81,7 +82,8 @@ class Device {
     virtual Result<> copy_out(void* host_memory, const void* device_memory, std::size_t size,
                               Stream stream) = 0;
     virtual Result<> copy_within(void* to, const void* from, std::size_t size, Stream stream) = 0;
-    virtual Result<> fill(void* device_memory, std::uint8_t value, std::size_t size, Stream stream) = 0;
+    virtual Result<> fill(void* device_memory, std::uint8_t value, std::size_t size,
+                          Stream stream) = 0;
 };
 
 }  // namespace dael::core

@@ -32,9 +32,15 @@ Key::~Key() {
     if (schedule_) core::secure_release(schedule_, sizeof(core::KeySchedule));
 }
 
-Result<Key> Key::duplicate() const { return import(schedule_->key()); }
+Result<Key> Key::duplicate() const {
+    return import(schedule_->key());
+}
 
-int Key::bits() const noexcept { return 8 * schedule_->key_bytes; }
-int Key::rounds() const noexcept { return schedule_->rounds; }
+int Key::bits() const noexcept {
+    return 8 * schedule_->key_bytes;
+}
+int Key::rounds() const noexcept {
+    return schedule_->rounds;
+}
 
 }  // namespace dael

@@ -28,7 +28,8 @@ void expand_key(std::span<const std::uint8_t> key, KeySchedule& schedule) noexce
         } else if (nk > 6 && i % nk == 4) {
             for (auto& byte : t) byte = sub_byte(byte);
         }
-        for (int b = 0; b < 4; ++b) w[4 * i + b] = static_cast<std::uint8_t>(w[4 * (i - nk) + b] ^ t[b]);
+        for (int b = 0; b < 4; ++b)
+            w[4 * i + b] = static_cast<std::uint8_t>(w[4 * (i - nk) + b] ^ t[b]);
     }
 
     for (int round = 0; round <= rounds; ++round) {

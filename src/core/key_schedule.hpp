@@ -16,8 +16,8 @@ inline constexpr int kMaxRounds = 14;
 struct alignas(64) KeySchedule {
     // Round keys as bytes in memory order, 16 bytes a round: FIPS 197's w[4*round] .. w[4*round+3].
     alignas(64) std::array<std::uint8_t, 16 * (kMaxRounds + 1)> encrypt;
-    // The equivalent inverse cipher's (FIPS 197 5.3.5): reversed, with InvMixColumns on all but the first
-    // and the last. What AESDEC and inverse T-tables want.
+    // The equivalent inverse cipher's (FIPS 197 5.3.5): reversed, with InvMixColumns on all but the
+    // first and the last. What AESDEC and inverse T-tables want.
     alignas(64) std::array<std::uint8_t, 16 * (kMaxRounds + 1)> decrypt;
     std::array<std::uint8_t, 32> raw;  // the key itself, for libraries that expand it themselves
     int key_bytes;                     // 16, 24 or 32

@@ -9,7 +9,8 @@ namespace {
 
 std::string known_names() {
     std::string names;
-    for (const auto& entry : backend_list()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+    for (const auto& entry : backend_list())
+        names += (names.empty() ? "" : ", ") + std::string(entry.name);
     return names;
 }
 
@@ -34,9 +35,9 @@ Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOpti
         if (count == 0)
             return Error{Code::backend_absent, "backend '" + asked + "' is not available: " + why};
         if (options.index >= count)
-            return Error{Code::backend_absent,
-                         "backend '" + asked + "' is not available: this machine has " +
-                             std::to_string(count) + ", numbered from 0"};
+            return Error{Code::backend_absent, "backend '" + asked +
+                                                   "' is not available: this machine has " +
+                                                   std::to_string(count) + ", numbered from 0"};
         return entry.open(options);
     }
     return Error{Code::unknown_backend, "no backend '" + asked + "'; there are " + known_names()};

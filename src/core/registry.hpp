@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds backends by name. The list itself is src/backends/list.cpp, the one place that names them all.
+// Finds backends by name. The list itself is src/backends/list.cpp, the one place that names them
+// all.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@ namespace dael::core {
 // In the order in which `daelstrom devices` shows them. Defined in src/backends/list.cpp.
 std::span<const BackendEntry> backend_list() noexcept;
 
-// Opens "cpu", "cuda" or "cuda:1". Errors: unknown_backend, with the known names; backend_absent, with
-// what is missing.
+// Opens "cpu", "cuda" or "cuda:1". Errors: unknown_backend, with the known names; backend_absent,
+// with what is missing.
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOptions options = {});
 
 }  // namespace dael::core

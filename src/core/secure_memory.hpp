@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for keys: whole pages of its own, locked against swapping where the limit allows, left out of
-// core dumps where the kernel can, wiped on release.
+// Memory for keys: whole pages of its own, locked against swapping where the limit allows, left out
+// of core dumps where the kernel can, wiped on release.
 #pragma once
 
 #include <cstddef>

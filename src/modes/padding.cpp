@@ -18,14 +18,15 @@ Result<std::size_t> unpad(const Block& last) noexcept {
     unsigned wrong = (count - 1) | (kBlockSize - count);  // bit 31 when count is 0 or above 16
     wrong = (wrong >> 31) & 1;
     for (unsigned i = 0; i < kBlockSize; ++i) {
-        const unsigned from_end = static_cast<unsigned>(kBlockSize) - i;   // 16 .. 1
-        const unsigned inside = 1 ^ ((count - from_end) >> 31);           // 1 when from_end <= count
-        const unsigned differs = (0u - (last[i] ^ count)) >> 31;          // 1 when they differ
+        const unsigned from_end = static_cast<unsigned>(kBlockSize) - i;  // 16 .. 1
+        const unsigned inside = 1 ^ ((count - from_end) >> 31);   // 1 when from_end <= count
+        const unsigned differs = (0u - (last[i] ^ count)) >> 31;  // 1 when they differ
         wrong |= inside & differs;
     }
     if (wrong)
-        return Error{Code::bad_padding,
-                     "wrong padding: the key, the IV or the data is not what it was encrypted with"};
+        return Error{
+            Code::bad_padding,
+            "wrong padding: the key, the IV or the data is not what it was encrypted with"};
     return kBlockSize - count;
 }
 

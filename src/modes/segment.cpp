@@ -33,12 +33,13 @@ Result<core::Segment> to_segment(Mode mode, Direction direction, const Message& 
         return Error{Code::invalid_argument, "input or output is null, but its size is " +
                                                  std::to_string(message.size) + " bytes"};
     if (whole_blocks_only(mode) && message.size % kBlockSize != 0)
-        return Error{Code::ragged_length,
-                     "length " + std::to_string(message.size) + " is not a multiple of 16; " +
-                         mode_name + " takes whole blocks: pad the data, or use ctr"};
+        return Error{Code::ragged_length, "length " + std::to_string(message.size) +
+                                              " is not a multiple of 16; " + mode_name +
+                                              " takes whole blocks: pad the data, or use ctr"};
     if (partly_overlap(message.in, message.out, message.size))
-        return Error{Code::overlap,
-                     "input and output overlap; pass the same buffer to work in place, or two apart"};
+        return Error{
+            Code::overlap,
+            "input and output overlap; pass the same buffer to work in place, or two apart"};
     core::Segment segment{message.in, message.out, message.size, message.iv, 0};
     if (message.offset != 0) {
         if (mode != Mode::ctr)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a caller asks (a Message) to what backends take (Segments): checks, offsets, and cutting
-// one long segment into pieces that can be processed apart, by other threads or chunk by chunk.
+// From what a caller asks (a Message) to what backends take (Segments): checks, offsets, and
+// cutting one long segment into pieces that can be processed apart, by other threads or chunk by
+// chunk.
 #pragma once
 
 #include <vector>
@@ -17,17 +18,18 @@ namespace dael::modes {
 // limit (CTR: offset + size passes 2^64 bytes).
 Result<core::Segment> to_segment(Mode mode, Direction direction, const Message& message);
 
-// The part of `segment` from byte `begin` (a multiple of 16 less segment.skip, or 0) on, `size` bytes.
-// For CBC and CFB decryption the bytes before `begin` must still be ciphertext. Only for modes that are
-// parallel within a message.
+// The part of `segment` from byte `begin` (a multiple of 16 less segment.skip, or 0) on, `size`
+// bytes. For CBC and CFB decryption the bytes before `begin` must still be ciphertext. Only for
+// modes that are parallel within a message.
 core::Segment slice(Mode mode, const core::Segment& segment, std::size_t begin, std::size_t size);
 
-// All of `segment` in pieces of about `piece` bytes (a multiple of 16, not 0). Takes every piece's IV
-// before anything is written, so that the pieces may be processed in place, in any order, at once.
+// All of `segment` in pieces of about `piece` bytes (a multiple of 16, not 0). Takes every piece's
+// IV before anything is written, so that the pieces may be processed in place, in any order, at
+// once.
 std::vector<core::Segment> split(Mode mode, const core::Segment& segment, std::size_t piece);
 
-// Carries a message from chunk to chunk, for streams. Every chunk but the last is a multiple of 16 bytes
-// less the skip that the first chunk had.
+// Carries a message from chunk to chunk, for streams. Every chunk but the last is a multiple of 16
+// bytes less the skip that the first chunk had.
 //     chain.begin(in, out, size) -> the segment to run;   chain.end(): after it has run.
 // Chunks may be processed in place; `in` and `out` must still be there at end().
 class Chain {
@@ -39,8 +41,8 @@ class Chain {
   private:
     Mode mode_;
     Direction direction_;
-    core::Segment current_;     // iv and skip are the state; the rest is the chunk being processed
-    Block last_input_{};        // the last whole block of input, which in-place work overwrites
+    core::Segment current_;  // iv and skip are the state; the rest is the chunk being processed
+    Block last_input_{};     // the last whole block of input, which in-place work overwrites
 };
 
 }  // namespace dael::modes

@@ -37,7 +37,8 @@ Result<Engine> Engine::open(EngineOptions options) {
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
     if (in.size() != out.size())
         return Error{Code::invalid_argument, "output is " + std::to_string(out.size()) +
-                                                 " bytes; the input is " + std::to_string(in.size())};
+                                                 " bytes; the input is " +
+                                                 std::to_string(in.size())};
     const Message message{in.data(), out.data(), in.size(), cipher.iv, cipher.offset};
     return run(key, cipher.mode, cipher.direction, std::span(&message, 1));
 }

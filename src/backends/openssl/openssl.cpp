@@ -22,12 +22,17 @@ const EVP_CIPHER* cipher_for(Mode mode, int key_bits) {
     // Fetched once, implicitly, by EVP_aes_*; these never allocate.
     const int size = key_bits / 64 - 2;  // 0, 1, 2
     switch (mode) {
-        case Mode::ecb: return std::array{EVP_aes_128_ecb(), EVP_aes_192_ecb(), EVP_aes_256_ecb()}[size];
-        case Mode::cbc: return std::array{EVP_aes_128_cbc(), EVP_aes_192_cbc(), EVP_aes_256_cbc()}[size];
+        case Mode::ecb:
+            return std::array{EVP_aes_128_ecb(), EVP_aes_192_ecb(), EVP_aes_256_ecb()}[size];
+        case Mode::cbc:
+            return std::array{EVP_aes_128_cbc(), EVP_aes_192_cbc(), EVP_aes_256_cbc()}[size];
         case Mode::cfb:
-            return std::array{EVP_aes_128_cfb128(), EVP_aes_192_cfb128(), EVP_aes_256_cfb128()}[size];
-        case Mode::ofb: return std::array{EVP_aes_128_ofb(), EVP_aes_192_ofb(), EVP_aes_256_ofb()}[size];
-        case Mode::ctr: return std::array{EVP_aes_128_ctr(), EVP_aes_192_ctr(), EVP_aes_256_ctr()}[size];
+            return std::array{EVP_aes_128_cfb128(), EVP_aes_192_cfb128(),
+                              EVP_aes_256_cfb128()}[size];
+        case Mode::ofb:
+            return std::array{EVP_aes_128_ofb(), EVP_aes_192_ofb(), EVP_aes_256_ofb()}[size];
+        case Mode::ctr:
+            return std::array{EVP_aes_128_ctr(), EVP_aes_192_ctr(), EVP_aes_256_ctr()}[size];
     }
     return nullptr;
 }
@@ -49,8 +54,8 @@ class Openssl final : public core::Backend {
             EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
         if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
         const int encrypt = operation.direction == Direction::encrypt;
-        if (!EVP_CipherInit_ex(context.get(), cipher_for(operation.mode, operation.key->bits()), nullptr,
-                               operation.key->schedule().key().data(), nullptr, encrypt))
+        if (!EVP_CipherInit_ex(context.get(), cipher_for(operation.mode, operation.key->bits()),
+                               nullptr, operation.key->schedule().key().data(), nullptr, encrypt))
             return failure("EVP_CipherInit_ex");
         EVP_CIPHER_CTX_set_padding(context.get(), 0);
         for (const Segment& segment : segments) {
