@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# A system CUDA when there is one, else the compiler that scripts/setup put into .venv from PyPI.
+# A system CUDA when there is one that is new enough, else the compiler that scripts/setup put into .venv
+# from PyPI.
 set(DAELSTROM_WITH_CUDA OFF)
 if(NOT DAELSTROM_CUDA STREQUAL "OFF")
     if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
         file(GLOB venv_nvcc ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
         find_program(DAELSTROM_NVCC nvcc HINTS /usr/local/cuda/bin)
+        set(nvcc_version 0)
         if(DAELSTROM_NVCC)
+            execute_process(COMMAND ${DAELSTROM_NVCC} --version OUTPUT_VARIABLE nvcc_says)
+            string(REGEX MATCH "release ([0-9.]+)" nvcc_says "${nvcc_says}")
+            set(nvcc_version ${CMAKE_MATCH_1})
+        endif()
+        if(nvcc_version VERSION_GREATER_EQUAL 12.8)
             set(CMAKE_CUDA_COMPILER ${DAELSTROM_NVCC})
         elseif(venv_nvcc)
             set(CMAKE_CUDA_COMPILER ${venv_nvcc})
