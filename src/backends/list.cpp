@@ -8,7 +8,9 @@
 
 namespace dael::backends {
 
+extern const core::BackendEntry reference;
 extern const core::BackendEntry openssl;
+extern const core::BackendEntry cpu;
 
 }  // namespace dael::backends
 
@@ -16,7 +18,9 @@ namespace dael::core {
 
 std::span<const BackendEntry> backend_list() noexcept {
     static const std::array entries{
+        backends::reference,
         backends::openssl,
+        backends::cpu,
     };
     return entries;
 }

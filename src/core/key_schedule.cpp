@@ -2,6 +2,7 @@
 #include "core/key_schedule.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/aes_math.hpp"
 
@@ -14,29 +15,29 @@ void expand_key(std::span<const std::uint8_t> key, KeySchedule& schedule) noexce
     schedule.rounds = rounds;
     std::copy(key.begin(), key.end(), schedule.raw.begin());
 
-    std::uint8_t* w = schedule.encrypt.data();
+    // A word is held with its first byte lowest, so RotWord is a rotation to the right.
+    std::uint8_t* const w = schedule.encrypt.data();
     std::copy(key.begin(), key.end(), w);
+    std::uint32_t temp = load_le<std::uint32_t>(w + 4 * (nk - 1));
     std::uint8_t rcon = 1;
     for (int i = nk; i < 4 * (rounds + 1); ++i) {
-        std::uint8_t t[4];
-        std::copy_n(w + 4 * (i - 1), 4, t);
         if (i % nk == 0) {
-            std::rotate(t, t + 1, t + 4);
-            for (auto& byte : t) byte = sub_byte(byte);
-            t[0] ^= rcon;
+            temp = sub_each(std::rotr(temp, 8)) ^ rcon;
             rcon = xtime(rcon);
         } else if (nk > 6 && i % nk == 4) {
-            for (auto& byte : t) byte = sub_byte(byte);
+            temp = sub_each(temp);
         }
-        for (int b = 0; b < 4; ++b)
-            w[4 * i + b] = static_cast<std::uint8_t>(w[4 * (i - nk) + b] ^ t[b]);
+        temp ^= load_le<std::uint32_t>(w + 4 * (i - nk));
+        store_le(w + 4 * i, temp);
     }
 
     for (int round = 0; round <= rounds; ++round) {
-        std::uint8_t* d = schedule.decrypt.data() + 16 * round;
-        std::copy_n(w + 16 * (rounds - round), 16, d);
-        if (round > 0 && round < rounds)
-            for (int column = 0; column < 4; ++column) inv_mix_column(d + 4 * column);
+        const bool middle = round > 0 && round < rounds;
+        for (int half = 0; half < 16; half += 8) {
+            const auto columns = load_le<std::uint64_t>(w + 16 * (rounds - round) + half);
+            store_le(schedule.decrypt.data() + 16 * round + half,
+                     middle ? inv_mix_columns_each(columns) : columns);
+        }
     }
 }
 
