@@ -26,8 +26,8 @@ struct EngineOptions {
     // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1". Empty: the
     // environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused, never
     // replaced.
-    std::string backend;
-    std::string isa;         // cpu backend: "sse", "avx2", "avx512"; empty: the best there is
+    std::string backend = {};
+    std::string isa = {};    // cpu backend: "sse", "avx2", "avx512"; empty: the best there is
     int threads = 0;         // host threads for data in host memory; 0: all cores
     std::size_t chunk = 0;   // bytes of a chunk between host and device; 0: as calibrated
     bool calibrated = true;  // whether `auto` may read the calibration that this user stored
@@ -52,7 +52,7 @@ struct Job {
 
 // One way to do a job, with the planner's prediction.
 struct Option {
-    std::string backend;
+    std::string backend = {};
     int threads = 1;
     std::size_t chunk = 0;            // bytes; 0 where nothing is cut
     double gigabytes_per_second = 0;  // predicted, payload counted once

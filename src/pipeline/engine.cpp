@@ -5,12 +5,12 @@
 
 #include "core/registry.hpp"
 #include "modes/segment.hpp"
+#include "pipeline/engine_state.hpp"
+#include "pipeline/guard.hpp"
+#include "pipeline/host.hpp"
 
 namespace dael {
 
-struct Engine::State {
-    std::unique_ptr<core::Backend> backend;
-};
 struct Batch::State {};
 
 Engine::Engine(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
@@ -22,16 +22,39 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch& Batch::operator=(Batch&&) noexcept = default;
 Batch::~Batch() = default;
 
+namespace pipeline {
+namespace {
+
+// What `auto` uses for host memory: the vector units where there are any, else OpenSSL.
+Result<std::unique_ptr<core::Backend>> open_host(const EngineOptions& options) {
+    auto cpu = core::open_backend("cpu", {options.isa, 0});
+    if (cpu || !options.isa.empty()) return cpu;
+    return core::open_backend("openssl");
+}
+
+}  // namespace
+
+Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options) {
+    return Engine::State::wrap(
+        std::make_unique<Engine::State>(std::move(options), std::move(backend)));
+}
+
+}  // namespace pipeline
+
 Result<Engine> Engine::open(EngineOptions options) {
-    std::string name = options.backend;
-    if (name.empty())
-        if (const char* forced = std::getenv("DAELSTROM_BACKEND")) name = forced;
-    if (name.empty() || name == "auto") name = "openssl";
-    auto backend = core::open_backend(name, {options.isa, 0});
-    if (!backend) return std::move(backend).error();
-    auto state = std::make_unique<State>();
-    state->backend = std::move(*backend);
-    return Engine(std::move(state));
+    return pipeline::guarded([&]() -> Result<Engine> {
+        if (options.threads < 0)
+            return Error{Code::invalid_argument, "threads is " + std::to_string(options.threads) +
+                                                     "; give 1 or more, or 0 for all cores"};
+        if (options.backend.empty())
+            if (const char* forced = std::getenv("DAELSTROM_BACKEND")) options.backend = forced;
+        if (options.backend.empty()) options.backend = "auto";
+        auto backend = options.backend == "auto"
+                           ? pipeline::open_host(options)
+                           : core::open_backend(options.backend, {options.isa, 0});
+        if (!backend) return std::move(backend).error();
+        return pipeline::make_engine(std::move(*backend), std::move(options));
+    });
 }
 
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
@@ -45,14 +68,24 @@ Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut
 
 Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
                         std::span<const Message> messages) {
-    std::vector<core::Segment> segments;
-    for (const Message& message : messages) {
-        auto segment = modes::to_segment(mode, direction, message);
-        if (!segment) return std::move(segment).error();
-        segments.push_back(*segment);
-    }
-    DAEL_TRY(state_->backend->run({mode, direction, &key}, segments));
-    return Ran{std::string(state_->backend->name()), 1, 0};
+    return pipeline::guarded([&]() -> Result<Ran> {
+        std::vector<core::Segment> segments;
+        segments.reserve(messages.size());
+        for (const Message& message : messages) {
+            auto segment = modes::to_segment(mode, direction, message);
+            if (!segment) return std::move(segment).error();
+            segments.push_back(*segment);
+        }
+        core::Backend& backend = *state_->host;
+        auto threads = pipeline::run_on_host(backend, state_->pool, {mode, direction, &key},
+                                             std::move(segments), state_->pool.threads());
+        if (!threads) return std::move(threads).error();
+        return Ran{std::string(backend.name()), *threads, 0};
+    });
+}
+
+std::vector<std::string> Engine::backends() const {
+    return {std::string(state_->host->name())};
 }
 
 }  // namespace dael

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/host.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "modes/segment.hpp"
+
+namespace dael::pipeline {
+namespace {
+
+// What one more thread must get to be worth waking. Waking takes 5 to 20 microseconds; in that time
+// a core does 128 KiB in the parallel modes and 16 KiB in the sequential ones.
+constexpr std::size_t kWorthParallel = std::size_t{128} << 10;
+constexpr std::size_t kWorthSequential = std::size_t{16} << 10;
+
+// Pieces are small enough that threads which the system slows down do not hold up the call, and
+// large enough that taking one costs nothing beside it. 64 KiB also keeps whole pages together.
+constexpr std::size_t kSmallestPiece = std::size_t{64} << 10;
+constexpr std::size_t kLargestPiece = std::size_t{1} << 20;
+constexpr std::size_t kPiecesPerThread = 4;
+
+std::size_t total_size(std::span<const core::Segment> segments) {
+    return std::accumulate(segments.begin(), segments.end(), std::size_t{0},
+                           [](std::size_t sum, const core::Segment& s) { return sum + s.size; });
+}
+
+// Cuts long messages, then collects short ones, to shares of about one piece.
+Shares share_out_parallel(Mode mode, std::span<const core::Segment> segments, std::size_t threads) {
+    const std::size_t even = total_size(segments) / (threads * kPiecesPerThread);
+    const std::size_t piece =
+        std::clamp(even, kSmallestPiece, kLargestPiece) / kSmallestPiece * kSmallestPiece;
+    Shares shares;
+    std::size_t collected = 0;
+    for (const core::Segment& segment : segments) {
+        for (const core::Segment& part : modes::split(mode, segment, piece)) {
+            if (collected != 0 && collected + part.size > piece) {
+                shares.ends.push_back(shares.segments.size());
+                collected = 0;
+            }
+            shares.segments.push_back(part);
+            collected += part.size;
+        }
+    }
+    shares.ends.push_back(shares.segments.size());
+    return shares;
+}
+
+// Whole messages: kLanes or more to a share where there are enough for every thread, so that each
+// call fills a multi-buffer implementation's lanes; else as evenly as they go, since a lane by
+// itself takes no less time than all lanes together. Longest first: the lanes of a share then end
+// together, and the last shares to start are the short ones.
+Shares share_out_sequential(std::vector<core::Segment> segments, std::size_t threads) {
+    std::ranges::stable_sort(segments, std::ranges::greater{}, &core::Segment::size);
+    const std::size_t even = (segments.size() + threads - 1) / threads;
+    const std::size_t finer = segments.size() / (threads * kPiecesPerThread);
+    const std::size_t group = even <= kLanes ? even : std::max(kLanes, finer / kLanes * kLanes);
+    Shares shares;
+    shares.segments = std::move(segments);
+    for (std::size_t end = group; end < shares.segments.size(); end += group)
+        shares.ends.push_back(end);
+    shares.ends.push_back(shares.segments.size());
+    return shares;
+}
+
+}  // namespace
+
+int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint64_t messages,
+                  int most) {
+    const bool parallel = parallel_within_message(mode, direction);
+    std::uint64_t worth = bytes / (parallel ? kWorthParallel : kWorthSequential);
+    if (!parallel) worth = std::min(worth, messages);
+    return static_cast<int>(std::clamp<std::uint64_t>(worth, 1, static_cast<std::uint64_t>(most)));
+}
+
+Shares share_out(Mode mode, Direction direction, std::vector<core::Segment> segments, int threads) {
+    if (threads > 1 && parallel_within_message(mode, direction))
+        return share_out_parallel(mode, segments, static_cast<std::size_t>(threads));
+    if (threads > 1)
+        return share_out_sequential(std::move(segments), static_cast<std::size_t>(threads));
+    const std::size_t count = segments.size();
+    return {std::move(segments), {count}};
+}
+
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Operation& operation,
+                        std::vector<core::Segment> segments, int most) {
+    const int threads = threads_worth(operation.mode, operation.direction, total_size(segments),
+                                      segments.size(), most);
+    const Shares shares =
+        share_out(operation.mode, operation.direction, std::move(segments), threads);
+    return pool.run(shares.count(), threads,
+                    [&](std::size_t share) { return backend.run(operation, shares[share]); });
+}
+
+}  // namespace dael::pipeline

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <daelstrom/engine.hpp>
+
+#include "core/registry.hpp"
+
+namespace dael {
+
+std::vector<BackendInfo> list_backends() {
+    std::vector<BackendInfo> list;
+    for (const core::BackendEntry& entry : core::backend_list()) {
+        BackendInfo info{entry.name, {}, entry.summary, false, {}};
+        const int count = entry.count(&info.missing);
+        if (count == 0) list.push_back(info);
+        for (int index = 0; index < count; ++index) {
+            auto backend = entry.open({{}, index});
+            info.present = static_cast<bool>(backend);
+            info.name = backend ? std::string((*backend)->name()) : entry.name;
+            info.description = backend ? (*backend)->description() : "";
+            info.missing = backend ? "" : backend.error().message;
+            list.push_back(info);
+        }
+    }
+    return list;
+}
+
+}  // namespace dael

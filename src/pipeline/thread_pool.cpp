@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/thread_pool.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "pipeline/guard.hpp"
+
+namespace dael::pipeline {
+
+// One call to run(). It lives on the caller's stack, which waits until `inside` is 0 before it
+// goes.
+struct ThreadPool::Task {
+    const Work& work;
+    const std::size_t count;
+    std::atomic<std::size_t> next{0};
+    std::atomic<int> took_part{0};
+    std::mutex error_mutex{};
+    std::optional<Error> error{};
+
+    // Guarded by the crew's mutex.
+    int wanted = 0;  // threads that may still come in
+    int inside = 0;
+    std::condition_variable left{};
+
+    void work_off() {
+        bool first = true;
+        for (std::size_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
+            if (first) took_part.fetch_add(1, std::memory_order_relaxed);
+            first = false;
+            if (auto result = guarded([&] { return work(index); }); !result) {
+                next.store(count, std::memory_order_relaxed);
+                const std::lock_guard lock(error_mutex);
+                if (!error) error = std::move(result).error();
+            }
+        }
+    }
+};
+
+struct ThreadPool::Crew {
+    const pid_t pid = getpid();
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<Task*> queue;
+    bool closing = false;
+    std::vector<std::thread> threads;
+
+    // Has at least `count` threads, or as many as the system grants: the caller works in any case.
+    void grow(std::size_t count) {
+        if (threads.size() >= count) return;
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        try {
+            threads.reserve(count);
+            while (threads.size() < count) threads.emplace_back([this] { serve(*this); });
+        } catch (const std::system_error&) {
+        } catch (const std::bad_alloc&) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+};
+
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads > 0 ? threads
+                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
+
+ThreadPool::~ThreadPool() {
+    Crew* crew = crew_.load();
+    // After a fork the threads belong to the parent: there is nothing here to join, and a mutex
+    // that one of them held would never open. The few bytes are left behind on purpose.
+    if (!crew || crew->pid != getpid()) return;
+    {
+        const std::lock_guard lock(crew->mutex);
+        crew->closing = true;
+    }
+    crew->wake.notify_all();
+    for (auto& thread : crew->threads) thread.join();
+    delete crew;
+}
+
+ThreadPool::Crew& ThreadPool::crew() {
+    Crew* current = crew_.load();
+    if (current && current->pid == getpid()) return *current;
+    auto fresh = std::make_unique<Crew>();
+    // Without a lock, since a lock may have been held by another thread when the process forked.
+    if (crew_.compare_exchange_strong(current, fresh.get())) return *fresh.release();
+    return *current;
+}
+
+void ThreadPool::serve(Crew& crew) {
+    std::unique_lock lock(crew.mutex);
+    for (;;) {
+        crew.wake.wait(lock, [&] { return crew.closing || !crew.queue.empty(); });
+        if (crew.closing) return;
+        Task& task = *crew.queue.front();
+        if (--task.wanted == 0) crew.queue.pop_front();
+        ++task.inside;
+        lock.unlock();
+        task.work_off();
+        lock.lock();
+        if (--task.inside == 0) task.left.notify_one();
+    }
+}
+
+Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
+    Task task{.work = work, .count = count};
+    const auto most = static_cast<std::size_t>(std::clamp(threads, 1, threads_));
+    const std::size_t helpers = count == 0 ? 0 : std::min(most, count) - 1;
+    if (helpers == 0) {
+        task.work_off();
+    } else {
+        Crew& crew = this->crew();
+        {
+            const std::lock_guard lock(crew.mutex);
+            crew.grow(helpers);
+            task.wanted = static_cast<int>(helpers);
+            crew.queue.push_back(&task);
+        }
+        for (std::size_t i = 0; i < helpers; ++i) crew.wake.notify_one();
+        task.work_off();
+        std::unique_lock lock(crew.mutex);
+        std::erase(crew.queue, &task);
+        task.left.wait(lock, [&] { return task.inside == 0; });
+    }
+    if (task.error) return std::move(*task.error);
+    return std::max(1, task.took_part.load());
+}
+
+}  // namespace dael::pipeline

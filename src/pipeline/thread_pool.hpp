@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host threads that share out pieces of one call's work.
+//
+// Promises: nothing is started before it is needed, and no more threads than the largest call so
+// far wanted. Any number of threads may call run() at once, also from inside work. A child of
+// fork() gets threads of its own when it first needs them (the parent's do not exist in it). The
+// threads take no signals, so that Ctrl-C reaches the program's own. There is no global state and
+// nothing to do at exit.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+
+#include <daelstrom/error.hpp>
+
+namespace dael::pipeline {
+
+class ThreadPool {
+  public:
+    using Work = std::function<Result<>(std::size_t index)>;
+
+    explicit ThreadPool(int threads = 0);  // the most that take part in a call; 0: all cores
+    ~ThreadPool();
+    ThreadPool(const ThreadPool&) = delete;
+    ThreadPool& operator=(const ThreadPool&) = delete;
+
+    int threads() const noexcept { return threads_; }
+
+    // Calls work(0) to work(count - 1), in any order, on up to `threads` threads at once, the
+    // calling one among them, and returns when all have returned: the number of threads that took
+    // part. After an error no further piece is started, and the first error is returned.
+    Result<int> run(std::size_t count, int threads, const Work& work);
+
+  private:
+    struct Task;
+    struct Crew;
+    Crew& crew();
+    static void serve(Crew& crew);
+
+    int threads_;
+    std::atomic<Crew*> crew_{nullptr};
+};
+
+}  // namespace dael::pipeline

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/thread_pool.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <barrier>
+#include <new>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using dael::Code;
+using dael::Error;
+using dael::Result;
+using dael::pipeline::ThreadPool;
+
+TEST(ThreadPool, RunsEveryIndexOnce) {
+    ThreadPool pool(4);
+    for (const std::size_t count : {0, 1, 2, 3, 5, 1000}) {
+        std::vector<std::atomic<int>> seen(count);
+        const auto threads = pool.run(count, 4, [&](std::size_t index) -> Result<> {
+            ++seen[index];
+            return {};
+        });
+        ASSERT_TRUE(threads);
+        EXPECT_LE(*threads, 4);
+        for (const auto& times : seen) EXPECT_EQ(times, 1);
+    }
+}
+
+TEST(ThreadPool, ReallyRunsAtOnceOnTheThreadsAskedFor) {
+    ThreadPool pool(3);
+    std::barrier all_three(3);  // opens only if three threads are inside at the same time
+    std::mutex mutex;
+    std::set<std::thread::id> ids;
+    const auto threads = pool.run(3, 3, [&](std::size_t) -> Result<> {
+        all_three.arrive_and_wait();
+        const std::lock_guard lock(mutex);
+        ids.insert(std::this_thread::get_id());
+        return {};
+    });
+    ASSERT_TRUE(threads);
+    EXPECT_EQ(*threads, 3);
+    EXPECT_EQ(ids.size(), 3u);
+    EXPECT_EQ(ids.count(std::this_thread::get_id()), 1u);
+}
+
+TEST(ThreadPool, OneThreadStaysOnTheCaller) {
+    ThreadPool pool(8);
+    const auto caller = std::this_thread::get_id();
+    const auto threads = pool.run(100, 1, [&](std::size_t) -> Result<> {
+        if (std::this_thread::get_id() != caller) return Error{Code::internal, "another thread"};
+        return {};
+    });
+    ASSERT_TRUE(threads);
+    EXPECT_EQ(*threads, 1);
+}
+
+TEST(ThreadPool, ReturnsTheErrorAndStartsNothingAfterIt) {
+    ThreadPool pool(2);
+    std::atomic<int> started{0};
+    const auto threads = pool.run(100000, 2, [&](std::size_t index) -> Result<> {
+        ++started;
+        if (index == 10) return Error{Code::device, "piece 10"};
+        std::this_thread::sleep_for(std::chrono::microseconds(10));
+        return {};
+    });
+    EXPECT_EQ(threads.code(), Code::device);
+    EXPECT_EQ(threads.error().message, "piece 10");
+    EXPECT_LT(started, 50000);
+}
+
+TEST(ThreadPool, ExceptionsBecomeErrors) {
+    ThreadPool pool(2);
+    const auto threads = pool.run(4, 2, [](std::size_t) -> Result<> { throw std::bad_alloc(); });
+    EXPECT_EQ(threads.code(), Code::out_of_memory);
+}
+
+TEST(ThreadPool, ServesManyCallersAndNestedCalls) {
+    ThreadPool pool(4);
+    std::atomic<int> pieces{0};
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 6; ++caller)
+        callers.emplace_back([&] {
+            for (int round = 0; round < 20; ++round)
+                EXPECT_TRUE(pool.run(5, 4, [&](std::size_t) -> Result<> {
+                    auto inner = pool.run(3, 4, [&](std::size_t) -> Result<> {
+                        ++pieces;
+                        return {};
+                    });
+                    if (!inner) return inner.error();
+                    return {};
+                }));
+        });
+    for (auto& caller : callers) caller.join();
+    EXPECT_EQ(pieces, 6 * 20 * 5 * 3);
+}
+
+TEST(ThreadPool, WorksInAChildOfFork) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "ThreadSanitizer does not support threads in a child of a threaded process";
+#endif
+    ThreadPool pool(3);
+    const auto meet = [&] {
+        std::barrier all_three(3);
+        const auto threads = pool.run(3, 3, [&](std::size_t) -> Result<> {
+            all_three.arrive_and_wait();
+            return {};
+        });
+        return threads && *threads == 3;
+    };
+    ASSERT_TRUE(meet());
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(20);  // a pool that waits for the parent's threads would wait for ever
+        const bool met = meet();
+        pool.~ThreadPool();
+        _exit(met ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_TRUE(meet());
+}
+
+}  // namespace
