@@ -1,5 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
+# `cmake --install`: the program, the library, its headers, and what find_package(daelstrom) reads.
+include(CMakePackageConfigHelpers)
+
 install(TARGETS daelstrom_lib daelstrom_cli
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/daelstrom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The package's target is written by hand (daelstromConfig.cmake.in), not exported: an exported target
+# would ask everyone who links the library to have CUDA's compiler, where its run-time library is enough.
+get_target_property(library_name daelstrom_lib OUTPUT_NAME)
+set(DAELSTROM_ARCHIVE ${CMAKE_STATIC_LIBRARY_PREFIX}${library_name}${CMAKE_STATIC_LIBRARY_SUFFIX})
+if(DAELSTROM_WITH_CUDA)
+    find_library(DAELSTROM_CUDART NAMES libcudart_static.a
+                 PATHS ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES} NO_DEFAULT_PATH REQUIRED)
+endif()
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/daelstrom)
+configure_package_config_file(cmake/daelstromConfig.cmake.in
+    ${CMAKE_CURRENT_BINARY_DIR}/daelstromConfig.cmake
+    INSTALL_DESTINATION ${package_dir}
+    PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/daelstromConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/daelstromConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/daelstromConfigVersion.cmake
+        DESTINATION ${package_dir})
