@@ -6,6 +6,7 @@
 // the field side by side: constant time comes for free, and eight bytes cost what one does.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 
@@ -36,25 +37,32 @@ constexpr Word multiply_each(Word a, Word b) noexcept {
     return product;
 }
 
-// x * x. Squaring is linear in characteristic 2, so it is the sum of the squares of x's bits: a bit
-// n becomes x^(2n) mod m(x).
-template <std::unsigned_integral Word>
+// x^(2^n). Squaring is linear in characteristic 2, and so is doing it n times: the result is the
+// sum of the powers of x's bits, and bit i is {02}^i.
+template <int n, std::unsigned_integral Word>
 constexpr Word square_each(Word x) noexcept {
-    constexpr std::uint8_t kSquares[8] = {0x01, 0x04, 0x10, 0x40, 0x1b, 0x6c, 0xab, 0x9a};
-    Word square = 0;
-    for (int bit = 0; bit < 8; ++bit)
-        square ^= static_cast<Word>(((x >> bit) & repeat<Word>(1)) * kSquares[bit]);
-    return square;
+    constexpr auto kPowers = [] {
+        std::array<std::uint8_t, 8> powers{};
+        for (unsigned bit = 0; bit < 8; ++bit) {
+            powers[bit] = static_cast<std::uint8_t>(1u << bit);
+            for (int i = 0; i < n; ++i) powers[bit] = multiply_each(powers[bit], powers[bit]);
+        }
+        return powers;
+    }();
+    Word sum = 0;
+    for (unsigned bit = 0; bit < 8; ++bit)
+        sum ^= static_cast<Word>(((x >> bit) & repeat<Word>(1)) * kPowers[bit]);
+    return sum;
 }
 
 // x^254, which is the inverse of x, and 0 for 0.
 template <std::unsigned_integral Word>
 constexpr Word inverse_each(Word x) noexcept {
-    const Word x2 = square_each(x);
+    const Word x2 = square_each<1>(x);
     const Word x3 = multiply_each(x2, x);
-    const Word x12 = square_each(square_each(x3));
+    const Word x12 = square_each<2>(x3);
     const Word x15 = multiply_each(x12, x3);
-    const Word x240 = square_each(square_each(square_each(square_each(x15))));
+    const Word x240 = square_each<4>(x15);
     return multiply_each(multiply_each(x240, x12), x2);
 }
 
@@ -89,11 +97,11 @@ constexpr std::uint64_t mix_columns_each(std::uint64_t a) noexcept {
     return xtime_each(a) ^ (xtime_each(b) ^ b) ^ rotate_columns(a, 2) ^ rotate_columns(a, 3);
 }
 constexpr std::uint64_t inv_mix_columns_each(std::uint64_t a) noexcept {
-    const auto times = [](std::uint64_t x, std::uint8_t factor) {
-        return multiply_each(x, repeat<std::uint64_t>(factor));
-    };
-    return times(a, 0x0e) ^ times(rotate_columns(a, 1), 0x0b) ^ times(rotate_columns(a, 2), 0x0d) ^
-           times(rotate_columns(a, 3), 0x09);
+    const std::uint64_t a2 = xtime_each(a), a4 = xtime_each(a2), a8 = xtime_each(a4);
+    return (a8 ^ a4 ^ a2) ^                  // {0e} = 8 + 4 + 2
+           rotate_columns(a8 ^ a2 ^ a, 1) ^  // {0b} = 8 + 2 + 1
+           rotate_columns(a8 ^ a4 ^ a, 2) ^  // {0d} = 8 + 4 + 1
+           rotate_columns(a8 ^ a, 3);        // {09} = 8 + 1
 }
 
 // The same for single bytes and columns of four bytes.

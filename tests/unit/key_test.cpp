@@ -96,7 +96,7 @@ TEST(AesMath, MatchesItsDefinitionForEveryByte) {
         const auto element = static_cast<std::uint8_t>(a);
         for (unsigned b = 0; b < 256; ++b)
             ASSERT_EQ(core::gf_multiply(element, static_cast<std::uint8_t>(b)), multiply(a, b));
-        EXPECT_EQ(core::square_each(element), multiply(a, a));
+        EXPECT_EQ(core::square_each<1>(element), multiply(a, a));
         EXPECT_EQ(multiply(core::gf_inverse(element), a), a == 0 ? 0u : 1u);
         EXPECT_EQ(core::inv_sub_byte(core::sub_byte(element)), element);
         // Neighbours in a word must not disturb each other.

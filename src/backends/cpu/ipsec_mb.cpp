@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/ipsec_mb.hpp"
+
+#include <memory>
+
+#include <daelstrom/key.hpp>
+
+#include "core/secure_memory.hpp"
+
+namespace dael::cpu {
+namespace {
+
+struct LevelInfo {
+    std::string_view name, title;
+    std::uint64_t needs;     // IMB_FEATURE_... bits
+    std::uint64_t for_vaes;  // those with which the library takes its VAES code at this level
+    void (*init)(IMB_MGR*);
+};
+constexpr std::array<LevelInfo, 3> kInfo{{
+    {"sse", "SSE", IMB_CPUFLAGS_SSE, 0, init_mb_mgr_sse},
+    {"avx2", "AVX2", IMB_CPUFLAGS_AVX2, IMB_CPUFLAGS_AVX2_T2, init_mb_mgr_avx2},
+    {"avx512", "AVX-512", IMB_CPUFLAGS_AVX512, IMB_CPUFLAGS_AVX512_T2, init_mb_mgr_avx512},
+}};
+
+const LevelInfo& info(Level level) noexcept {
+    return kInfo[static_cast<std::size_t>(level)];
+}
+
+bool has(std::uint64_t features) noexcept {
+    static const std::uint64_t present = imb_get_feature_flags();
+    return (present & features) == features;
+}
+
+struct Release {
+    void operator()(Workspace* workspace) const noexcept {
+        if (workspace->manager) core::secure_release(workspace->manager, imb_get_mb_mgr_size());
+        core::secure_release(workspace, sizeof(Workspace));
+    }
+};
+
+}  // namespace
+
+std::string_view name(Level level) noexcept {
+    return info(level).name;
+}
+
+std::optional<Level> level_by_name(std::string_view text) noexcept {
+    for (const Level level : kLevels)
+        if (text == name(level)) return level;
+    return std::nullopt;
+}
+
+bool available(Level level) noexcept {
+    // The library asks the CPU only; the compiler's check asks also whether the system saves the
+    // wide registers, without which their use would trap.
+    const bool system = level == Level::sse    ? true
+                        : level == Level::avx2 ? __builtin_cpu_supports("avx2")
+                                               : __builtin_cpu_supports("avx512bw");
+    return system && has(info(level).needs);
+}
+
+std::string describe(Level level) {
+    const bool vaes = info(level).for_vaes != 0 && has(info(level).for_vaes);
+    return std::string(info(level).title) + (vaes ? " with VAES" : " with AES-NI");
+}
+
+void Workspace::wipe_keystream(std::size_t used) noexcept {
+    wipe(scratch.data(), used * kScratch);
+    wipe(ivs.data(), used * sizeof(Block));
+    wipe(lanes.data(), used * sizeof(Lane));
+}
+
+Result<Workspace*> workspace(Level level) {
+    thread_local std::array<std::unique_ptr<Workspace, Release>, kLevels.size()> of_this_thread;
+    auto& mine = of_this_thread[static_cast<std::size_t>(level)];
+    if (mine) return mine.get();
+    void* memory = core::secure_allocate(sizeof(Workspace));
+    if (!memory) return Error{Code::out_of_memory, "no memory for libipsec-mb's jobs"};
+    std::unique_ptr<Workspace, Release> fresh(new (memory) Workspace{});
+    void* manager = core::secure_allocate(imb_get_mb_mgr_size());
+    if (!manager) return Error{Code::out_of_memory, "no memory for libipsec-mb's manager"};
+    fresh->manager = imb_set_pointers_mb_mgr(manager, 0, 1);
+    info(level).init(fresh->manager);
+    if (const int fault = imb_get_errno(fresh->manager))
+        return Error{Code::internal, "libipsec-mb: init_mb_mgr_" + std::string(name(level)) + ": " +
+                                         imb_get_strerror(fault)};
+    mine = std::move(fresh);
+    return mine.get();
+}
+
+}  // namespace dael::cpu

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// libipsec-mb as this backend uses it: its instruction-set levels, and one manager for each thread
+// and level, since a manager must not be shared.
+#pragma once
+
+#include <intel-ipsec-mb.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <daelstrom/error.hpp>
+#include <daelstrom/modes.hpp>
+
+#include "core/backend.hpp"
+
+namespace dael::cpu {
+
+enum class Level { sse, avx2, avx512 };
+inline constexpr std::array kLevels{Level::sse, Level::avx2, Level::avx512};  // slowest first
+
+std::string_view name(Level level) noexcept;  // "sse", "avx2", "avx512": what --isa takes
+std::optional<Level> level_by_name(std::string_view name) noexcept;
+bool available(Level level) noexcept;  // whether this CPU, and its system, run it
+// "AVX-512 with VAES": the level, and which AES instructions the library uses at it on this CPU.
+std::string describe(Level level);
+
+// A message of a sequential mode on its way: `done` bytes are through, the next `size` are being
+// worked on, `chain` goes into the first of their blocks.
+struct Lane {
+    const core::Segment* segment;
+    std::size_t done, size;
+    Block chain;
+    const std::uint8_t* in() const noexcept { return segment->in + done; }
+    std::uint8_t* out() const noexcept { return segment->out + done; }
+};
+
+// What one thread needs to drive the library, in memory that is locked, left out of core dumps and
+// wiped on release.
+struct Workspace {
+    static constexpr std::size_t kJobs = IMB_MAX_BURST_SIZE;  // jobs in one burst
+    static constexpr std::size_t kLanes = 16;      // as many as AVX-512 encrypts side by side
+    static constexpr std::size_t kScratch = 2048;  // bytes of scratch for each lane
+
+    IMB_MGR* manager;
+    std::array<IMB_JOB, kJobs> jobs;
+    std::array<Block, kJobs> ivs;  // each job's, for as long as it runs
+    std::array<Lane, kJobs> lanes;
+    alignas(64) std::array<std::uint8_t, kLanes * kScratch> scratch;  // keystream of CFB and OFB
+
+    std::uint8_t* scratch_of(std::size_t lane) noexcept { return scratch.data() + lane * kScratch; }
+    // Wipes what the first `used` lanes left behind of keystream: scratch, and OFB's chain values,
+    // which are such.
+    void wipe_keystream(std::size_t used) noexcept;
+};
+
+// The calling thread's own, made at its first use and released when the thread ends.
+// Errors: out_of_memory; internal, when the library fails its self-test.
+Result<Workspace*> workspace(Level level);
+
+}  // namespace dael::cpu

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/modes.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <daelstrom/key.hpp>
+
+#include "core/key_schedule.hpp"
+#include "modes/counter.hpp"
+
+namespace dael::cpu {
+namespace {
+
+using core::Segment;
+
+// ECB and CBC encryption keep a job's length in 16 bits; this is the most whole blocks in them.
+constexpr std::size_t kShortJob = 65520;
+// CTR and CBC decryption know no limit. One all the same, far from where 32-bit arithmetic might
+// hide.
+constexpr std::size_t kLongJob = std::size_t{1} << 30;
+
+alignas(64) constexpr std::array<std::uint8_t, Workspace::kScratch> kZeros{};
+
+constexpr std::size_t whole_blocks(std::size_t size) noexcept {
+    return (size + kBlockSize - 1) / kBlockSize * kBlockSize;
+}
+
+// out = in ^ keystream. `out` may be `in`.
+void exclusive_or(std::uint8_t* out, const std::uint8_t* in, const std::uint8_t* keystream,
+                  std::size_t size) noexcept {
+    for (std::size_t i = 0; i < size; ++i) out[i] = in[i] ^ keystream[i];
+}
+
+void copy_block(Block& to, const std::uint8_t* from) noexcept {
+    std::memcpy(to.data(), from, kBlockSize);
+}
+
+// A workspace at work under one key.
+class Modes {
+  public:
+    Modes(Workspace& workspace, const core::KeySchedule& key) noexcept
+        : ws_(workspace), key_(key) {}
+
+    Result<> ecb(IMB_CIPHER_DIRECTION direction, std::span<const Segment> segments);
+    Result<> cbc_decrypt(std::span<const Segment> segments);
+    Result<> cfb_decrypt(std::span<const Segment> segments);
+    Result<> ctr(std::span<const Segment> segments);
+    Result<> cbc_encrypt(std::span<const Segment> segments);
+    Result<> cfb_encrypt(std::span<const Segment> segments);
+    Result<> ofb(std::span<const Segment> segments);
+
+    // How many lanes hold keystream, and must be wiped.
+    std::size_t lanes_with_keystream() const noexcept { return keystream_lanes_; }
+
+  private:
+    void set_job(IMB_JOB& job, const std::uint8_t* src, std::uint8_t* dst,
+                 std::size_t size) const noexcept;
+    void use_scratch(std::size_t lane) noexcept {
+        keystream_lanes_ = std::max(keystream_lanes_, lane + 1);
+    }
+    // Adds a job to the burst and returns its IV, to be filled in.
+    Block& add(const std::uint8_t* src, std::uint8_t* dst, std::size_t size) noexcept;
+    Result<> burst(IMB_CIPHER_MODE cipher, IMB_CIPHER_DIRECTION direction);
+    Result<> ecb_job(IMB_CIPHER_DIRECTION direction, const std::uint8_t* src, std::uint8_t* dst,
+                     std::size_t size);
+    Result<> ctr_head(const Segment& segment, std::size_t size);
+
+    template <class Prepare, class Finish>
+    Result<> side_by_side(std::span<const Segment> segments, std::size_t most, std::size_t piece,
+                          Prepare prepare, Finish finish);
+
+    Workspace& ws_;
+    const core::KeySchedule& key_;
+    std::uint32_t burst_size_ = 0;
+    std::size_t keystream_lanes_ = 0;
+};
+
+void Modes::set_job(IMB_JOB& job, const std::uint8_t* src, std::uint8_t* dst,
+                    std::size_t size) const noexcept {
+    job = {};
+    job.enc_keys = key_.encrypt.data();
+    job.dec_keys = key_.decrypt.data();
+    job.key_len_in_bytes = static_cast<std::uint64_t>(key_.key_bytes);
+    job.src = src;
+    job.dst = dst;
+    job.msg_len_to_cipher_in_bytes = size;
+    job.hash_alg = IMB_AUTH_NULL;
+}
+
+Block& Modes::add(const std::uint8_t* src, std::uint8_t* dst, std::size_t size) noexcept {
+    IMB_JOB& job = ws_.jobs[burst_size_];
+    Block& iv = ws_.ivs[burst_size_++];
+    set_job(job, src, dst, size);
+    job.iv = iv.data();
+    job.iv_len_in_bytes = iv.size();
+    return iv;
+}
+
+Result<> Modes::burst(IMB_CIPHER_MODE cipher, IMB_CIPHER_DIRECTION direction) {
+    if (burst_size_ == 0) return {};
+    const std::uint32_t jobs = std::exchange(burst_size_, 0);
+    if (IMB_SUBMIT_CIPHER_BURST(ws_.manager, ws_.jobs.data(), jobs, cipher, direction,
+                                static_cast<IMB_KEY_SIZE_BYTES>(key_.key_bytes)) == jobs)
+        return {};
+    return Error{Code::internal, std::string("libipsec-mb: submit_cipher_burst: ") +
+                                     imb_get_strerror(imb_get_errno(ws_.manager))};
+}
+
+// ECB has no bursts in the library; its jobs are done when submitted.
+Result<> Modes::ecb_job(IMB_CIPHER_DIRECTION direction, const std::uint8_t* src, std::uint8_t* dst,
+                        std::size_t size) {
+    IMB_JOB* job = IMB_GET_NEXT_JOB(ws_.manager);
+    set_job(*job, src, dst, size);
+    job->cipher_mode = IMB_CIPHER_ECB;
+    job->cipher_direction = direction;
+    job->chain_order = IMB_ORDER_CIPHER_HASH;
+    job = IMB_SUBMIT_JOB(ws_.manager);
+    if (job && job->status == IMB_STATUS_COMPLETED) return {};
+    return Error{Code::internal, std::string("libipsec-mb: submit_job: ") +
+                                     imb_get_strerror(imb_get_errno(ws_.manager))};
+}
+
+Result<> Modes::ecb(IMB_CIPHER_DIRECTION direction, std::span<const Segment> segments) {
+    for (const Segment& segment : segments)
+        for (std::size_t done = 0; done < segment.size; done += kShortJob)
+            DAEL_TRY(ecb_job(direction, segment.in + done, segment.out + done,
+                             std::min(kShortJob, segment.size - done)));
+    return {};
+}
+
+Result<> Modes::cbc_decrypt(std::span<const Segment> segments) {
+    for (const Segment& segment : segments) {
+        Block chain = segment.iv;
+        for (std::size_t done = 0; done < segment.size;) {
+            const std::size_t size = std::min(kLongJob, segment.size - done);
+            add(segment.in + done, segment.out + done, size) = chain;
+            copy_block(chain, segment.in + done + size - kBlockSize);  // before it is overwritten
+            done += size;
+            if (burst_size_ == Workspace::kJobs) DAEL_TRY(burst(IMB_CIPHER_CBC, IMB_DIR_DECRYPT));
+        }
+    }
+    return burst(IMB_CIPHER_CBC, IMB_DIR_DECRYPT);
+}
+
+// P_j = C_j ^ CIPH(C_j-1) (SP 800-38A 6.3): ECB of the ciphertext, one block late.
+Result<> Modes::cfb_decrypt(std::span<const Segment> segments) {
+    constexpr std::size_t kPiece = (Workspace::kLanes - 1) * Workspace::kScratch;
+    std::uint8_t* const keystream = ws_.scratch.data();
+    for (const Segment& segment : segments) {
+        Block chain = segment.iv;
+        for (std::size_t done = 0; done < segment.size;) {
+            const std::uint8_t* const in = segment.in + done;
+            const std::size_t size = std::min(kPiece, segment.size - done);
+            use_scratch(size / Workspace::kScratch);
+            const std::size_t late = whole_blocks(size) - kBlockSize;
+            std::memcpy(keystream, chain.data(), kBlockSize);
+            std::memcpy(keystream + kBlockSize, in, late);
+            if (size % kBlockSize == 0) copy_block(chain, in + late);
+            DAEL_TRY(ecb_job(IMB_DIR_ENCRYPT, keystream, keystream, late + kBlockSize));
+            exclusive_or(segment.out + done, in, keystream, size);
+            done += size;
+        }
+    }
+    return {};
+}
+
+// The part of a CTR segment that lies in a counter block already begun.
+Result<> Modes::ctr_head(const Segment& segment, std::size_t size) {
+    Block keystream{};
+    add(keystream.data(), keystream.data(), keystream.size()) = segment.iv;
+    DAEL_TRY(burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT));
+    exclusive_or(segment.out, segment.in, keystream.data() + segment.skip, size);
+    wipe(keystream.data(), keystream.size());
+    return {};
+}
+
+// The library takes a 16-byte counter block, but counts in its low 32 bits only: those wrap and
+// carry nothing on. Cutting there makes it the 128-bit counter of SP 800-38A B.1.
+Result<> Modes::ctr(std::span<const Segment> segments) {
+    for (const Segment& segment : segments) {
+        Block counter = segment.iv;
+        std::size_t done = 0;
+        if (segment.skip != 0) {
+            DAEL_TRY(burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT));
+            done = std::min(kBlockSize - segment.skip, segment.size);
+            DAEL_TRY(ctr_head(segment, done));
+            counter = modes::counter_add(counter, 1);
+        }
+        while (done < segment.size) {
+            const std::uint64_t blocks = std::min<std::uint64_t>(
+                modes::blocks_before_wrap32(counter), kLongJob / kBlockSize);
+            const std::size_t size = std::min(blocks * kBlockSize, segment.size - done);
+            add(segment.in + done, segment.out + done, size) = counter;
+            counter = modes::counter_add(counter, blocks);
+            done += size;
+            if (burst_size_ == Workspace::kJobs) DAEL_TRY(burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT));
+        }
+    }
+    return burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT);
+}
+
+// Takes up to `most` messages forward together, a piece of each in every burst of CBC encryption,
+// which the library runs side by side in its vector lanes. prepare(lane, i) adds the job for
+// lane.size bytes, finish(lane, i) leaves the chain value for the next piece.
+template <class Prepare, class Finish>
+Result<> Modes::side_by_side(std::span<const Segment> segments, std::size_t most, std::size_t piece,
+                             Prepare prepare, Finish finish) {
+    auto& lanes = ws_.lanes;
+    std::size_t active = 0;
+    auto next = segments.begin();
+    while (true) {
+        for (; active < most && next != segments.end(); ++next)
+            if (next->size != 0) lanes[active++] = {&*next, 0, 0, next->iv};
+        if (active == 0) return {};
+        for (std::size_t i = 0; i < active; ++i) {
+            Lane& lane = lanes[i];
+            lane.size = std::min(piece, lane.segment->size - lane.done);
+            prepare(lane, i);
+        }
+        DAEL_TRY(burst(IMB_CIPHER_CBC, IMB_DIR_ENCRYPT));
+        for (std::size_t i = 0; i < active; ++i) {
+            finish(lanes[i], i);
+            lanes[i].done += lanes[i].size;
+        }
+        const auto end = lanes.begin() + static_cast<std::ptrdiff_t>(active);
+        active = static_cast<std::size_t>(
+            std::remove_if(lanes.begin(), end,
+                           [](const Lane& lane) { return lane.done == lane.segment->size; }) -
+            lanes.begin());
+    }
+}
+
+Result<> Modes::cbc_encrypt(std::span<const Segment> segments) {
+    return side_by_side(
+        segments, Workspace::kJobs, kShortJob,
+        [this](Lane& lane, std::size_t) { add(lane.in(), lane.out(), lane.size) = lane.chain; },
+        [](Lane& lane, std::size_t) {
+            copy_block(lane.chain, lane.out() + lane.size - kBlockSize);
+        });
+}
+
+// C_j = P_j ^ D_j with D_j = CIPH(C_j-1) (SP 800-38A 6.3). So D_1 = CIPH(IV) and D_j+1 = CIPH(P_j ^
+// D_j): the D are the CBC encryption of IV, P_1, P_2, ... under an IV of zero.
+Result<> Modes::cfb_encrypt(std::span<const Segment> segments) {
+    return side_by_side(
+        segments, Workspace::kLanes, Workspace::kScratch,
+        [this](Lane& lane, std::size_t i) {
+            use_scratch(i);
+            const std::size_t late = whole_blocks(lane.size) - kBlockSize;
+            std::memcpy(ws_.scratch_of(i), lane.chain.data(), kBlockSize);
+            std::memcpy(ws_.scratch_of(i) + kBlockSize, lane.in(), late);
+            add(ws_.scratch_of(i), ws_.scratch_of(i), late + kBlockSize) = Block{};
+        },
+        [this](Lane& lane, std::size_t i) {
+            exclusive_or(lane.out(), lane.in(), ws_.scratch_of(i), lane.size);
+            if (lane.size == Workspace::kScratch)
+                copy_block(lane.chain, lane.out() + lane.size - kBlockSize);
+        });
+}
+
+// O_j = CIPH(O_j-1) (SP 800-38A 6.4): the CBC encryption of zeros.
+Result<> Modes::ofb(std::span<const Segment> segments) {
+    return side_by_side(
+        segments, Workspace::kLanes, Workspace::kScratch,
+        [this](Lane& lane, std::size_t i) {
+            use_scratch(i);
+            add(kZeros.data(), ws_.scratch_of(i), whole_blocks(lane.size)) = lane.chain;
+        },
+        [this](Lane& lane, std::size_t i) {
+            exclusive_or(lane.out(), lane.in(), ws_.scratch_of(i), lane.size);
+            copy_block(lane.chain, ws_.scratch_of(i) + whole_blocks(lane.size) - kBlockSize);
+        });
+}
+
+Result<> dispatch(Modes& modes, Mode mode, Direction direction, std::span<const Segment> segments) {
+    const bool encrypt = direction == Direction::encrypt;
+    switch (mode) {
+        case Mode::ecb:
+            return modes.ecb(encrypt ? IMB_DIR_ENCRYPT : IMB_DIR_DECRYPT, segments);
+        case Mode::cbc:
+            return encrypt ? modes.cbc_encrypt(segments) : modes.cbc_decrypt(segments);
+        case Mode::cfb:
+            return encrypt ? modes.cfb_encrypt(segments) : modes.cfb_decrypt(segments);
+        case Mode::ofb:
+            return modes.ofb(segments);
+        case Mode::ctr:
+            return modes.ctr(segments);
+    }
+    return Error{Code::invalid_argument, "cpu: unknown mode"};
+}
+
+}  // namespace
+
+Result<> run(Workspace& workspace, const core::Operation& operation,
+             std::span<const Segment> segments) {
+    Modes modes(workspace, operation.key->schedule());
+    auto result = dispatch(modes, operation.mode, operation.direction, segments);
+    workspace.wipe_keystream(modes.lanes_with_keystream());
+    return result;
+}
+
+}  // namespace dael::cpu
