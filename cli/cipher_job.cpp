@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cipher_job.hpp"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "io/text.hpp"
+#include "io/transfer.hpp"
+#include "modes/padding.hpp"
+#include "modes/segment.hpp"
+
+namespace dael::cli {
+namespace {
+
+// The header of `openssl enc`: the magic, then the salt of PBKDF2.
+constexpr std::string_view kMagic = "Salted__";
+constexpr std::size_t kSaltSize = 8;
+static_assert(kMagic.size() + kSaltSize == kBlockSize);
+
+// What the stream starts from, and the 16 bytes or none that stand in front of it.
+struct Start {
+    Key key;
+    Block iv{};
+    std::span<const std::uint8_t> header() const { return {header_.data(), header_size_}; }
+    Block header_{};
+    std::size_t header_size_ = 0;
+};
+
+Result<> random_bytes(std::span<std::uint8_t> bytes) {
+    if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1) return {};
+    return Error{Code::internal, "the random generator of libcrypto failed"};
+}
+
+// PBKDF2-HMAC-SHA-256 (RFC 8018 5.2) gives the key and, behind it, the IV.
+Result<Start> derive(const CipherJob& job, const Secret& password, const Block& header) {
+    const std::size_t key_size = static_cast<std::size_t>(job.salted->key_bits) / 8;
+    std::array<std::uint8_t, 32 + kBlockSize> derived{};
+    const auto text = password.bytes();
+    const int done =
+        PKCS5_PBKDF2_HMAC(reinterpret_cast<const char*>(text.data()), static_cast<int>(text.size()),
+                          header.data() + kMagic.size(), kSaltSize, job.salted->iterations,
+                          EVP_sha256(), static_cast<int>(key_size + kBlockSize), derived.data());
+    auto key = Key::import({derived.data(), key_size});
+    Block iv{};
+    std::memcpy(iv.data(), derived.data() + key_size, iv.size());
+    wipe(derived.data(), derived.size());
+    if (done != 1) return Error{Code::internal, "PBKDF2 of libcrypto failed"};
+    if (!key) return std::move(key).error();
+    return Start{std::move(*key), iv, header, job.encrypts() ? header.size() : 0};
+}
+
+Result<Block> read_header(Input& input, const char* what) {
+    Block header{};
+    const auto got = input.fill(header);
+    if (!got) return got.error();
+    if (*got == header.size()) return header;
+    return Error{Code::bad_format, input.name() + " is truncated: it ends after " +
+                                       std::to_string(*got) + " of the 16 bytes of " + what};
+}
+
+Result<Start> start_salted(const CipherJob& job, Input& input) {
+    Block header{};
+    std::ranges::copy(kMagic, header.begin());
+    if (job.encrypts()) {
+        DAEL_TRY(random_bytes(std::span(header).subspan(kMagic.size())));
+    } else {
+        auto read = read_header(input, "the Salted__ header of openssl");
+        if (!read) return std::move(read).error();
+        if (!std::equal(kMagic.begin(), kMagic.end(), read->begin()))
+            return Error{Code::bad_format, input.name() +
+                                               " does not begin with Salted__; it is not "
+                                               "from openssl enc with a password, or not "
+                                               "to be read with --openssl"};
+        header = *read;
+    }
+    auto password = job.salted->password();
+    if (!password) return std::move(password).error();
+    return derive(job, *password, header);
+}
+
+Result<Start> start(const CipherJob& job, Input& input) {
+    if (job.salted) return start_salted(job, input);
+    Block iv = job.iv.value_or(Block{});
+    const bool stored = !job.iv && takes_iv(job.mode);
+    if (stored && !job.encrypts()) {
+        auto header = read_header(input, "the IV in front");
+        if (!header) return std::move(header).error();
+        iv = *header;
+    } else if (stored) {
+        DAEL_TRY(random_bytes(iv));
+    }
+    auto key = job.key();
+    if (!key) return std::move(key).error();
+    return Start{std::move(*key), iv, iv, stored && job.encrypts() ? iv.size() : 0};
+}
+
+Error ragged(const CipherJob& job, const std::string& input, std::uint64_t size) {
+    const std::string length = input + " holds " + std::to_string(size) + " bytes of data, ";
+    if (job.pads())
+        return {Code::ragged_length,
+                length +
+                    "but padded ciphertext is a multiple of 16, and at least 16; it is truncated, "
+                    "or was made in another mode"};
+    return {Code::ragged_length,
+            length + "which is not a multiple of 16; " + std::string(name(job.mode)) +
+                " without padding takes whole blocks: leave --no-padding out, or use --mode ctr"};
+}
+
+// Whether a message of `size` bytes can go through as a whole.
+bool fits(const CipherJob& job, std::uint64_t size) {
+    if (!whole_blocks_only(job.mode) || (job.encrypts() && job.pads())) return true;
+    return size % kBlockSize == 0 && (size != 0 || !job.pads());
+}
+
+// The cipher over the chunks of one message.
+class Stream {
+  public:
+    Stream(const CipherJob& job, Engine& engine, const Start& start, std::string input)
+        : job_(job),
+          engine_(engine),
+          key_(start.key),
+          input_(std::move(input)),
+          chain_(job.mode, job.direction, start.iv, job.offset) {}
+
+    Result<> operator()(Chunk& chunk) {
+        total_ += chunk.size;
+        if (chunk.last && !fits(job_, total_)) return ragged(job_, input_, total_);
+        if (chunk.last && job_.pads() && job_.encrypts()) {
+            const std::size_t tail = chunk.size % kBlockSize;
+            const Block block = modes::pad({chunk.data + chunk.size - tail, tail});
+            std::ranges::copy(block, chunk.data + chunk.size - tail);
+            chunk.size += kBlockSize - tail;
+        }
+        if (chunk.size != 0) {
+            const auto part = chain_.begin(chunk.data, chunk.data, chunk.size);
+            auto ran = engine_.run(key_, {job_.mode, job_.direction, part.iv, part.skip},
+                                   {chunk.data, chunk.size}, {chunk.data, chunk.size});
+            if (!ran) return std::move(ran).error();
+            chain_.end();
+            ran_ = std::move(*ran);
+        }
+        if (chunk.last && job_.pads() && !job_.encrypts()) {
+            Block block;
+            std::copy_n(chunk.data + chunk.size - kBlockSize, kBlockSize, block.begin());
+            const auto kept = modes::unpad(block);
+            wipe(block.data(), block.size());
+            if (!kept) return kept.error();
+            chunk.size -= kBlockSize - *kept;
+        }
+        return {};
+    }
+
+    std::string by() const {
+        if (ran_.threads <= 1) return ran_.backend;
+        return ran_.backend + ", " + std::to_string(ran_.threads) + " threads";
+    }
+
+  private:
+    const CipherJob& job_;
+    Engine& engine_;
+    const Key& key_;
+    std::string input_;
+    modes::Chain chain_;
+    std::uint64_t total_ = 0;
+    Ran ran_;
+};
+
+// Large enough to keep the processor busy, small enough to stay in its caches on the way through;
+// a device wants larger ones, to overlap copies with work within each.
+TransferOptions transfer_options(const Engine& engine, std::optional<std::uint64_t> size) {
+    constexpr std::size_t kForCpu = std::size_t{4} << 20, kForDevice = std::size_t{64} << 20;
+    const auto backends = engine.backends();
+    TransferOptions options;
+    options.pinned = size.value_or(0) > kForDevice &&
+                     std::ranges::any_of(backends, [](const std::string& backend) {
+                         return backend.starts_with("cuda");
+                     });
+    options.chunk = options.pinned ? kForDevice : kForCpu;
+    if (size && *size < options.chunk)
+        options.chunk = (static_cast<std::size_t>(*size) / 4096 + 1) * 4096;
+    return options;
+}
+
+}  // namespace
+
+Result<> run(const CipherJob& job) {
+    auto input = Input::open(job.input);
+    if (!input) return std::move(input).error();
+    auto output = Output::open(job.output, *input);
+    if (!output) return std::move(output).error();
+    auto engine = job.engine.open();
+    if (!engine) return std::move(engine).error();
+    auto first = start(job, *input);
+    if (!first) return std::move(first).error();
+
+    const auto size = input->remaining();
+    if (size && !fits(job, *size)) return ragged(job, input->name(), *size);
+    if (size)
+        DAEL_TRY(output->reserve(*size + first->header().size() + (job.pads() ? kBlockSize : 0)));
+    DAEL_TRY(output->write(first->header()));
+
+    Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
+    Stream stream(job, *engine, *first, input->name());
+    if (auto done = transfer(*input, *output, progress, transfer_options(*engine, size),
+                             [&stream](Chunk& chunk) { return stream(chunk); });
+        !done) {
+        progress.clear();
+        return done;
+    }
+    DAEL_TRY(output->commit());
+    progress.finish(stream.by());
+    return {};
+}
+
+}  // namespace dael::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the program: --help and the manual are made from these, and the tests run the
+// examples.
+#include <algorithm>
+#include <array>
+
+#include "commands.hpp"
+
+namespace dael::cli {
+namespace {
+
+constexpr std::array kEncrypt{
+    Example{
+        "A new key, and a file encrypted with it",
+        "head -c 32 /dev/urandom > key && daelstrom encrypt --key-file key notes.txt -o notes.aes"},
+    Example{"In a pipe", "tar -c photos | daelstrom encrypt --key-file key > photos.tar.aes"},
+    Example{"Exactly what openssl enc -aes-128-cbc -K 000102... -iv 0f0e0d... makes",
+            "daelstrom encrypt --mode cbc --key-file key.hex --iv 0f0e0d0c0b0a09080706050403020100 "
+            "notes.txt -o notes.cbc"},
+    Example{"With a password, for openssl enc -d -aes-256-ctr -pbkdf2",
+            "daelstrom encrypt --openssl --password-file password notes.txt -o notes.enc"},
+    Example{"On the first GPU, or not at all",
+            "daelstrom encrypt --backend cuda --key-file key notes.txt -o notes.gpu"},
+};
+constexpr std::array kDecrypt{
+    Example{"What `daelstrom encrypt` made",
+            "daelstrom decrypt --key-file key notes.aes -o notes.out"},
+    Example{"In a pipe", "daelstrom decrypt --key-file key photos.tar.aes | tar -t"},
+    Example{"What openssl enc -aes-256-cbc -pbkdf2 -iter 100000 made",
+            "daelstrom decrypt --openssl --mode cbc --iterations 100000 --password-file password "
+            "secret.enc -o secret.txt"},
+};
+constexpr std::array kAes{
+    Example{"Encrypt and decrypt as in the thesis",
+            "daelstrom aes -e -m CTR -l 128 -p hello -i notes.txt -o notes.thesis && "
+            "daelstrom aes -d -m CTR -l 128 -p hello -i notes.thesis -o notes.back"},
+};
+
+constexpr std::array kTexts{
+    CommandText{
+        "encrypt", "Encrypt a file or a stream",
+        "Without --iv, a random IV is made and stored in the first 16 bytes of the output, where "
+        "decrypt finds it (ECB has none). With --iv, the output is exactly that of `openssl enc "
+        "-K -iv`. Never use one key and IV for two files in CTR or OFB.\n\n"
+        "None of these modes authenticates: whoever can change the ciphertext can change what "
+        "it decrypts to. Sign it, or add a MAC over it, where that matters.\n\n"
+        "The output file appears under its name only once it is complete; nothing is left behind "
+        "after an error or Ctrl-C.",
+        kEncrypt},
+    CommandText{
+        "decrypt", "Decrypt a file or a stream",
+        "Takes what encrypt made, with the same mode and key. Without --iv, the IV is read from "
+        "the first 16 bytes.\n\n"
+        "With an output file, wrong padding leaves no file. On standard output, everything but "
+        "the last buffer has gone out by the time that the padding is seen to be wrong: check "
+        "the exit status before you use what you got.",
+        kDecrypt},
+    CommandText{
+        "aes", "Encrypt or decrypt with a password on the command line",
+        "The interface of the program in Potesil's thesis: the key is the leading bytes of "
+        "SHA-256 of the password. CBC and ECB pad; a random IV stands in the first 16 bytes of "
+        "the output (the thesis does not say how it travels). Such a key can be guessed as fast "
+        "as SHA-256 runs, and others can see the password: for anything that matters use "
+        "`daelstrom encrypt --openssl`.",
+        kAes},
+};
+
+}  // namespace
+
+std::span<const CommandText> command_texts() {
+    return kTexts;
+}
+
+const CommandText& text_of(std::string_view command) {
+    return *std::ranges::find(kTexts, command, &CommandText::name);
+}
+
+std::string_view program_details() {
+    return "Encrypts and decrypts with AES, on the CPU or on a GPU, whichever is fastest for the "
+           "data "
+           "at hand. `daelstrom COMMAND --help` explains a command.";
+}
+
+CLI::App* add_command(CLI::App& app, std::string_view name) {
+    const CommandText& text = text_of(name);
+    CLI::App* command = app.add_subcommand(std::string(name), std::string(text.summary));
+    std::string footer(text.details);
+    if (!text.examples.empty()) footer += "\n\nExamples:";
+    for (const Example& example : text.examples)
+        footer += "\n  # " + std::string(example.purpose) + "\n  " + std::string(example.command);
+    command->footer(footer);
+    command->allow_extras();  // main() refuses them, without echoing what may be a secret
+    return command;
+}
+
+}  // namespace dael::cli
