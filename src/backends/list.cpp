@@ -11,6 +11,7 @@ namespace dael::backends {
 extern const core::BackendEntry reference;
 extern const core::BackendEntry openssl;
 extern const core::BackendEntry cpu;
+extern const core::BackendEntry cuda;
 
 }  // namespace dael::backends
 
@@ -21,6 +22,7 @@ std::span<const BackendEntry> backend_list() noexcept {
         backends::reference,
         backends::openssl,
         backends::cpu,
+        backends::cuda,
     };
     return entries;
 }

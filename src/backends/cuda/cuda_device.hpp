@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// One NVIDIA GPU as a core::Device.
+#pragma once
+
+#include <mutex>
+#include <unordered_set>
+
+#include "backends/cuda/work.hpp"
+#include "core/device.hpp"
+
+namespace dael::cuda {
+
+class CudaDevice final : public core::Device {
+  public:
+    // `tables` forces a layout (4, 2 or 1 tables; for tests), 0 takes the largest that fits.
+    static Result<std::unique_ptr<CudaDevice>> open(int index, int tables = 0);
+
+    const core::DeviceInfo& info() const override { return info_; }
+
+    Result<> run(const core::Operation& operation, const core::Segment& segment,
+                 Stream stream) override;
+    Result<std::unique_ptr<core::PreparedBatch>> prepare(
+        Mode mode, Direction direction, std::span<const core::Segment> segments) override;
+    Result<> run(const core::Operation& operation, const core::PreparedBatch& batch,
+                 Stream stream) override;
+
+    Result<void*> allocate(std::size_t size) override;
+    void release(void* memory) noexcept override;
+    Result<void*> allocate_pinned(std::size_t size) override;
+    void release_pinned(void* memory) noexcept override;
+    Result<std::uint64_t> free_memory() override;
+    bool is_pinned(const void* host_memory) override;
+    bool owns(const void* device_memory) override;
+
+    Result<Stream> create_stream() override;
+    void destroy_stream(Stream stream) noexcept override;
+    Result<core::Event> create_event() override;
+    void destroy_event(core::Event event) noexcept override;
+    Result<> record(core::Event event, Stream stream) override;
+    Result<> wait(Stream stream, core::Event event) override;
+    Result<> wait(core::Event event) override;
+    Result<> wait(Stream stream) override;
+    Result<float> elapsed_ms(core::Event from, core::Event to) override;
+
+    Result<> copy_in(void* device_memory, const void* host_memory, std::size_t size,
+                     Stream stream) override;
+    Result<> copy_out(void* host_memory, const void* device_memory, std::size_t size,
+                      Stream stream) override;
+    Result<> copy_within(void* to, const void* from, std::size_t size, Stream stream) override;
+    Result<> fill(void* device_memory, std::uint8_t value, std::size_t size,
+                  Stream stream) override;
+
+  private:
+    CudaDevice(int index, int tables, core::DeviceInfo info, bool cooperative)
+        : index_(index), tables_(tables), info_(std::move(info)), cooperative_(cooperative) {}
+
+    // Thread blocks for `units` units of work that a warp takes at once.
+    unsigned grid_for(const Kernel& kernel, std::uint64_t units) const;
+    Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, const void* work,
+                    const RoundKeys& keys, Stream stream);
+    Result<> run_stream(const core::Operation& operation, const core::Segment& segment,
+                        Stream stream);
+
+    int index_;
+    int tables_;
+    core::DeviceInfo info_;
+    bool cooperative_;
+    std::mutex mutex_;                        // guards `loaded_`
+    std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
+};
+
+// How many CUDA devices this machine has; 0 with the reason.
+int count_devices(std::string* why);
+
+// The backend around one device, with a layout forced as for CudaDevice::open.
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0);
+
+}  // namespace dael::cuda

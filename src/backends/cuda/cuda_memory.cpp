@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// A CUDA device's memory, streams, events and copies.
+#include "backends/cuda/cuda_device.hpp"
+#include "backends/cuda/cuda_error.hpp"
+
+namespace dael::cuda {
+namespace {
+
+cudaStream_t native(Stream stream) {
+    return static_cast<cudaStream_t>(stream.handle);
+}
+cudaEvent_t native(core::Event event) {
+    return static_cast<cudaEvent_t>(event.handle);
+}
+
+}  // namespace
+
+Result<void*> CudaDevice::allocate(std::size_t size) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    void* memory = nullptr;
+    DAEL_TRY(checked(cudaMalloc(&memory, size), "cudaMalloc"));
+    return memory;
+}
+
+void CudaDevice::release(void* memory) noexcept {
+    const CurrentDevice current(index_);
+    (void)cudaFree(memory);
+}
+
+Result<void*> CudaDevice::allocate_pinned(std::size_t size) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    void* memory = nullptr;
+    DAEL_TRY(checked(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
+    return memory;
+}
+
+void CudaDevice::release_pinned(void* memory) noexcept {
+    const CurrentDevice current(index_);
+    (void)cudaFreeHost(memory);
+}
+
+Result<std::uint64_t> CudaDevice::free_memory() {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    std::size_t free = 0, total = 0;
+    DAEL_TRY(checked(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
+    return std::uint64_t{free};
+}
+
+bool CudaDevice::is_pinned(const void* host_memory) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, host_memory) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return attributes.type == cudaMemoryTypeHost;
+}
+
+bool CudaDevice::owns(const void* device_memory) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, device_memory) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    const bool on_a_device =
+        attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
+    return on_a_device && attributes.device == index_;
+}
+
+Result<Stream> CudaDevice::create_stream() {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    cudaStream_t stream = nullptr;
+    DAEL_TRY(checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                     "cudaStreamCreateWithFlags"));
+    return Stream{stream};
+}
+
+void CudaDevice::destroy_stream(Stream stream) noexcept {
+    const CurrentDevice current(index_);
+    (void)cudaStreamDestroy(native(stream));
+}
+
+Result<core::Event> CudaDevice::create_event() {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    cudaEvent_t event = nullptr;
+    DAEL_TRY(checked(cudaEventCreate(&event), "cudaEventCreate"));
+    return core::Event{event};
+}
+
+void CudaDevice::destroy_event(core::Event event) noexcept {
+    const CurrentDevice current(index_);
+    (void)cudaEventDestroy(native(event));
+}
+
+Result<> CudaDevice::record(core::Event event, Stream stream) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(cudaEventRecord(native(event), native(stream)), "cudaEventRecord");
+}
+
+Result<> CudaDevice::wait(Stream stream, core::Event event) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(cudaStreamWaitEvent(native(stream), native(event), 0), "cudaStreamWaitEvent");
+}
+
+Result<> CudaDevice::wait(core::Event event) {
+    return checked(cudaEventSynchronize(native(event)), "cudaEventSynchronize");
+}
+
+Result<> CudaDevice::wait(Stream stream) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize");
+}
+
+Result<float> CudaDevice::elapsed_ms(core::Event from, core::Event to) {
+    float ms = 0;
+    DAEL_TRY(checked(cudaEventElapsedTime(&ms, native(from), native(to)), "cudaEventElapsedTime"));
+    return ms;
+}
+
+Result<> CudaDevice::copy_in(void* device_memory, const void* host_memory, std::size_t size,
+                             Stream stream) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(
+        cudaMemcpyAsync(device_memory, host_memory, size, cudaMemcpyHostToDevice, native(stream)),
+        "cudaMemcpyAsync to the device");
+}
+
+Result<> CudaDevice::copy_out(void* host_memory, const void* device_memory, std::size_t size,
+                              Stream stream) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(
+        cudaMemcpyAsync(host_memory, device_memory, size, cudaMemcpyDeviceToHost, native(stream)),
+        "cudaMemcpyAsync from the device");
+}
+
+Result<> CudaDevice::copy_within(void* to, const void* from, std::size_t size, Stream stream) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, native(stream)),
+                   "cudaMemcpyAsync within the device");
+}
+
+Result<> CudaDevice::fill(void* device_memory, std::uint8_t value, std::size_t size,
+                          Stream stream) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    return checked(cudaMemsetAsync(device_memory, value, size, native(stream)), "cudaMemsetAsync");
+}
+
+}  // namespace dael::cuda

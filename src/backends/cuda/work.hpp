@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host tells a kernel to do. Plain data, passed by value or lying in device memory.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/rounds.hpp"
+
+namespace dael::cuda {
+
+using kernels::RoundKeys;
+using kernels::Words4;
+
+// A core::Segment as kernels read it.
+struct DeviceSegment {
+    const unsigned char* in;
+    unsigned char* out;
+    std::uint64_t size;  // bytes
+    Words4 iv;           // memory-order words
+    std::uint32_t skip;  // bytes of the first keystream block to leave out (CTR)
+
+    // Cipher blocks that the data touches.
+    DAEL_HD std::uint64_t blocks() const { return (skip + size + 15) / 16; }
+};
+
+// Where one warp's share of the blocks begins; it ends where the next warp's begins.
+struct WarpStart {
+    std::uint64_t block;    // within the segment, a multiple of 32
+    std::uint32_t segment;  // index into the list
+    std::uint32_t unused = 0;
+};
+
+// Work for kernels in which a warp takes 32 blocks at a time. One segment comes by value and is
+// divided evenly by the kernel; many come as a list in device memory, divided by the host.
+struct BlocksWork {
+    DeviceSegment one;
+    const DeviceSegment* list;  // null: `one`
+    const WarpStart* starts;    // warps + 1 of them
+    bool synchronise;           // in place and chained: a cooperative launch (see blocks.cuh)
+};
+
+// Work for kernels in which a thread takes a whole segment.
+struct SerialWork {
+    const DeviceSegment* list;
+    std::uint32_t count;
+};
+
+// A kernel, ready to be launched: the address to give to cudaLaunchKernel and its shape.
+struct Kernel {
+    const void* function = nullptr;
+    unsigned threads = 0;          // per thread block; one thread block to a multiprocessor
+    std::size_t shared_bytes = 0;  // dynamic shared memory
+};
+
+// The kernels, by mode, rounds (10, 12, 14) and tables (4, 2, 1). Each is defined beside its code.
+Kernel ecb_kernel(bool decrypt, int rounds, int tables);  // BlocksWork; ecb.cu
+Kernel cbc_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
+Kernel cfb_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
+Kernel ctr_kernel(int rounds, int tables);                // BlocksWork: anything; ctr.cu
+Kernel ctr_stream_kernel(int rounds, int tables);         // StreamWork: one long message; ctr.cu
+enum class Serial { cbc_encrypt, cfb_encrypt, ofb };
+Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; serial.cu
+
+// One long message in CTR: 16-byte aligned, no skip, its counter's low 32 bits do not wrap.
+struct StreamWork {
+    const unsigned char* in;
+    unsigned char* out;
+    std::uint64_t size;  // bytes
+    Words4 iv;
+};
+
+}  // namespace dael::cuda

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// T-tables with a private copy for every bank of shared memory.
+//
+// A T-table entry joins SubBytes, ShiftRows and MixColumns for one byte (the AES proposal,
+// section 5.2.1). Shared memory has 32 banks; lane L of a warp only ever reads bank L, so 32 lanes
+// look up 32 different entries in one wavefront *whatever the data*: this is the fastest layout,
+// and it closes the timing channel that bank conflicts open (SIDE-CHANNELS.md).
+//
+// Three layouts, so that every GPU has one that fits:
+//   4 tables, 128 KiB: no rotation at all;
+//   2 tables,  64 KiB: T2 and T3 are T0 and T1 rotated by 16, one rotation a column;
+//   1 table,   32 KiB: three rotations a column, and one more instruction for each address.
+// Decryption adds 32 KiB for the inverse S-box of its last round.
+//
+// With 2 and 4 tables a row of 256 bytes belongs to one table index: 32 lanes of the even table,
+// then 32 lanes of the odd one. The address of a lookup is then `index << 8 | lane * 4`, which is
+// one PRMT.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/aes_math.hpp"
+#include "kernels/hd.hpp"
+
+namespace dael::kernels {
+
+using Words256 = std::array<std::uint32_t, 256>;
+
+// T0[x]: column (02 03 01 01)^T * S(x), lowest row in the lowest byte (FIPS 197 5.1.3); bytes 1 and
+// 2 are S(x).
+constexpr Words256 make_encrypt_table() {
+    Words256 table{};
+    for (unsigned x = 0; x < 256; ++x) {
+        const std::uint8_t s = core::sub_byte(static_cast<std::uint8_t>(x));
+        const std::uint32_t s2 = core::xtime(s), s3 = s2 ^ s;
+        table[x] = s2 | std::uint32_t{s} << 8 | std::uint32_t{s} << 16 | s3 << 24;
+    }
+    return table;
+}
+
+// The same for the equivalent inverse cipher: (0e 09 0d 0b)^T * S^-1(x) (FIPS 197 5.3.3).
+constexpr Words256 make_decrypt_table() {
+    Words256 table{};
+    for (unsigned x = 0; x < 256; ++x) {
+        const std::uint8_t s = core::inv_sub_byte(static_cast<std::uint8_t>(x));
+        table[x] = std::uint32_t{core::gf_multiply(s, 0x0e)} |
+                   std::uint32_t{core::gf_multiply(s, 0x09)} << 8 |
+                   std::uint32_t{core::gf_multiply(s, 0x0d)} << 16 |
+                   std::uint32_t{core::gf_multiply(s, 0x0b)} << 24;
+    }
+    return table;
+}
+
+// S^-1(x) in all four bytes.
+constexpr Words256 make_inverse_sbox() {
+    Words256 table{};
+    for (unsigned x = 0; x < 256; ++x)
+        table[x] = core::inv_sub_byte(static_cast<std::uint8_t>(x)) * 0x01010101u;
+    return table;
+}
+
+inline constexpr int kLanes = 32;
+
+// Rotates a column down by one row.
+DAEL_HD constexpr std::uint32_t rotate8(std::uint32_t t) {
+    return byte_perm(t, t, 0x2103);
+}
+DAEL_HD constexpr std::uint32_t rotate16(std::uint32_t t) {
+    return byte_perm(t, t, 0x1032);
+}
+DAEL_HD constexpr std::uint32_t rotate24(std::uint32_t t) {
+    return byte_perm(t, t, 0x0321);
+}
+
+// One lane's view of the tables. `kTables` is 4, 2 or 1; `kInverse` chooses decryption.
+template <int kTables, bool kInverse>
+class Tables {
+    static_assert(kTables == 4 || kTables == 2 || kTables == 1);
+
+  public:
+    static constexpr std::size_t kLastRoundOffset = kTables * 32 * 1024;
+    static constexpr std::size_t kBytes = kLastRoundOffset + (kInverse ? 32 * 1024 : 0);
+    static constexpr std::size_t kWords = kBytes / 4;
+
+    // The word at index `i` of the image, from the 256-entry tables (`inverse_sbox` is read only
+    // for kInverse).
+    DAEL_HD static std::uint32_t image_word(std::uint32_t i, const std::uint32_t* t0,
+                                            const std::uint32_t* inverse_sbox) {
+        if (kInverse && i >= kLastRoundOffset / 4)
+            return inverse_sbox[(i - kLastRoundOffset / 4) / kLanes];
+        if (kTables == 1) return t0[i / kLanes];
+        const std::uint32_t t = t0[i >> 6 & 255];
+        switch ((i >> 14) * 2 + (i >> 5 & 1)) {  // which table: region, then half of the row
+            case 0:
+                return t;
+            case 1:
+                return rotate8(t);
+            case 2:
+                return rotate16(t);
+            default:
+                return rotate24(t);
+        }
+    }
+
+    // `image` is the filled table image; `lane` is 0 to 31.
+    DAEL_HD Tables(const unsigned char* image, std::uint32_t lane)
+        : image_(image), lane4_(lane * 4) {}
+
+    // One column of a round: bytes 0 of a, 1 of b, 2 of c, 3 of d through T0 to T3, and the round
+    // key.
+    DAEL_HD std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d,
+                                 std::uint32_t round_key) const {
+        if constexpr (kTables == 4) {
+            const std::uint32_t t = xor3(lookup<0>(a, 0), lookup<1>(b, 1), lookup<2>(c, 2));
+            return xor3(t, lookup<3>(d, 3), round_key);
+        } else if constexpr (kTables == 2) {
+            const std::uint32_t t = xor3(lookup<0>(a, 0), lookup<1>(b, 1), round_key);
+            return t ^ rotate16(lookup<0>(c, 2) ^ lookup<1>(d, 3));
+        } else {
+            const std::uint32_t t = xor3(lookup<0>(a, 0), rotate8(lookup<0>(b, 1)), round_key);
+            return xor3(t, rotate16(lookup<0>(c, 2)), rotate24(lookup<0>(d, 3)));
+        }
+    }
+
+    // One term of a column: byte k of `word` through table T_k.
+    template <int k>
+    DAEL_HD std::uint32_t term(std::uint32_t word) const {
+        if constexpr (kTables == 4) return lookup<k>(word, k);
+        if constexpr (kTables == 2) {
+            const std::uint32_t t = lookup<k & 1>(word, k);
+            return k >= 2 ? rotate16(t) : t;
+        }
+        const std::uint32_t t = lookup<0>(word, k);
+        return k == 0 ? t : k == 1 ? rotate8(t) : k == 2 ? rotate16(t) : rotate24(t);
+    }
+
+    // One column of the last round, without MixColumns and the round key.
+    DAEL_HD std::uint32_t last_column(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                      std::uint32_t d) const {
+        // Byte 1 of a last-round word is S (or S^-1) of its index.
+        const std::uint32_t ab = byte_perm(last(a, 0), last(b, 1), 0x0051);
+        const std::uint32_t cd = byte_perm(last(c, 2), last(d, 3), 0x5100);
+        return byte_perm(ab, cd, 0x7610);
+    }
+
+  private:
+    // Byte k of `word` through table t, which must be there.
+    template <int t>
+    DAEL_HD std::uint32_t lookup(std::uint32_t word, int k) const {
+        if constexpr (kTables == 1) return narrow(word, k, 0);
+        const std::uint32_t address =
+            byte_perm(word, lane4_, 0x5504u | static_cast<unsigned>(k) << 4);
+        return load(address + (t >> 1) * 65536 + (t & 1) * 128);
+    }
+
+    DAEL_HD std::uint32_t last(std::uint32_t word, int k) const {
+        if constexpr (kInverse) return narrow(word, k, kLastRoundOffset);
+        return lookup<0>(word, k);
+    }
+
+    // A lookup in rows of 128 bytes, for which the index has to be shifted by 7.
+    DAEL_HD std::uint32_t narrow(std::uint32_t word, int k, std::uint32_t offset) const {
+        const std::uint32_t shifted = k == 0 ? word << 7 : word >> (8 * k - 7);
+        return load(((shifted & 0x7f80) | lane4_) + offset);
+    }
+
+    DAEL_HD std::uint32_t load(std::uint32_t address) const {
+        return *reinterpret_cast<const std::uint32_t*>(image_ + address);
+    }
+
+    const unsigned char* image_;
+    std::uint32_t lane4_;
+};
+
+}  // namespace dael::kernels
