@@ -46,5 +46,8 @@ CLI::App* add_command(CLI::App& app, std::string_view name);
 void add_encrypt(CLI::App& app, Context& context);
 void add_decrypt(CLI::App& app, Context& context);
 void add_aes(CLI::App& app, Context& context);
+void add_devices(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+void add_manual(CLI::App& app, Context& context);
 
 }  // namespace dael::cli

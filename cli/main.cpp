@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <iostream>
 
-#include "commands.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
+#include "manual.hpp"
 
 namespace dael::cli {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 enum Status { kDone = 0, kFailed = 1, kUsage = 2 };
 
 int complain(const std::string& message, Status status) {
-    std::fprintf(stderr, "daelstrom: %s\n", message.c_str());
+    std::fprintf(stderr, "daelstrom: %s\n", on_one_line(message).c_str());
     return status;
 }
 
@@ -46,19 +46,32 @@ std::string describe_extras(const std::vector<std::string>& extras) {
     return "too many arguments; this takes one input file";
 }
 
+std::string describe_no_command(const CLI::App& app, const std::vector<std::string>& extras) {
+    std::string names;
+    for (const CLI::App* command : commands_of(app))
+        names += (names.empty() ? "" : ", ") + command->get_name();
+    if (extras.empty()) return "say what to do: " + names;
+    if (extras[0].starts_with('-')) return describe_extras(extras);
+    return "no command is called " + in_quotes(extras[0]) + "; there are " + names;
+}
+
 int run(int argc, char** argv) {
     Context context;
     auto password = take_password_argument(argc, argv);
     if (!password) return complain(password.error());
     context.argument_password = std::move(*password);
 
-    CLI::App app(std::string(program_details()), "daelstrom");
+    CLI::App app("Encrypts and decrypts with AES, wherever the data is", "daelstrom");
     app.set_version_flag("--version", "daelstrom " DAELSTROM_VERSION, "Show the version and exit");
-    app.require_subcommand(1);
-    app.get_formatter()->column_width(34);
+    app.get_help_ptr()->description("Show this help and exit");
+    app.formatter(help_formatter(context));  // the commands inherit it
+    app.allow_extras();
     add_encrypt(app, context);
     add_decrypt(app, context);
     add_aes(app, context);
+    add_devices(app, context);
+    add_completion(app, context);
+    add_manual(app, context);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help, --version
@@ -66,8 +79,10 @@ int run(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return complain(std::string(error.what()) + "; " + see_help(app), kUsage);
     }
-    if (const auto extras = app.remaining(true); !extras.empty())
-        return complain(describe_extras(extras) + "; " + see_help(app), kUsage);
+    const auto extras = app.remaining(true);
+    if (!context.action)
+        return complain(describe_no_command(app, extras) + "; " + see_help(app), kUsage);
+    if (!extras.empty()) return complain(describe_extras(extras) + "; " + see_help(app), kUsage);
 
     if (const auto done = context.action(); !done) return complain(done.error());
     if (!std::cout.flush()) return complain("cannot write to standard output", kFailed);

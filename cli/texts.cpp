@@ -3,6 +3,7 @@
 // examples.
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "commands.hpp"
 
@@ -36,6 +37,25 @@ constexpr std::array kAes{
             "daelstrom aes -d -m CTR -l 128 -p hello -i notes.thesis -o notes.back"},
 };
 
+constexpr std::array kDevices{
+    Example{"What this machine has, and what is missing for the rest", "daelstrom devices"},
+    Example{"The same for a program", "daelstrom devices --json"},
+};
+constexpr std::array kCalibrate{
+    Example{"Measure this machine once", "daelstrom calibrate"},
+};
+constexpr std::array kExplain{
+    Example{"Where 64 MiB of ordinary memory would be encrypted, and why",
+            "daelstrom explain --size 64M --from host"},
+    Example{"A thousand short messages in GPU memory",
+            "daelstrom explain --size 4K --messages 1000 --from device --mode cbc"},
+};
+constexpr std::array kCompletion{
+    Example{"For this shell, bash", "source <(daelstrom completion bash)"},
+    Example{"For every zsh, in a directory of $fpath", "daelstrom completion zsh > _daelstrom"},
+    Example{"For every fish", "daelstrom completion fish > daelstrom.fish"},
+};
+
 constexpr std::array kTexts{
     CommandText{
         "encrypt", "Encrypt a file or a stream",
@@ -63,6 +83,19 @@ constexpr std::array kTexts{
         "as SHA-256 runs, and others can see the password: for anything that matters use "
         "`daelstrom encrypt --openssl`.",
         kAes},
+    CommandText{"devices", "List every backend, and what this machine has of it",
+                "The first word of a line is what --backend takes.", kDevices},
+    CommandText{
+        "calibrate", "Measure this machine, so that auto chooses by its figures",
+        "Takes some 10 to 20 seconds, during which nothing else should run. The figures are "
+        "stored under the user's cache directory; without them, built-in ones serve.",
+        kCalibrate},
+    CommandText{
+        "explain", "Say which way a job would take, and why",
+        "Prints the plan of the engine with the figures that it goes by, and the other ways "
+        "that it has weighed. Nothing is encrypted.",
+        kExplain},
+    CommandText{"completion", "Print completion for bash, zsh or fish", "", kCompletion},
 };
 
 }  // namespace
@@ -72,23 +105,20 @@ std::span<const CommandText> command_texts() {
 }
 
 const CommandText& text_of(std::string_view command) {
-    return *std::ranges::find(kTexts, command, &CommandText::name);
+    const auto* found = std::ranges::find(kTexts, command, &CommandText::name);
+    assert(found != kTexts.end() && "every command has its words here");
+    return *found;
 }
 
 std::string_view program_details() {
-    return "Encrypts and decrypts with AES, on the CPU or on a GPU, whichever is fastest for the "
-           "data "
-           "at hand. `daelstrom COMMAND --help` explains a command.";
+    return "The cipher runs on the CPU or on a GPU, whichever is fastest for the data at hand. "
+           "`daelstrom "
+           "COMMAND --help` explains a command and shows examples.";
 }
 
 CLI::App* add_command(CLI::App& app, std::string_view name) {
-    const CommandText& text = text_of(name);
-    CLI::App* command = app.add_subcommand(std::string(name), std::string(text.summary));
-    std::string footer(text.details);
-    if (!text.examples.empty()) footer += "\n\nExamples:";
-    for (const Example& example : text.examples)
-        footer += "\n  # " + std::string(example.purpose) + "\n  " + std::string(example.command);
-    command->footer(footer);
+    CLI::App* command = app.add_subcommand(std::string(name), std::string(text_of(name).summary));
+    command->get_help_ptr()->description("Show this help and exit");
     command->allow_extras();  // main() refuses them, without echoing what may be a secret
     return command;
 }

@@ -24,16 +24,20 @@ int digits_for(double value) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view name) {
-    std::string text = "'";
-    for (const char c : name) {
+std::string on_one_line(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
         const auto byte = static_cast<unsigned char>(c);
         if (byte < 0x20 || byte == 0x7f)
-            text += print("\\x%02x", byte);
+            out += print("\\x%02x", byte);
         else
-            text += c;
+            out += c;
     }
-    return text + "'";
+    return out;
+}
+
+std::string in_quotes(std::string_view name) {
+    return "'" + on_one_line(name) + "'";
 }
 
 Result<std::uint64_t> parse_size(std::string_view text, std::string_view option) {
