@@ -52,8 +52,11 @@ stage() {
     elapsed=$(duration $((SECONDS - started)))
     if ((status != 0)); then
         printf '%s%s%s FAILED%s after %s (exit status %d)\n' "$clear" "$red" "$label" "$plain" "$elapsed" "$status"
+        # Compilers say much after the line that matters.
+        grep -nE '(^|[^a-z])(fatal )?error:|^FAILED|\*\*\*(Failed|Timeout|Exception)' "$log" | cut -c 1-200 |
+            head -n 15 | sed 's/^/    /' || true
         say "The last lines of ${log#"$root"/}:"
-        tail -n 40 "$log" | sed 's/^/    /'
+        tail -n 25 "$log" | cut -c 1-200 | sed 's/^/    /'
         fail "Stopped: '$name' failed. The whole log is $log"
     fi
     printf '%s%s  %sok%s  %s\n' "$clear" "$label" "$green" "$plain" "$elapsed"

@@ -52,7 +52,7 @@ TEST(Reference, KeyExpansionMatchesAppendixA) {
         ASSERT_EQ(example["w"].size(), 4u * static_cast<unsigned>(w.rounds() + 1));
         for (std::size_t i = 0; i < example["w"].size(); ++i)
             EXPECT_EQ(hex(std::span(w.round_key(static_cast<int>(i / 4))).subspan(4 * (i % 4), 4)),
-                      example["w"][i])
+                      example["w"][i].get<std::string>())
                 << example["appendix"] << " w[" << i << "]";
     }
 }
