@@ -64,10 +64,12 @@ std::string describe(Level level) {
     return std::string(info(level).title) + (vaes ? " with VAES" : " with AES-NI");
 }
 
-void Workspace::wipe_keystream(std::size_t used) noexcept {
-    wipe(scratch.data(), used * kScratch);
-    wipe(ivs.data(), used * sizeof(Block));
-    wipe(lanes.data(), used * sizeof(Lane));
+void Workspace::wipe_keystream(std::size_t count, std::size_t size) noexcept {
+    for (std::size_t lane = 0; lane < count; ++lane) {
+        wipe(scratch_of(lane), size);
+        wipe(ivs[lane].data(), kBlockSize);
+        wipe(lanes[lane].chain.data(), kBlockSize);
+    }
 }
 
 Result<Workspace*> workspace(Level level) {

@@ -41,18 +41,23 @@ struct Lane {
 struct Workspace {
     static constexpr std::size_t kJobs = IMB_MAX_BURST_SIZE;  // jobs in one burst
     static constexpr std::size_t kLanes = 16;      // as many as AVX-512 encrypts side by side
-    static constexpr std::size_t kScratch = 2048;  // bytes of scratch for each lane
+    static constexpr std::size_t kScratch = 8192;  // bytes of scratch for each lane
 
     IMB_MGR* manager;
     std::array<IMB_JOB, kJobs> jobs;
     std::array<Block, kJobs> ivs;  // each job's, for as long as it runs
     std::array<Lane, kJobs> lanes;
-    alignas(64) std::array<std::uint8_t, kLanes * kScratch> scratch;  // keystream of CFB and OFB
+    // Three cache lines keep the lanes apart, which would else all fall into the same cache sets.
+    struct alignas(64) Scratch {
+        std::array<std::uint8_t, kScratch> bytes;
+        std::array<std::uint8_t, 192> apart;
+    };
+    std::array<Scratch, kLanes> scratch;
 
-    std::uint8_t* scratch_of(std::size_t lane) noexcept { return scratch.data() + lane * kScratch; }
-    // Wipes what the first `used` lanes left behind of keystream: scratch, and OFB's chain values,
-    // which are such.
-    void wipe_keystream(std::size_t used) noexcept;
+    std::uint8_t* scratch_of(std::size_t lane) noexcept { return scratch[lane].bytes.data(); }
+    // Wipes what CFB and OFB left in the first `count` lanes: up to `size` bytes of keystream in
+    // each one's scratch, and OFB's chain values, which are keystream too.
+    void wipe_keystream(std::size_t count, std::size_t size) noexcept;
 };
 
 // The calling thread's own, made at its first use and released when the thread ends.

@@ -51,14 +51,16 @@ class Modes {
     Result<> cfb_encrypt(std::span<const Segment> segments);
     Result<> ofb(std::span<const Segment> segments);
 
-    // How many lanes hold keystream, and must be wiped.
-    std::size_t lanes_with_keystream() const noexcept { return keystream_lanes_; }
+    // Wipes what CFB and OFB leave behind.
+    void wipe_keystream() noexcept { ws_.wipe_keystream(keystream_lanes_, keystream_bytes_); }
 
   private:
     void set_job(IMB_JOB& job, const std::uint8_t* src, std::uint8_t* dst,
                  std::size_t size) const noexcept;
-    void use_scratch(std::size_t lane) noexcept {
+    // Notes that `size` bytes of a lane's scratch are to hold keystream.
+    void keystream_in(std::size_t lane, std::size_t size) noexcept {
         keystream_lanes_ = std::max(keystream_lanes_, lane + 1);
+        keystream_bytes_ = std::max(keystream_bytes_, size);
     }
     // Adds a job to the burst and returns its IV, to be filled in.
     Block& add(const std::uint8_t* src, std::uint8_t* dst, std::size_t size) noexcept;
@@ -74,19 +76,20 @@ class Modes {
     Workspace& ws_;
     const core::KeySchedule& key_;
     std::uint32_t burst_size_ = 0;
-    std::size_t keystream_lanes_ = 0;
+    std::size_t keystream_lanes_ = 0, keystream_bytes_ = 0;  // bytes: in the fullest of the lanes
 };
 
+// Sets every field that the library reads for AES; what else a job holds is of no use to it.
+// Segments are valid by the time they come here, so the library need not check its jobs again.
 void Modes::set_job(IMB_JOB& job, const std::uint8_t* src, std::uint8_t* dst,
                     std::size_t size) const noexcept {
-    job = {};
     job.enc_keys = key_.encrypt.data();
     job.dec_keys = key_.decrypt.data();
     job.key_len_in_bytes = static_cast<std::uint64_t>(key_.key_bytes);
     job.src = src;
     job.dst = dst;
+    job.cipher_start_src_offset_in_bytes = 0;
     job.msg_len_to_cipher_in_bytes = size;
-    job.hash_alg = IMB_AUTH_NULL;
 }
 
 Block& Modes::add(const std::uint8_t* src, std::uint8_t* dst, std::size_t size) noexcept {
@@ -101,8 +104,8 @@ Block& Modes::add(const std::uint8_t* src, std::uint8_t* dst, std::size_t size) 
 Result<> Modes::burst(IMB_CIPHER_MODE cipher, IMB_CIPHER_DIRECTION direction) {
     if (burst_size_ == 0) return {};
     const std::uint32_t jobs = std::exchange(burst_size_, 0);
-    if (IMB_SUBMIT_CIPHER_BURST(ws_.manager, ws_.jobs.data(), jobs, cipher, direction,
-                                static_cast<IMB_KEY_SIZE_BYTES>(key_.key_bytes)) == jobs)
+    if (IMB_SUBMIT_CIPHER_BURST_NOCHECK(ws_.manager, ws_.jobs.data(), jobs, cipher, direction,
+                                        static_cast<IMB_KEY_SIZE_BYTES>(key_.key_bytes)) == jobs)
         return {};
     return Error{Code::internal, std::string("libipsec-mb: submit_cipher_burst: ") +
                                      imb_get_strerror(imb_get_errno(ws_.manager))};
@@ -115,8 +118,9 @@ Result<> Modes::ecb_job(IMB_CIPHER_DIRECTION direction, const std::uint8_t* src,
     set_job(*job, src, dst, size);
     job->cipher_mode = IMB_CIPHER_ECB;
     job->cipher_direction = direction;
+    job->hash_alg = IMB_AUTH_NULL;
     job->chain_order = IMB_ORDER_CIPHER_HASH;
-    job = IMB_SUBMIT_JOB(ws_.manager);
+    job = IMB_SUBMIT_JOB_NOCHECK(ws_.manager);
     if (job && job->status == IMB_STATUS_COMPLETED) return {};
     return Error{Code::internal, std::string("libipsec-mb: submit_job: ") +
                                      imb_get_strerror(imb_get_errno(ws_.manager))};
@@ -146,15 +150,14 @@ Result<> Modes::cbc_decrypt(std::span<const Segment> segments) {
 
 // P_j = C_j ^ CIPH(C_j-1) (SP 800-38A 6.3): ECB of the ciphertext, one block late.
 Result<> Modes::cfb_decrypt(std::span<const Segment> segments) {
-    constexpr std::size_t kPiece = (Workspace::kLanes - 1) * Workspace::kScratch;
-    std::uint8_t* const keystream = ws_.scratch.data();
+    std::uint8_t* const keystream = ws_.scratch_of(0);
     for (const Segment& segment : segments) {
         Block chain = segment.iv;
         for (std::size_t done = 0; done < segment.size;) {
             const std::uint8_t* const in = segment.in + done;
-            const std::size_t size = std::min(kPiece, segment.size - done);
-            use_scratch(size / Workspace::kScratch);
+            const std::size_t size = std::min(Workspace::kScratch, segment.size - done);
             const std::size_t late = whole_blocks(size) - kBlockSize;
+            keystream_in(0, late + kBlockSize);
             std::memcpy(keystream, chain.data(), kBlockSize);
             std::memcpy(keystream + kBlockSize, in, late);
             if (size % kBlockSize == 0) copy_block(chain, in + late);
@@ -232,7 +235,30 @@ Result<> Modes::side_by_side(std::span<const Segment> segments, std::size_t most
     }
 }
 
+// Whether a few long messages would cross cache lines at every step. Sixteen streams that do so,
+// often a multiple of 4 KiB apart as well, cost more than to go by way of scratch, where lanes lie
+// well.
+bool better_staged(std::span<const Segment> segments) noexcept {
+    constexpr std::size_t kCacheLine = 64, kLongEnough = 2048;
+    return segments.size() > 2 && std::ranges::any_of(segments, [](const Segment& segment) {
+               const auto in = reinterpret_cast<std::uintptr_t>(segment.in);
+               const auto out = reinterpret_cast<std::uintptr_t>(segment.out);
+               return segment.size >= kLongEnough && (in | out) % kCacheLine != 0;
+           });
+}
+
 Result<> Modes::cbc_encrypt(std::span<const Segment> segments) {
+    if (better_staged(segments))
+        return side_by_side(
+            segments, Workspace::kLanes, Workspace::kScratch,
+            [this](Lane& lane, std::size_t i) {
+                std::memcpy(ws_.scratch_of(i), lane.in(), lane.size);
+                add(ws_.scratch_of(i), ws_.scratch_of(i), lane.size) = lane.chain;
+            },
+            [this](Lane& lane, std::size_t i) {
+                std::memcpy(lane.out(), ws_.scratch_of(i), lane.size);
+                copy_block(lane.chain, lane.out() + lane.size - kBlockSize);
+            });
     return side_by_side(
         segments, Workspace::kJobs, kShortJob,
         [this](Lane& lane, std::size_t) { add(lane.in(), lane.out(), lane.size) = lane.chain; },
@@ -247,8 +273,8 @@ Result<> Modes::cfb_encrypt(std::span<const Segment> segments) {
     return side_by_side(
         segments, Workspace::kLanes, Workspace::kScratch,
         [this](Lane& lane, std::size_t i) {
-            use_scratch(i);
             const std::size_t late = whole_blocks(lane.size) - kBlockSize;
+            keystream_in(i, late + kBlockSize);
             std::memcpy(ws_.scratch_of(i), lane.chain.data(), kBlockSize);
             std::memcpy(ws_.scratch_of(i) + kBlockSize, lane.in(), late);
             add(ws_.scratch_of(i), ws_.scratch_of(i), late + kBlockSize) = Block{};
@@ -265,7 +291,7 @@ Result<> Modes::ofb(std::span<const Segment> segments) {
     return side_by_side(
         segments, Workspace::kLanes, Workspace::kScratch,
         [this](Lane& lane, std::size_t i) {
-            use_scratch(i);
+            keystream_in(i, whole_blocks(lane.size));
             add(kZeros.data(), ws_.scratch_of(i), whole_blocks(lane.size)) = lane.chain;
         },
         [this](Lane& lane, std::size_t i) {
@@ -297,7 +323,7 @@ Result<> run(Workspace& workspace, const core::Operation& operation,
              std::span<const Segment> segments) {
     Modes modes(workspace, operation.key->schedule());
     auto result = dispatch(modes, operation.mode, operation.direction, segments);
-    workspace.wipe_keystream(modes.lanes_with_keystream());
+    modes.wipe_keystream();
     return result;
 }
 
