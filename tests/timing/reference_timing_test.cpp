@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reference's and the key schedule's time must not depend on key or data. And leaks that are
+// planted on purpose must be found, or this test would prove nothing.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <random>
+#include <vector>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include <daelstrom/key.hpp>
+
+#include "backends/reference/aes.hpp"
+#include "core/key_schedule.hpp"
+#include "modes/padding.hpp"
+#include "timing/welch.hpp"
+
+namespace {
+
+using namespace dael;
+using timing::kThreshold;
+using Input = std::array<std::uint8_t, 32>;
+
+constexpr int kAttempts = 5;
+constexpr std::size_t kSamples = 20000;
+
+double now() noexcept {
+#if defined(__x86_64__)
+    _mm_lfence();  // neither earlier nor later work may slip across
+    const auto ticks = __rdtsc();
+    _mm_lfence();
+    return static_cast<double>(ticks);
+#else
+    return static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
+
+// Keeps the compiler from dropping work whose result nobody reads.
+template <class T>
+void keep(const T& value) noexcept {
+    asm volatile("" : : "g"(&value) : "memory");
+}
+
+// Times function(input) on inputs that are either `fixed` or random(), by the toss of a coin. All
+// inputs are laid out beforehand, so that the timed loop does the same for both kinds.
+template <class Function, class Random>
+timing::Samples time(const Input& fixed, Random random, Function function) {
+    static std::mt19937_64 coin(20011126);
+    std::vector<Input> inputs(kSamples, fixed);
+    std::vector<char> is_fixed(kSamples);
+    for (std::size_t i = 0; i < kSamples; ++i) {
+        is_fixed[i] = static_cast<char>(coin() & 1);
+        const Input other = random();
+        if (!is_fixed[i]) inputs[i] = other;
+    }
+    std::vector<double> times(kSamples);
+    for (std::size_t i = 0; i < kSamples; ++i) {
+        const double before = now();
+        function(inputs[i]);
+        times[i] = now() - before;
+    }
+    timing::Samples samples;
+    for (std::size_t i = kSamples / 20; i < kSamples; ++i)  // the first are cold
+        (is_fixed[i] ? samples.fixed : samples.random).push_back(times[i]);
+    return samples;
+}
+
+Input random_input() {
+    static std::mt19937_64 random(1);
+    Input input;
+    for (auto& byte : input) byte = static_cast<std::uint8_t>(random());
+    return input;
+}
+
+Block first_block(const Input& input) {
+    Block block;
+    std::copy_n(input.begin(), block.size(), block.begin());
+    return block;
+}
+
+// Which inputs are fixed: all zeros and all ones are where an S-box or a field multiplication with
+// a short cut would show, the third is like any other.
+std::vector<Input> fixed_inputs() {
+    Input zeros{}, ones{}, any{};
+    ones.fill(0xff);
+    for (std::size_t i = 0; i < any.size(); ++i) any[i] = static_cast<std::uint8_t>(73 * i + 11);
+    return {zeros, ones, any};
+}
+
+template <class Function>
+void expect_constant_time(const char* what, Function function) {
+    for (const Input& fixed : fixed_inputs()) {
+        const double t =
+            timing::smallest_of(kAttempts, [&] { return time(fixed, random_input, function); });
+        EXPECT_LT(t, kThreshold) << what << " depends on its input (first byte " << int{fixed[0]}
+                                 << ")";
+    }
+}
+
+TEST(ReferenceTiming, CipherDoesNotDependOnData) {
+    const reference::ExpandedKey w(random_input());
+    expect_constant_time("cipher",
+                         [&](const Input& in) { keep(reference::cipher(first_block(in), w)); });
+}
+
+TEST(ReferenceTiming, InverseCipherDoesNotDependOnData) {
+    const reference::ExpandedKey w(random_input());
+    expect_constant_time("inv_cipher",
+                         [&](const Input& in) { keep(reference::inv_cipher(first_block(in), w)); });
+}
+
+TEST(ReferenceTiming, KeyExpansionAndCipherDoNotDependOnTheKey) {
+    const Block in = first_block(random_input());
+    expect_constant_time("key expansion and cipher", [&](const Input& key) {
+        keep(reference::cipher(in, reference::ExpandedKey(key)));
+    });
+}
+
+TEST(ReferenceTiming, CoreKeyExpansionDoesNotDependOnTheKey) {
+    core::KeySchedule schedule;
+    expect_constant_time("expand_key", [&](const Input& in) {
+        core::expand_key(in, schedule);
+        keep(schedule);
+    });
+}
+
+// Where padding is right, how long it is must not show.
+TEST(PaddingTiming, UnpadDoesNotDependOnTheCount) {
+    const auto padded = [](std::uint8_t count) {
+        Input input{};
+        std::fill(input.begin() + 16 - count, input.begin() + 16, count);
+        return input;
+    };
+    static std::mt19937 random(2);
+    for (const std::uint8_t fixed : {std::uint8_t{1}, std::uint8_t{16}}) {
+        const double t = timing::smallest_of(kAttempts, [&] {
+            return time(
+                padded(fixed), [&] { return padded(static_cast<std::uint8_t>(1 + random() % 16)); },
+                [](const Input& in) { keep(modes::unpad(first_block(in))); });
+        });
+        EXPECT_LT(t, kThreshold) << "unpad tells a count of " << int{fixed} << " by its time";
+    }
+}
+
+// Controls.
+
+__attribute__((noinline)) bool leaky_equal(const Input& a, const Input& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        if (a[i] != b[i]) return false;
+        asm volatile("");  // stays a loop over bytes
+    }
+    return true;
+}
+
+TEST(Control, FindsAnEarlyExit) {
+    const Input secret = random_input();
+    const double t = timing::smallest_of(kAttempts, [&] {
+        return time(secret, random_input, [&](const Input& in) { keep(leaky_equal(secret, in)); });
+    });
+    RecordProperty("t", std::to_string(t));
+    EXPECT_GE(t, kThreshold)
+        << "an early exit went unseen: this machine is too noisy to judge the rest";
+}
+
+// As small as it would be in earnest: one S-box layer more, in fifty, when a byte has a certain
+// value.
+TEST(Control, FindsOneStepTooManyInACipher) {
+    const reference::ExpandedKey w(random_input());
+    const double t = timing::smallest_of(kAttempts, [&] {
+        return time(Input{}, random_input, [&](const Input& in) {
+            Block state = reference::cipher(first_block(in), w);
+            if (in[0] == 0) reference::sub_bytes(state);
+            keep(state);
+        });
+    });
+    RecordProperty("t", std::to_string(t));
+    EXPECT_GE(t, kThreshold)
+        << "a small leak went unseen: this machine is too noisy to judge the rest";
+}
+
+TEST(Welch, SeesADifferenceOfMeansAndNoneWhereThereIsNone) {
+    std::mt19937 random(3);
+    std::normal_distribution<double> noise(1000, 20);
+    timing::Samples same, apart;
+    for (int i = 0; i < 10000; ++i) {
+        same.fixed.push_back(noise(random));
+        same.random.push_back(noise(random));
+        apart.fixed.push_back(noise(random) + 5);
+        apart.random.push_back(noise(random));
+    }
+    EXPECT_LT(std::fabs(timing::largest_t(same)), 5);
+    // 5 apart, 20 wide, 10000 each: t = 5 / (20 * sqrt(2 / 10000)) = 17.7.
+    EXPECT_NEAR(timing::welch_t(apart, INFINITY), 17.7, 4);
+    // A tail that drowns the means is cropped away.
+    for (int i = 0; i < 300; ++i) {
+        apart.fixed.push_back(1e6 * static_cast<double>(1 + random() % 50));
+        apart.random.push_back(1e6 * static_cast<double>(1 + random() % 50));
+    }
+    EXPECT_LT(std::fabs(timing::welch_t(apart, INFINITY)), 5);
+    EXPECT_GT(timing::largest_t(apart), kThreshold);
+}
+
+}  // namespace
