@@ -10,8 +10,10 @@
 
 namespace dael::cli {
 
-// A file name as messages show it: in quotes, on one line, with control characters spelt out, so
-// that a name cannot play tricks on the terminal.
+// Control characters spelt out, so that what came from outside cannot play tricks on the terminal.
+std::string on_one_line(std::string_view text);
+
+// A file name as messages show it: in quotes, on one line.
 std::string in_quotes(std::string_view name);
 
 // "4096", "64K", "1.5M", "2GiB": bytes, in powers of 1024. Errors: invalid_argument, naming
