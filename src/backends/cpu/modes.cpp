@@ -196,8 +196,8 @@ Result<> Modes::ctr(std::span<const Segment> segments) {
                 modes::blocks_before_wrap32(counter), kLongJob / kBlockSize);
             const std::size_t size = std::min(blocks * kBlockSize, segment.size - done);
             add(segment.in + done, segment.out + done, size) = counter;
-            counter = modes::counter_add(counter, blocks);
             done += size;
+            if (done < segment.size) counter = modes::counter_add(counter, blocks);
             if (burst_size_ == Workspace::kJobs) DAEL_TRY(burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT));
         }
     }
