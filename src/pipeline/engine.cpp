@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The engine's public calls: they check what they are given and hand it to the state, or straight
+// to the device that holds the data.
 #include <daelstrom/engine.hpp>
 
 #include <cstdlib>
@@ -7,11 +9,15 @@
 #include "modes/segment.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/guard.hpp"
-#include "pipeline/host.hpp"
 
 namespace dael {
 
-struct Batch::State {};
+struct Batch::State {
+    pipeline::Lane* lane;
+    Mode mode;
+    Direction direction;
+    std::unique_ptr<core::PreparedBatch> prepared;
+};
 
 Engine::Engine(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
@@ -22,7 +28,6 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch& Batch::operator=(Batch&&) noexcept = default;
 Batch::~Batch() = default;
 
-namespace pipeline {
 namespace {
 
 // What `auto` uses for host memory: the vector units where there are any, else OpenSSL.
@@ -32,60 +37,119 @@ Result<std::unique_ptr<core::Backend>> open_host(const EngineOptions& options) {
     return core::open_backend("openssl");
 }
 
-}  // namespace
-
-Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options) {
-    return Engine::State::wrap(
-        std::make_unique<Engine::State>(std::move(options), std::move(backend)));
+Error sizes_differ(std::size_t in, std::size_t out) {
+    return {Code::invalid_argument, "output is " + std::to_string(out) + " bytes; the input is " +
+                                        std::to_string(in) + "; they must be the same"};
 }
 
-}  // namespace pipeline
+Result<std::vector<core::Segment>> to_segments(Mode mode, Direction direction,
+                                               std::span<const Message> messages) {
+    std::vector<core::Segment> segments;
+    segments.reserve(messages.size());
+    for (const Message& message : messages) {
+        auto segment = modes::to_segment(mode, direction, message);
+        if (segment) {
+            segments.push_back(*segment);
+            continue;
+        }
+        Error error = std::move(segment).error();
+        if (messages.size() > 1)
+            error.message = "message " + std::to_string(segments.size()) + ": " + error.message;
+        return error;
+    }
+    return segments;
+}
+
+}  // namespace
 
 Result<Engine> Engine::open(EngineOptions options) {
     return pipeline::guarded([&]() -> Result<Engine> {
         if (options.threads < 0)
             return Error{Code::invalid_argument, "threads is " + std::to_string(options.threads) +
                                                      "; give 1 or more, or 0 for all cores"};
+        if (options.chunk % 4096 != 0)
+            return Error{Code::invalid_argument, "chunk is " + std::to_string(options.chunk) +
+                                                     " bytes; give a multiple of 4096, or 0"};
         if (options.backend.empty())
             if (const char* forced = std::getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
-        auto backend = options.backend == "auto"
-                           ? pipeline::open_host(options)
-                           : core::open_backend(options.backend, {options.isa, 0});
+        const bool automatic = options.backend == "auto";
+        auto backend =
+            automatic ? open_host(options) : core::open_backend(options.backend, {options.isa, 0});
         if (!backend) return std::move(backend).error();
-        return pipeline::make_engine(std::move(*backend), std::move(options));
+        auto calibration = options.calibrated ? load_calibration() : std::nullopt;
+        return State::wrap(std::make_unique<State>(
+            std::move(options), std::move(*backend),
+            automatic ? pipeline::open_devices : std::function<pipeline::Backends()>(),
+            std::move(calibration)));
     });
 }
 
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
-    if (in.size() != out.size())
-        return Error{Code::invalid_argument, "output is " + std::to_string(out.size()) +
-                                                 " bytes; the input is " +
-                                                 std::to_string(in.size())};
-    const Message message{in.data(), out.data(), in.size(), cipher.iv, cipher.offset};
-    return run(key, cipher.mode, cipher.direction, std::span(&message, 1));
+    if (in.size() != out.size()) return sizes_differ(in.size(), out.size());
+    return pipeline::guarded([&]() -> Result<Ran> {
+        auto segment =
+            modes::to_segment(cipher.mode, cipher.direction,
+                              {in.data(), out.data(), in.size(), cipher.iv, cipher.offset});
+        if (!segment) return std::move(segment).error();
+        return state_->run({cipher.mode, cipher.direction, &key}, std::span(&*segment, 1));
+    });
 }
 
 Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
                         std::span<const Message> messages) {
     return pipeline::guarded([&]() -> Result<Ran> {
-        std::vector<core::Segment> segments;
-        segments.reserve(messages.size());
-        for (const Message& message : messages) {
-            auto segment = modes::to_segment(mode, direction, message);
-            if (!segment) return std::move(segment).error();
-            segments.push_back(*segment);
-        }
-        core::Backend& backend = *state_->host;
-        auto threads = pipeline::run_on_host(backend, state_->pool, {mode, direction, &key},
-                                             std::move(segments), state_->pool.threads());
-        if (!threads) return std::move(threads).error();
-        return Ran{std::string(backend.name()), *threads, 0};
+        auto segments = to_segments(mode, direction, messages);
+        if (!segments) return std::move(segments).error();
+        return state_->run({mode, direction, &key}, *segments);
     });
 }
 
+Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
+                        Stream stream) {
+    if (in.size != out.size) return sizes_differ(in.size, out.size);
+    return pipeline::guarded([&]() -> Result<Ran> {
+        auto segment = modes::to_segment(
+            cipher.mode, cipher.direction,
+            {static_cast<const std::uint8_t*>(in.data), static_cast<std::uint8_t*>(out.data),
+             in.size, cipher.iv, cipher.offset});
+        if (!segment) return std::move(segment).error();
+        auto lane = state_->lane_of(in.data);
+        if (!lane) return std::move(lane).error();
+        if (in.size != 0)
+            DAEL_TRY((*lane)->device.run({cipher.mode, cipher.direction, &key}, *segment, stream));
+        return Ran{std::string((*lane)->backend->name()), 1, 0};
+    });
+}
+
+Result<Batch> Engine::prepare(Mode mode, Direction direction,
+                              std::span<const Message> device_messages) {
+    return pipeline::guarded([&]() -> Result<Batch> {
+        auto segments = to_segments(mode, direction, device_messages);
+        if (!segments) return std::move(segments).error();
+        auto lane = state_->lane_of(segments->empty() ? nullptr : segments->front().in);
+        if (!lane) return std::move(lane).error();
+        auto prepared = (*lane)->device.prepare(mode, direction, *segments);
+        if (!prepared) return std::move(prepared).error();
+        return Batch(std::make_unique<Batch::State>(
+            Batch::State{*lane, mode, direction, std::move(*prepared)}));
+    });
+}
+
+Result<Ran> Engine::run(const Key& key, const Batch& batch, Stream stream) {
+    return pipeline::guarded([&]() -> Result<Ran> {
+        const auto& [lane, mode, direction, prepared] = *batch.state_;
+        DAEL_TRY(lane->device.run({mode, direction, &key}, *prepared, stream));
+        return Ran{std::string(lane->backend->name()), 1, 0};
+    });
+}
+
+Plan Engine::explain(const Job& job) const {
+    return state_->explain(job);
+}
+
 std::vector<std::string> Engine::backends() const {
-    return {std::string(state_->host->name())};
+    return state_->backends();
 }
 
 }  // namespace dael

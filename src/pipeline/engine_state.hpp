@@ -1,33 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind an Engine. Internal: the engine's own sources, the benchmark and the tests.
+//
+// Promises: an engine for `auto` opens its host backend at once and its devices only when a job
+// comes that they would win, or one whose data lies on them. State may be used by many threads at
+// once.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <daelstrom/engine.hpp>
 
-#include "core/backend.hpp"
+#include "core/device.hpp"
+#include "pipeline/planner.hpp"
 #include "pipeline/thread_pool.hpp"
+#include "pipeline/transfer.hpp"
+
+namespace dael::pipeline {
+
+// A device and the way through it.
+struct Lane {
+    Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner);
+
+    std::unique_ptr<core::Backend> backend;
+    core::Device& device;
+    DeviceRates rates;
+    Transfer transfer;
+    std::atomic<bool> failed{false};  // `auto` leaves a device alone that has failed once
+};
+
+// "NVIDIA H200, 580.82, CUDA 13.0": what a calibration's figures of a device belong to.
+std::string identity(const core::DeviceInfo& info);
+
+using Backends = std::vector<std::unique_ptr<core::Backend>>;
+
+// Everything in the list that has memory of its own and is here.
+Backends open_devices();
+
+// An engine on one given backend, as if it had been forced; and one that chooses. For tests.
+Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options = {});
+Engine make_auto_engine(std::unique_ptr<core::Backend> host, std::function<Backends()> devices,
+                        EngineOptions options = {}, std::optional<Calibration> calibration = {});
+
+}  // namespace dael::pipeline
 
 namespace dael {
 
 struct Engine::State {
-    State(EngineOptions engine_options, std::unique_ptr<core::Backend> backend)
-        : options(std::move(engine_options)), pool(options.threads), host(std::move(backend)) {}
+    State(EngineOptions engine_options, std::unique_ptr<core::Backend> forced_or_host,
+          std::function<pipeline::Backends()> find_devices, std::optional<Calibration> calibration);
 
     // An Engine over this state.
     static Engine wrap(std::unique_ptr<State> state) { return Engine(std::move(state)); }
 
-    EngineOptions options;
-    pipeline::ThreadPool pool;
-    std::unique_ptr<core::Backend> host;
+    // Host memory.
+    Result<Ran> run(const core::Operation& operation, std::span<const core::Segment> segments);
+    // The device that holds the memory. Errors: unsupported, backend_absent.
+    Result<pipeline::Lane*> lane_of(const void* device_memory);
+    pipeline::TransferOptions transfer_options(const pipeline::Lane& lane) const;
+    Plan explain(const Job& job);
+    std::vector<std::string> backends();
+
+  private:
+    using Lanes = std::vector<std::unique_ptr<pipeline::Lane>>;
+    // The devices; opens them if this is the first need of them.
+    Lanes& lanes();
+    // The device that should do the job, null for the host backend. Only for `auto`.
+    pipeline::Lane* choose(std::span<const core::Segment> segments, Job& job);
+    // What the first use of a device still costs.
+    double start_seconds(const DeviceRates& rates) const noexcept;
+    Result<Ran> run_on_host(const core::Operation& operation,
+                            std::span<const core::Segment> segments);
+    Result<Ran> run_through(pipeline::Lane& lane, const core::Operation& operation,
+                            std::span<const core::Segment> segments);
+    Option host_option(const Job& job) const;
+    Option device_option(const pipeline::Lane& lane, const Job& job) const;
+
+    const EngineOptions options_;
+    const pipeline::Planner planner_;
+    const DeviceRates expected_;
+    pipeline::ThreadPool pool_;
+    std::unique_ptr<core::Backend> host_;                     // null where a device is forced
+    const std::function<pipeline::Backends()> find_devices_;  // null where a backend is forced
+    std::once_flag opened_once_;
+    std::atomic<bool> opened_{false};   // lanes_ may be read
+    std::atomic<bool> started_{false};  // a job has used a device, or its data lay on one
+    std::atomic<double> missed_seconds_{0};
+    Lanes lanes_;
 };
 
-namespace pipeline {
-
-// An engine on a backend that is not in the list: for tests.
-Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options = {});
-
-}  // namespace pipeline
 }  // namespace dael

@@ -25,7 +25,7 @@ std::size_t total_size(std::span<const core::Segment> segments) {
                            [](std::size_t sum, const core::Segment& s) { return sum + s.size; });
 }
 
-// Cuts long messages, then collects short ones, to shares of about one piece.
+// Cuts long messages, and collects short ones, to shares of about one piece.
 Shares share_out_parallel(Mode mode, std::span<const core::Segment> segments, std::size_t threads) {
     const std::size_t even = total_size(segments) / (threads * kPiecesPerThread);
     const std::size_t piece =
@@ -50,13 +50,12 @@ Shares share_out_parallel(Mode mode, std::span<const core::Segment> segments, st
 // call fills a multi-buffer implementation's lanes; else as evenly as they go, since a lane by
 // itself takes no less time than all lanes together. Longest first: the lanes of a share then end
 // together, and the last shares to start are the short ones.
-Shares share_out_sequential(std::vector<core::Segment> segments, std::size_t threads) {
-    std::ranges::stable_sort(segments, std::ranges::greater{}, &core::Segment::size);
+Shares share_out_sequential(std::span<const core::Segment> segments, std::size_t threads) {
+    Shares shares{{segments.begin(), segments.end()}, {}};
+    std::ranges::stable_sort(shares.segments, std::ranges::greater{}, &core::Segment::size);
     const std::size_t even = (segments.size() + threads - 1) / threads;
     const std::size_t finer = segments.size() / (threads * kPiecesPerThread);
     const std::size_t group = even <= kLanes ? even : std::max(kLanes, finer / kLanes * kLanes);
-    Shares shares;
-    shares.segments = std::move(segments);
     for (std::size_t end = group; end < shares.segments.size(); end += group)
         shares.ends.push_back(end);
     shares.ends.push_back(shares.segments.size());
@@ -73,21 +72,22 @@ int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint
     return static_cast<int>(std::clamp<std::uint64_t>(worth, 1, static_cast<std::uint64_t>(most)));
 }
 
-Shares share_out(Mode mode, Direction direction, std::vector<core::Segment> segments, int threads) {
-    if (threads > 1 && parallel_within_message(mode, direction))
-        return share_out_parallel(mode, segments, static_cast<std::size_t>(threads));
-    if (threads > 1)
-        return share_out_sequential(std::move(segments), static_cast<std::size_t>(threads));
-    const std::size_t count = segments.size();
-    return {std::move(segments), {count}};
+Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> segments,
+                 int threads) {
+    const auto count = static_cast<std::size_t>(threads);
+    return parallel_within_message(mode, direction) ? share_out_parallel(mode, segments, count)
+                                                    : share_out_sequential(segments, count);
 }
 
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Operation& operation,
-                        std::vector<core::Segment> segments, int most) {
+                        std::span<const core::Segment> segments, int most) {
     const int threads = threads_worth(operation.mode, operation.direction, total_size(segments),
                                       segments.size(), most);
-    const Shares shares =
-        share_out(operation.mode, operation.direction, std::move(segments), threads);
+    if (threads == 1) {  // nothing to cut, nothing to allocate
+        DAEL_TRY(backend.run(operation, segments));
+        return 1;
+    }
+    const Shares shares = share_out(operation.mode, operation.direction, segments, threads);
     return pool.run(shares.count(), threads,
                     [&](std::size_t share) { return backend.run(operation, shares[share]); });
 }

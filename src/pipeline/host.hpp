@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/backend.hpp"
@@ -35,11 +36,12 @@ struct Shares {
 int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint64_t messages,
                   int most);
 
-// Cuts for `threads` threads; 1 gives one share.
-Shares share_out(Mode mode, Direction direction, std::vector<core::Segment> segments, int threads);
+// Cuts for `threads` threads.
+Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> segments,
+                 int threads);
 
 // Returns the number of threads that took part. `most` as in threads_worth.
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Operation& operation,
-                        std::vector<core::Segment> segments, int most);
+                        std::span<const core::Segment> segments, int most);
 
 }  // namespace dael::pipeline

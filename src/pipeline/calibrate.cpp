@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures what this machine's backends do.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <numeric>
+
+#include <daelstrom/calibration.hpp>
+
+#include "core/registry.hpp"
+#include "pipeline/engine_state.hpp"
+#include "pipeline/guard.hpp"
+#include "pipeline/host.hpp"
+#include "pipeline/measure.hpp"
+
+namespace dael {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using pipeline::kLanes;
+
+constexpr double kGiga = 1e9;
+constexpr auto kLong = std::chrono::milliseconds(15);  // one figure on the host
+constexpr std::size_t kOneCore = std::size_t{1}
+                                 << 20;  // bytes that one core is given; in its cache
+constexpr std::size_t kEveryCore = std::size_t{4} << 20;  // bytes for each core when all work
+constexpr std::size_t kBus = std::size_t{256} << 20;      // bytes that cross the bus
+constexpr std::size_t kKernel = std::size_t{256} << 20;   // bytes in device memory
+constexpr std::size_t kSequential = std::size_t{32} << 20;
+
+struct Way {
+    Mode mode;
+    Direction direction;
+};
+constexpr Way kWays[] = {
+    {Mode::ecb, Direction::encrypt}, {Mode::ecb, Direction::decrypt},
+    {Mode::cbc, Direction::encrypt}, {Mode::cbc, Direction::decrypt},
+    {Mode::cfb, Direction::encrypt}, {Mode::cfb, Direction::decrypt},
+    {Mode::ofb, Direction::encrypt}, {Mode::ctr, Direction::encrypt},
+};
+
+// Rates in GB/s of `work`, which does `bytes`: the best of as many runs as fit the time, since
+// whatever else the machine does only ever makes a run slower.
+template <class Work>
+Result<double> best_rate(std::size_t bytes, Work work) {
+    double best = 0;
+    const auto stop = Clock::now() + kLong;
+    do {
+        const auto start = Clock::now();
+        DAEL_TRY(work());
+        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        best = std::max(best, static_cast<double>(bytes) / kGiga / std::max(seconds, 1e-9));
+    } while (Clock::now() < stop);
+    return best;
+}
+
+class Calibrator {
+  public:
+    explicit Calibrator(const CalibrationProgress& progress)
+        : progress_(progress),
+          buffer_(std::max(kEveryCore * static_cast<std::size_t>(pool_.threads()), kOneCore)) {
+        for (const int bytes : {16, 24, 32})
+            keys_.push_back(
+                *Key::import(std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0x2b)));
+    }
+
+    Result<Calibration> run() {
+        Calibration calibration;
+        calibration.machine = describe_machine();
+        char now[32];
+        const std::time_t time = std::time(nullptr);
+        std::tm utc{};
+        std::strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &utc));
+        calibration.made = now;
+
+        pipeline::Backends hosts;
+        for (const char* backend : {"cpu", "openssl"})
+            if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));
+        report("looking for devices", 0);
+        const auto start = Clock::now();
+        pipeline::Backends devices = pipeline::open_devices();
+        const double opening = std::chrono::duration<double>(Clock::now() - start).count();
+        steps_ = static_cast<double>(hosts.size() * std::size(kWays) * keys_.size() +
+                                     devices.size() * (8 + std::size(kWays) * keys_.size()));
+        for (const auto& host : hosts) DAEL_TRY(measure_host(*host, calibration));
+        for (auto& device : devices)
+            DAEL_TRY(measure_device(std::move(device), opening, calibration));
+        report("done", 1);
+        return calibration;
+    }
+
+  private:
+    void report(std::string_view what, double done) const {
+        if (progress_) progress_(what, done);
+    }
+    void step(std::string_view backend, std::string_view what) {
+        report(std::string(backend) + ": " + std::string(what), std::min(step_++ / steps_, 1.0));
+    }
+
+    std::vector<core::Segment> messages(std::size_t count, std::size_t bytes) {
+        std::vector<core::Segment> segments;
+        const std::size_t size = bytes / count / kBlockSize * kBlockSize;
+        for (std::size_t i = 0; i < count; ++i)
+            segments.push_back({buffer_.data() + i * size, buffer_.data() + i * size, size, {}, 0});
+        return segments;
+    }
+
+    Result<double> host_rate(core::Backend& backend, const core::Operation& operation, int threads,
+                             std::size_t count) {
+        const auto cores = static_cast<std::size_t>(threads);
+        const std::size_t bytes = threads == 1 ? kOneCore : kEveryCore * cores;
+        const auto segments = messages(count, bytes);
+        return best_rate(bytes, [&]() -> Result<> {
+            auto ran = pipeline::run_on_host(backend, pool_, operation, segments, threads);
+            if (!ran) return std::move(ran).error();
+            return {};
+        });
+    }
+
+    Result<> measure_host(core::Backend& backend, Calibration& calibration) {
+        for (const auto& [mode, direction] : kWays)
+            for (const Key& key : keys_) {
+                step(backend.name(), name(mode));
+                const core::Operation operation{mode, direction, &key};
+                HostRate rate{std::string(backend.name()), mode, direction, key.bits()};
+                const bool parallel = parallel_within_message(mode, direction);
+                const int all = pool_.threads();
+                const auto each = static_cast<std::size_t>(all);
+                struct {
+                    double& rate;
+                    int threads;
+                    std::size_t count;
+                } const figures[] = {{rate.one_core, 1, 1},
+                                     {rate.all_cores, parallel ? all : 1, 1},
+                                     {rate.batch_core, 1, kLanes},
+                                     {rate.batch_all, all, kLanes * each}};
+                for (const auto& figure : figures) {
+                    auto measured = host_rate(backend, operation, figure.threads, figure.count);
+                    if (!measured) return std::move(measured).error();
+                    figure.rate = *measured;
+                }
+                calibration.hosts.push_back(std::move(rate));
+            }
+        return {};
+    }
+
+    Result<> measure_device(std::unique_ptr<core::Backend> backend, double opening,
+                            Calibration& calibration) {
+        core::Device& device = *backend->device();
+        DeviceRates rates;
+        rates.backend = backend->name();
+        rates.device = pipeline::identity(device.info());
+        rates.start_seconds = std::max(opening, 1e-3);
+        DAEL_TRY(measure_copies(device, rates));
+        for (const auto& [mode, direction] : kWays)
+            for (const Key& key : keys_) {
+                step(rates.backend, std::string("kernel ") + std::string(name(mode)));
+                const bool parallel = parallel_within_message(mode, direction);
+                const std::size_t size = parallel ? kKernel : kSequential;
+                auto seconds = pipeline::measure_kernel(device, {mode, direction, &key}, size, 5);
+                if (!seconds) return std::move(seconds).error();
+                rates.kernels.push_back(
+                    {mode, direction, key.bits(),
+                     static_cast<double>(size) / kGiga / std::max(*seconds, 1e-9)});
+            }
+        calibration.devices.push_back(std::move(rates));
+        return {};
+    }
+
+    // The bus, the best chunk, and what pageable memory makes of it.
+    Result<> measure_copies(core::Device& device, DeviceRates& rates) {
+        const auto release = [&](std::uint8_t* memory) { device.release_pinned(memory); };
+        using Pinned = std::unique_ptr<std::uint8_t, decltype(release)>;
+        step(rates.backend, "page-locking memory");
+        auto in_memory = device.allocate_pinned(kBus), out_memory = device.allocate_pinned(kBus);
+        const Pinned in(in_memory ? static_cast<std::uint8_t*>(*in_memory) : nullptr, release);
+        const Pinned out(out_memory ? static_cast<std::uint8_t*>(*out_memory) : nullptr, release);
+        if (!in || !out) return in ? std::move(out_memory).error() : std::move(in_memory).error();
+        const HostIn from(in.get(), kBus);
+        const HostOut to(out.get(), kBus);
+
+        pipeline::Transfer transfer(device, pool_);
+        for (const std::size_t mebibytes : {2, 4, 8, 16, 32}) {
+            step(rates.backend, "copies");
+            const std::size_t chunk = mebibytes << 20;
+            pipeline::BusRates best;
+            for (int repeat = 0; repeat < 4; ++repeat) {  // the first also allocates the slots
+                auto bus = pipeline::measure_bus(device, transfer, from, to, chunk);
+                if (!bus) return std::move(bus).error();
+                best.copy_in = std::max(best.copy_in, bus->copy_in);
+                best.copy_out = std::max(best.copy_out, bus->copy_out);
+                best.duplex = std::max(best.duplex, bus->duplex);
+            }
+            rates.copy_in = std::max(rates.copy_in, best.copy_in);
+            rates.copy_out = std::max(rates.copy_out, best.copy_out);
+            // A larger chunk must earn its memory and the wait for its first bytes.
+            if (best.duplex > rates.duplex * 1.02) {
+                rates.duplex = best.duplex;
+                rates.chunk = chunk;
+            }
+        }
+
+        step(rates.backend, "pageable memory");
+        std::vector<std::uint8_t> pageable_in(kBus, 1), pageable_out(kBus, 2);
+        pipeline::TransferOptions options;
+        options.chunk = rates.chunk;
+        options.threads = pool_.threads();
+        const core::Operation operation{Mode::ctr, Direction::encrypt, &keys_[0]};
+        const auto timed = [&](const core::Segment& segment) {
+            return best_rate(segment.size, [&]() -> Result<> {
+                auto done = transfer.run(operation, std::span(&segment, 1), options);
+                if (!done) return std::move(done).error();
+                return {};
+            });
+        };
+        const core::Segment large{pageable_in.data(), pageable_out.data(), kBus, {}, 0};
+        DAEL_TRY(timed(large));  // allocates the staging rings
+        auto rate = timed(large);
+        if (!rate) return std::move(rate).error();
+        rates.pageable = *rate;
+
+        step(rates.backend, "set-up");
+        constexpr std::size_t kHardlyAny = 4096;
+        auto small = timed({pageable_in.data(), pageable_out.data(), kHardlyAny, {}, 0});
+        if (!small) return std::move(small).error();
+        rates.setup_seconds = static_cast<double>(kHardlyAny) / kGiga / *small;
+        return {};
+    }
+
+    const CalibrationProgress& progress_;
+    pipeline::ThreadPool pool_;
+    std::vector<std::uint8_t> buffer_;
+    std::vector<Key> keys_;
+    double steps_ = 1;
+    double step_ = 0;
+};
+
+}  // namespace
+
+Result<Calibration> calibrate(const CalibrationProgress& progress) {
+    return pipeline::guarded([&] { return Calibrator(progress).run(); });
+}
+
+}  // namespace dael

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/engine_state.hpp"
+
+#include <algorithm>
+
+#include "core/registry.hpp"
+#include "pipeline/host.hpp"
+
+namespace dael {
+namespace pipeline {
+
+Lane::Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner)
+    : backend(std::move(opened)),
+      device(*backend->device()),
+      rates(planner.device_rates(backend->name(), identity(device.info()))),
+      transfer(device, pool) {}
+
+std::string identity(const core::DeviceInfo& info) {
+    return info.name + ", " + info.driver;
+}
+
+Backends open_devices() {
+    Backends devices;
+    for (const core::BackendEntry& entry : core::backend_list()) {
+        std::string missing;
+        const int count = entry.count(&missing);
+        for (int index = 0; index < count; ++index)
+            if (auto backend = entry.open({{}, index}); backend && (*backend)->device())
+                devices.push_back(std::move(*backend));
+    }
+    return devices;
+}
+
+Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options) {
+    return Engine::State::wrap(std::make_unique<Engine::State>(
+        std::move(options), std::move(backend), nullptr, std::nullopt));
+}
+
+Engine make_auto_engine(std::unique_ptr<core::Backend> host, std::function<Backends()> devices,
+                        EngineOptions options, std::optional<Calibration> calibration) {
+    return Engine::State::wrap(std::make_unique<Engine::State>(
+        std::move(options), std::move(host), std::move(devices), std::move(calibration)));
+}
+
+}  // namespace pipeline
+
+using pipeline::Estimate;
+using pipeline::Lane;
+
+Engine::State::State(EngineOptions engine_options, std::unique_ptr<core::Backend> forced_or_host,
+                     std::function<pipeline::Backends()> find_devices,
+                     std::optional<Calibration> calibration)
+    : options_(std::move(engine_options)),
+      planner_(std::move(calibration)),
+      expected_(planner_.expected_device()),
+      pool_(options_.threads),
+      find_devices_(std::move(find_devices)) {
+    if (!forced_or_host->device()) {
+        host_ = std::move(forced_or_host);
+    } else {
+        lanes_.push_back(std::make_unique<Lane>(std::move(forced_or_host), pool_, planner_));
+        opened_ = started_ = true;
+    }
+}
+
+Engine::State::Lanes& Engine::State::lanes() {
+    if (!opened_.load(std::memory_order_acquire) && find_devices_)
+        std::call_once(opened_once_, [&] {
+            for (auto& backend : find_devices_())
+                lanes_.push_back(std::make_unique<Lane>(std::move(backend), pool_, planner_));
+            opened_.store(true, std::memory_order_release);
+        });
+    return lanes_;
+}
+
+// Starting a device takes longer than most jobs. Each job that a device would have done sooner, had
+// it been started, adds what was missed by not starting it; once that reaches the price of starting
+// it is paid. So one long job starts a device at once, many short ones in the end, and either way
+// the start costs at most as much again as the best that foresight could have done.
+double Engine::State::start_seconds(const DeviceRates& rates) const noexcept {
+    return started_ ? 0 : std::max(0.0, rates.start_seconds - missed_seconds_);
+}
+
+Lane* Engine::State::choose(std::span<const core::Segment> segments, Job& job) {
+    if (!pipeline::Planner::device_considered(job)) return nullptr;
+    if (opened_ && lanes_.empty()) return nullptr;
+    const double host_seconds = planner_.host(host_->name(), job, pool_.threads()).seconds;
+    if (!started_) {
+        const DeviceRates& rates = opened_ ? lanes_.front()->rates : expected_;
+        const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
+        if (!estimate.possible) return nullptr;
+        if (estimate.seconds >= host_seconds) {
+            const double running = planner_.device(rates, job, 0).seconds;
+            missed_seconds_.fetch_add(std::max(0.0, host_seconds - running));
+            return nullptr;
+        }
+        if (lanes().empty()) return nullptr;
+    }
+    Lane* best = nullptr;
+    double best_seconds = host_seconds;
+    for (const auto& lane : lanes_) {
+        if (lane->failed) continue;
+        const auto direct = pipeline::direct_copies(lane->device, segments);
+        job.from = direct.in && direct.out ? Job::From::pinned : Job::From::host;
+        const Estimate estimate = planner_.device(lane->rates, job, start_seconds(lane->rates));
+        if (!estimate.possible || estimate.seconds >= best_seconds) continue;
+        best = lane.get();
+        best_seconds = estimate.seconds;
+    }
+    return best;
+}
+
+Result<Ran> Engine::State::run_on_host(const core::Operation& operation,
+                                       std::span<const core::Segment> segments) {
+    auto threads = pipeline::run_on_host(*host_, pool_, operation, segments, pool_.threads());
+    if (!threads) return std::move(threads).error();
+    return Ran{std::string(host_->name()), *threads, 0};
+}
+
+pipeline::TransferOptions Engine::State::transfer_options(const Lane& lane) const {
+    pipeline::TransferOptions options;
+    options.chunk = options_.chunk != 0 ? options_.chunk : lane.rates.chunk;
+    options.threads = pool_.threads();
+    return options;
+}
+
+Result<Ran> Engine::State::run_through(Lane& lane, const core::Operation& operation,
+                                       std::span<const core::Segment> segments) {
+    started_ = true;
+    const std::string backend(lane.backend->name());
+    if (!lane.backend->supports(operation.mode, operation.direction, segments.size()))
+        return Error{
+            Code::unsupported,
+            "backend '" + backend + "' cannot " + std::string(name(operation.direction)) +
+                " a single message in " + std::string(name(operation.mode)) +
+                " mode, whose blocks depend on one another; pass many messages at once, or "
+                "use the backend 'auto' or 'cpu'"};
+    auto done = lane.transfer.run(operation, segments, transfer_options(lane));
+    if (!done) return std::move(done).error();
+    return Ran{backend, done->threads, done->chunks};
+}
+
+Result<Ran> Engine::State::run(const core::Operation& operation,
+                               std::span<const core::Segment> segments) {
+    if (!host_) return run_through(*lanes_.front(), operation, segments);
+    if (!find_devices_) return run_on_host(operation, segments);
+    Job job{operation.mode, operation.direction, operation.key->bits(), 0, segments.size()};
+    bool in_place = false;
+    for (const auto& segment : segments) {
+        job.size += segment.size;
+        in_place = in_place || segment.in == segment.out;
+    }
+    if (!segments.empty()) job.size /= segments.size();
+    Lane* lane = choose(segments, job);
+    if (!lane) return run_on_host(operation, segments);
+    auto ran = run_through(*lane, operation, segments);
+    if (ran || (ran.code() != Code::device && ran.code() != Code::out_of_memory)) return ran;
+    // The device failed, or has no room. The host can still do it, as long as the input is
+    // untouched.
+    lane->failed = ran.code() == Code::device;
+    return in_place ? std::move(ran) : run_on_host(operation, segments);
+}
+
+Result<Lane*> Engine::State::lane_of(const void* device_memory) {
+    if (host_ && !find_devices_)
+        return Error{Code::unsupported, "backend '" + std::string(host_->name()) +
+                                            "' does not reach device memory; open the engine with "
+                                            "the backend 'auto' or 'cuda'"};
+    auto& lanes = this->lanes();
+    if (lanes.empty())
+        return Error{Code::backend_absent,
+                     "data in device memory, but no device is available here; `daelstrom devices` "
+                     "says what is missing"};
+    started_.store(true, std::memory_order_relaxed);
+    if (lanes.size() == 1) return lanes.front().get();
+    for (const auto& lane : lanes)
+        if (lane->device.owns(device_memory)) return lane.get();
+    return Error{Code::invalid_argument, "the pointer is in no device's memory"};
+}
+
+Option Engine::State::host_option(const Job& job) const {
+    const Estimate estimate = planner_.host(host_->name(), job, pool_.threads());
+    return {std::string(host_->name()),
+            estimate.threads,
+            0,
+            estimate.rate,
+            estimate.setup_seconds,
+            estimate.seconds,
+            estimate.measured,
+            pipeline::why(host_->name(), job, estimate),
+            estimate.possible};
+}
+
+Option Engine::State::device_option(const Lane& lane, const Job& job) const {
+    const Estimate estimate = planner_.device(lane.rates, job, start_seconds(lane.rates));
+    Option option{std::string(lane.backend->name()),
+                  1,
+                  options_.chunk != 0 && estimate.chunk != 0 ? options_.chunk : estimate.chunk,
+                  estimate.rate,
+                  estimate.setup_seconds,
+                  estimate.seconds,
+                  estimate.measured,
+                  pipeline::why(lane.backend->name(), job, estimate),
+                  estimate.possible};
+    if (host_ && !pipeline::Planner::device_considered(job)) {
+        option.possible = false;
+        option.why = "too little data to be worth asking a device";
+    } else if (lane.failed) {
+        option.possible = false;
+        option.why = "the device has failed before";
+    }
+    return option;
+}
+
+Plan Engine::State::explain(const Job& job) {
+    std::vector<Option> options;
+    if (host_) options.push_back(host_option(job));
+    for (const auto& lane : lanes()) options.push_back(device_option(*lane, job));
+    return pipeline::make_plan(job, std::move(options), planner_.calibrated());
+}
+
+std::vector<std::string> Engine::State::backends() {
+    std::vector<std::string> names;
+    if (host_) names.emplace_back(host_->name());
+    for (const auto& lane : lanes()) names.emplace_back(lane->backend->name());
+    return names;
+}
+
+}  // namespace dael

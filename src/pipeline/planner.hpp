@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predicts how long each way of doing a job takes, from a calibration where there is one and from
+// built-in figures where not. Engine::run under `auto` and Engine::explain() ask the same
+// functions, so that what is explained is what is done.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <daelstrom/calibration.hpp>
+#include <daelstrom/engine.hpp>
+
+namespace dael::pipeline {
+
+struct Estimate {
+    bool possible = true;
+    bool measured = false;
+    int threads = 1;
+    std::size_t chunk = 0;
+    double setup_seconds = 0;
+    double seconds = 0;      // setup included
+    double rate = 0;         // GB/s, setup left out
+    std::string_view limit;  // what the rate is bounded by, or what stands against the job
+};
+
+class Planner {
+  public:
+    explicit Planner(std::optional<Calibration> calibration)
+        : calibration_(std::move(calibration)) {}
+
+    // False for jobs so small that `auto` does not even ask about devices.
+    static bool device_considered(const Job& job) noexcept;
+
+    // `threads`: the most that the engine may use.
+    Estimate host(std::string_view backend, const Job& job, int threads) const noexcept;
+    // `start_seconds`: what is still to be paid for the first use of the device in this process.
+    Estimate device(const DeviceRates& rates, const Job& job, double start_seconds) const noexcept;
+
+    // The rates of a device that is open; the built-in ones where the calibration has another
+    // device.
+    DeviceRates device_rates(std::string_view backend, std::string_view identity) const;
+    // The rates to expect of a device that has not been opened.
+    DeviceRates expected_device() const;
+    bool calibrated() const noexcept { return calibration_.has_value(); }
+
+  private:
+    HostRate host_rate(std::string_view backend, const Job& job, bool& measured) const noexcept;
+    std::optional<Calibration> calibration_;
+};
+
+// "1.00 GiB", "64 KiB", "17 bytes"; "21.4 GB/s"; "1.3 ms".
+std::string in_words(std::uint64_t bytes);
+std::string rate_in_words(double gigabytes_per_second);
+std::string time_in_words(double seconds);
+
+// The two sentences of an option and of a plan.
+std::string why(std::string_view backend, const Job& job, const Estimate& estimate);
+Plan make_plan(const Job& job, std::vector<Option> options, bool calibrated);
+
+}  // namespace dael::pipeline

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/slots.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace dael::pipeline {
+namespace {
+
+// What an engine holds on to between calls: sets for a few callers at once, none of them huge.
+constexpr std::size_t kKeptSets = 8;
+constexpr std::size_t kKeptBytes = std::size_t{512} << 20;
+
+}  // namespace
+
+SlotSet::~SlotSet() {
+    wipe();
+    for (Slot& slot : slots_) {
+        if (slot.done.handle) device_.destroy_event(slot.done);
+        if (slot.stream.handle) device_.destroy_stream(slot.stream);
+        if (slot.in) device_.release(slot.in);
+        if (slot.out) device_.release(slot.out);
+        if (slot.in_staging) device_.release_pinned(slot.in_staging);
+        if (slot.out_staging) device_.release_pinned(slot.out_staging);
+    }
+}
+
+// Errors are passed over: a device that cannot wipe its memory any more has failed as a whole, and
+// what it still holds is out of reach.
+void SlotSet::wipe() noexcept {
+    (void)wait();
+    for (Slot& slot : slots_) {
+        if (slot.in) (void)device_.fill(slot.in, 0, capacity_, slot.stream);
+        if (slot.out) (void)device_.fill(slot.out, 0, capacity_, slot.stream);
+        if (slot.in_staging) dael::wipe(slot.in_staging, capacity_);
+        if (slot.out_staging) dael::wipe(slot.out_staging, capacity_);
+    }
+    (void)wait();
+}
+
+Result<> SlotSet::wait() noexcept {
+    Result<> first;
+    for (Slot& slot : slots_) {
+        if (!slot.stream.handle) continue;
+        auto waited = device_.wait(slot.stream);
+        if (!waited && first) first = std::move(waited);
+    }
+    return first;
+}
+
+Result<> SlotSet::provide(const SlotNeeds& needs) {
+    slots_.resize(std::max(slots_.size(), static_cast<std::size_t>(needs.slots)));
+    const auto obtain = [](auto& where, auto&& result) -> Result<> {
+        if (!result) return std::move(result).error();
+        where = static_cast<std::remove_reference_t<decltype(where)>>(*result);
+        return {};
+    };
+    for (Slot& slot : slots_) {
+        slot.device = &device_;
+        if (!slot.stream.handle) DAEL_TRY(obtain(slot.stream, device_.create_stream()));
+        if (!slot.done.handle) DAEL_TRY(obtain(slot.done, device_.create_event()));
+        if (!slot.in) DAEL_TRY(obtain(slot.in, device_.allocate(capacity_)));
+        if (!slot.out) DAEL_TRY(obtain(slot.out, device_.allocate(capacity_)));
+        if (needs.in_staging && !slot.in_staging)
+            DAEL_TRY(obtain(slot.in_staging, device_.allocate_pinned(capacity_)));
+        if (needs.out_staging && !slot.out_staging)
+            DAEL_TRY(obtain(slot.out_staging, device_.allocate_pinned(capacity_)));
+    }
+    return {};
+}
+
+std::unique_ptr<SlotSet> SlotPool::take_kept(const SlotNeeds& needs) {
+    const std::lock_guard lock(mutex_);
+    const auto fits = std::ranges::find_if(
+        kept_, [&](const auto& set) { return set->capacity() >= needs.capacity; });
+    if (fits == kept_.end()) return nullptr;
+    auto set = std::move(*fits);
+    kept_.erase(fits);
+    return set;
+}
+
+Result<std::unique_ptr<SlotSet>> SlotPool::acquire(SlotNeeds needs) {
+    for (;;) {
+        auto set = take_kept(needs);
+        if (!set) set = std::make_unique<SlotSet>(device_, needs.capacity);
+        auto provided = set->provide(needs);
+        if (provided) return set;
+        if (provided.code() != Code::out_of_memory) return std::move(provided).error();
+        set.reset();
+        {
+            const std::lock_guard lock(mutex_);
+            kept_.clear();  // too small for this call, and perhaps what stands in its way
+        }
+        if (needs.capacity / 2 >= needs.least)
+            needs.capacity = (needs.capacity / 2 + 15) / 16 * 16;
+        else if (needs.slots > 1)
+            needs.slots /= 2;
+        else
+            return std::move(provided).error();
+    }
+}
+
+void SlotPool::give_back(std::unique_ptr<SlotSet> set) {
+    if (set->bytes() > kKeptBytes) return;
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() < kKeptSets) kept_.push_back(std::move(set));
+}
+
+}  // namespace dael::pipeline

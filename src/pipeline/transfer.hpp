@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory through a device: chunks go in, are transformed, and come out, all three at once for
+// different chunks, on one stream for each slot.
+//
+// Promises: page-locked memory is copied directly, other memory through page-locked rings that
+// several threads fill and drain while the device works. Work may be in place. Data may be larger
+// than the device's memory. When a call returns, with or without an error, nothing of it is still
+// under way. Any number of threads may call at once; each call has a set of slots to itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/device.hpp"
+#include "pipeline/slots.hpp"
+#include "pipeline/thread_pool.hpp"
+
+namespace dael::pipeline {
+
+inline constexpr std::size_t kDefaultChunk = std::size_t{8} << 20;
+
+struct TransferOptions {
+    std::size_t chunk = kDefaultChunk;  // bytes
+    int slots = 4;                      // 3 keep both directions busy; the fourth covers the kernel
+    int threads = 1;                    // that copy to and from the staging rings
+    bool transform = true;              // false: copies in and out only, for measuring the bus
+};
+
+struct Transferred {
+    std::uint64_t chunks = 0;
+    int threads = 1;
+};
+
+class Transfer {
+  public:
+    Transfer(core::Device& device, ThreadPool& pool)
+        : device_(device), pool_(pool), slots_(device) {}
+
+    // Errors: device, out_of_memory, and what the device says to the operation.
+    Result<Transferred> run(const core::Operation& operation,
+                            std::span<const core::Segment> segments,
+                            const TransferOptions& options);
+
+  private:
+    class Call;
+    core::Device& device_;
+    ThreadPool& pool_;
+    SlotPool slots_;
+};
+
+// Whether copies between the device and all of these messages are direct.
+struct Direct {
+    bool in = false;
+    bool out = false;
+};
+Direct direct_copies(core::Device& device, std::span<const core::Segment> segments);
+
+}  // namespace dael::pipeline

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `auto` chooses, that it is what explain() says, and what it does when a device is of no use.
+#include <gtest/gtest.h>
+
+#include "core/registry.hpp"
+#include "pipeline/engine_state.hpp"
+#include "support/host_device.hpp"
+#include "support/openssl_oracle.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+
+// A calibration of a host and a device with one rate each.
+Calibration figures(double host, double bus, double start_seconds) {
+    Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
+    DeviceRates device{"threads:0", "threads, ", start_seconds, 50e-6,   bus,
+                       bus,         bus,         bus,           1 << 16, {}};
+    for (const Mode mode : kModes)
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt})
+            for (const int bits : {128, 192, 256}) {
+                calibration.hosts.push_back(
+                    {"openssl", mode, direction, bits, host, host, host, host});
+                device.kernels.push_back({mode, direction, bits, 100});
+            }
+    calibration.devices.push_back(device);
+    return calibration;
+}
+
+struct Machine {
+    HostDevice device;
+    int opened = 0;
+
+    Engine engine(Calibration calibration, int threads = 2) {
+        return pipeline::make_auto_engine(
+            *core::open_backend("openssl"),
+            [this] {
+                ++opened;
+                pipeline::Backends backends;
+                backends.push_back(std::make_unique<HostDeviceBackend>(device));
+                return backends;
+            },
+            {.backend = "auto", .threads = threads}, std::move(calibration));
+    }
+};
+
+struct Run {
+    Result<Ran> ran;
+    bool right;
+};
+Run run(Engine& engine, Mode mode, std::size_t size, bool in_place = false) {
+    const Bytes raw = random_bytes(16, 1);
+    const Key key = *Key::import(raw);
+    Bytes in = random_bytes(size, 2), apart(size);
+    const Bytes expected = openssl(raw, mode, Direction::encrypt, {}, in);
+    Bytes& out = in_place ? in : apart;
+    auto ran = engine.run(key, {mode, Direction::encrypt, {}, 0}, in, out);
+    return {std::move(ran), out == expected};
+}
+
+TEST(Auto, SmallJobsNeverTouchTheDevice) {
+    Machine machine;
+    Engine engine = machine.engine(figures(0.001, 100, 0.001));
+    const auto [ran, right] = run(engine, Mode::ctr, 1000);
+    ASSERT_TRUE(ran);
+    EXPECT_EQ(ran->backend, "openssl");
+    EXPECT_TRUE(right);
+    EXPECT_EQ(machine.opened, 0);
+}
+
+TEST(Auto, ASlowDeviceIsNotEvenOpened) {
+    Machine machine;
+    Engine engine = machine.engine(figures(20, 5, 0.1));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(run(engine, Mode::ctr, 1 << 20).ran->backend, "openssl");
+    EXPECT_EQ(machine.opened, 0);
+}
+
+TEST(Auto, AFastDeviceIsUsed) {
+    Machine machine;
+    Engine engine = machine.engine(figures(0.1, 50, 0.001));
+    const auto [ran, right] = run(engine, Mode::ctr, 1 << 20);
+    ASSERT_TRUE(ran);
+    EXPECT_EQ(ran->backend, "threads:0");
+    EXPECT_GT(ran->chunks, 0u);
+    EXPECT_TRUE(right);
+    EXPECT_EQ(machine.device.kernels(), ran->chunks);
+    EXPECT_EQ(machine.opened, 1);
+}
+
+TEST(Auto, ManyJobsPayForTheStartThatOneDoesNot) {
+    Machine machine;
+    // A job takes 10 ms on the host and next to nothing on the device, whose start takes 55 ms.
+    Engine engine = machine.engine(figures(0.1, 1000, 0.055));
+    int on_host = 0;
+    while (run(engine, Mode::ctr, 1 << 20).ran->backend == "openssl") ASSERT_LT(++on_host, 100);
+    EXPECT_GE(on_host, 3);
+    EXPECT_LE(on_host, 8);
+}
+
+TEST(Auto, ASingleSequentialMessageGoesToTheHost) {
+    Machine machine;
+    Engine engine = machine.engine(figures(0.1, 50, 0.001));
+    const auto [ran, right] = run(engine, Mode::cbc, 1 << 20);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(ran->backend, "openssl");
+    EXPECT_TRUE(right);
+}
+
+TEST(Auto, WhatIsExplainedIsWhatIsDone) {
+    for (const double host : {0.1, 0.5, 2.0, 10.0})
+        for (const double bus : {0.2, 1.0, 5.0, 50.0})
+            for (const double start : {0.0001, 0.01})
+                for (const std::size_t size : {std::size_t{32} << 10, std::size_t{1} << 20}) {
+                    Machine machine;
+                    Engine engine = machine.engine(figures(host, bus, start));
+                    const Plan plan = engine.explain({.mode = Mode::ctr, .size = size});
+                    ASSERT_EQ(plan.options.size(), 2u);
+                    const auto [ran, right] = run(engine, Mode::ctr, size);
+                    ASSERT_TRUE(ran);
+                    EXPECT_EQ(ran->backend, plan.options[0].backend) << plan.summary;
+                    EXPECT_TRUE(right);
+                }
+}
+
+TEST(Auto, ThePlanGivesItsFigures) {
+    Machine machine;
+    Engine engine = machine.engine(figures(0.25, 50, 0.001));
+    const Plan plan = engine.explain({.mode = Mode::ctr, .size = 64 << 20});
+    EXPECT_EQ(plan.options[0].backend, "threads:0");
+    EXPECT_NEAR(plan.options[0].gigabytes_per_second, 50, 1e-9);
+    EXPECT_NEAR(plan.options[1].gigabytes_per_second, 0.25, 1e-9);
+    EXPECT_TRUE(plan.options[0].measured);
+    EXPECT_NE(plan.summary.find("50 GB/s"), std::string::npos) << plan.summary;
+    EXPECT_NE(plan.summary.find("0.25 GB/s"), std::string::npos) << plan.summary;
+    const Plan on_device =
+        engine.explain({.mode = Mode::ctr, .size = 64 << 20, .from = Job::From::device});
+    EXPECT_EQ(on_device.options[0].backend, "threads:0");
+    EXPECT_NEAR(on_device.options[0].gigabytes_per_second, 100, 1e-9);
+    EXPECT_FALSE(on_device.options[1].possible);
+}
+
+TEST(Auto, ADeviceThatFailsIsReplacedByTheHostWhereTheInputIsWhole) {
+    Machine machine;
+    HostDevice broken({.fail_at = 25});
+    Engine engine = pipeline::make_auto_engine(
+        *core::open_backend("openssl"),
+        [&] {
+            pipeline::Backends backends;
+            backends.push_back(std::make_unique<HostDeviceBackend>(broken));
+            return backends;
+        },
+        {.backend = "auto"}, figures(0.1, 50, 0.001));
+    const auto [ran, right] = run(engine, Mode::ctr, 1 << 20);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_FALSE(broken.failed_call().empty());
+    EXPECT_EQ(ran->backend, "openssl");
+    EXPECT_TRUE(right);
+    const int calls = broken.calls();
+    EXPECT_EQ(run(engine, Mode::ctr, 1 << 20).ran->backend, "openssl");
+    EXPECT_EQ(broken.calls(), calls);  // left alone from now on
+}
+
+TEST(Forced, TheNamedBackendRunsOrIsRefused) {
+    const Key key = *Key::import(random_bytes(16, 3));
+    for (const auto& info : list_backends()) {
+        if (!info.present) {
+            const auto engine = Engine::open({.backend = info.name});
+            EXPECT_EQ(engine.code(), Code::backend_absent);
+            EXPECT_NE(engine.error().message.find(info.missing), std::string::npos);
+            continue;
+        }
+        auto engine = Engine::open({.backend = info.name});
+        ASSERT_TRUE(engine) << engine.error().message;
+        Bytes data(100);
+        const auto ran = engine->ctr(key, {}, data, data);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(ran->backend, info.name);
+    }
+}
+
+TEST(Forced, TheEnvironmentForcesToo) {
+    ASSERT_EQ(setenv("DAELSTROM_BACKEND", "openssl", 1), 0);
+    EXPECT_EQ(Engine::open()->backends(), std::vector<std::string>{"openssl"});
+    EXPECT_TRUE(Engine::open({.backend = "reference"}));  // what the program says goes first
+    ASSERT_EQ(setenv("DAELSTROM_BACKEND", "abacus", 1), 0);
+    const auto engine = Engine::open();
+    EXPECT_EQ(engine.code(), Code::unknown_backend);
+    EXPECT_NE(engine.error().message.find("abacus"), std::string::npos);
+    unsetenv("DAELSTROM_BACKEND");
+}
+
+TEST(Pinned, AllocatesAndServesContainers) {
+    std::vector<std::uint8_t, pinned_allocator<std::uint8_t>> bytes(100000, 7);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(bytes.data()) % 4096, 0u);
+    bytes.resize(300000);
+    EXPECT_EQ(bytes[99999], 7);
+    EXPECT_EQ(allocate_pinned(static_cast<std::size_t>(-1)), nullptr);
+    release_pinned(nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calibration's file: stored and read back; ignored when it is damaged, old, or another
+// machine's.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <daelstrom/calibration.hpp>
+#include <daelstrom/engine.hpp>
+
+namespace {
+
+using namespace dael;
+
+class CalibrationFile : public testing::Test {
+  protected:
+    void SetUp() override {
+        char folder[] = "/tmp/daelstrom-test-XXXXXX";
+        ASSERT_NE(mkdtemp(folder), nullptr);
+        folder_ = folder;
+        setenv("XDG_CACHE_HOME", folder, 1);
+    }
+    void TearDown() override {
+        unsetenv("XDG_CACHE_HOME");
+        std::filesystem::remove_all(folder_);
+    }
+    static Calibration sample() {
+        Calibration calibration{describe_machine(), "2025-01-31T12:00:00Z", {}, {}};
+        calibration.hosts.push_back(
+            {"openssl", Mode::ctr, Direction::encrypt, 128, 3.5, 7.25, 3.5, 7.25});
+        calibration.devices.push_back({"cuda:0",
+                                       "NVIDIA H200, 580.82",
+                                       0.3,
+                                       4e-5,
+                                       55,
+                                       54,
+                                       49,
+                                       20,
+                                       1 << 23,
+                                       {{Mode::cbc, Direction::decrypt, 256, 500}}});
+        return calibration;
+    }
+    std::string read() const {
+        std::ifstream file(calibration_path());
+        return (std::stringstream() << file.rdbuf()).str();
+    }
+    void write(const std::string& text) const { std::ofstream(calibration_path()) << text; }
+
+    std::string folder_;
+};
+
+TEST_F(CalibrationFile, ComesBackAsItWasStored) {
+    EXPECT_FALSE(load_calibration());
+    const auto path = store(sample());
+    ASSERT_TRUE(path) << path.error().message;
+    EXPECT_EQ(*path, folder_ + "/daelstrom/calibration.json");
+    const auto loaded = load_calibration();
+    ASSERT_TRUE(loaded);
+    EXPECT_EQ(loaded->machine, describe_machine());
+    EXPECT_EQ(loaded->made, "2025-01-31T12:00:00Z");
+    ASSERT_EQ(loaded->hosts.size(), 1u);
+    EXPECT_EQ(loaded->hosts[0].all_cores, 7.25);
+    ASSERT_EQ(loaded->devices.size(), 1u);
+    EXPECT_EQ(loaded->devices[0].chunk, std::size_t{1} << 23);
+    EXPECT_EQ(loaded->devices[0].kernels.at(0).mode, Mode::cbc);
+    EXPECT_EQ(loaded->devices[0].kernels.at(0).rate, 500);
+    // Nothing but the file itself is left in the folder.
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ + "/daelstrom"), {}), 1);
+}
+
+TEST_F(CalibrationFile, EveryTruncationCountsAsNone) {
+    ASSERT_TRUE(store(sample()));
+    const std::string whole = read();
+    for (std::size_t size = 0; size + 2 < whole.size(); ++size) {
+        write(whole.substr(0, size));
+        EXPECT_FALSE(load_calibration()) << size;
+    }
+    write(whole);
+    EXPECT_TRUE(load_calibration());
+}
+
+TEST_F(CalibrationFile, NonsenseOtherVersionsAndOtherMachinesCountAsNone) {
+    ASSERT_TRUE(store(sample()));
+    const std::string whole = read();
+    const std::pair<const char*, const char*> changes[] = {
+        {"\"version\": 1", "\"version\": 2"},
+        {"7.25", "-7.25"},
+        {"7.25", "\"fast\""},
+        {"\"ctr\"", "\"xyz\""},
+        {"\"encrypt\"", "\"up\""},
+        {"8388608", "8388609"},
+        {" cores", " hearts"},
+        {"7.25", "1e300"},
+    };
+    for (const auto& [from, to] : changes) {
+        std::string changed = whole;
+        const auto at = changed.find(from);
+        ASSERT_NE(at, std::string::npos) << from;
+        write(changed.replace(at, std::string(from).size(), to));
+        EXPECT_FALSE(load_calibration()) << to;
+        EXPECT_TRUE(Engine::open());  // with the built-in figures
+    }
+}
+
+TEST_F(CalibrationFile, AFolderThatCannotBeMadeIsAnError) {
+    std::ofstream(folder_ + "/file") << "not a folder";
+    setenv("XDG_CACHE_HOME", (folder_ + "/file").c_str(), 1);
+    const auto path = store(sample());
+    EXPECT_EQ(path.code(), Code::io);
+    EXPECT_FALSE(load_calibration());
+}
+
+TEST_F(CalibrationFile, TheEngineGoesByIt) {
+    Calibration calibration = sample();
+    calibration.hosts.clear();
+    for (const char* backend : {"cpu", "openssl"})
+        calibration.hosts.push_back(
+            {backend, Mode::ctr, Direction::encrypt, 128, 123, 123, 123, 123});
+    ASSERT_TRUE(store(calibration));
+    const Job job{.mode = Mode::ctr, .size = 1 << 20};
+    const Plan measured = Engine::open({.backend = "openssl"})->explain(job);
+    EXPECT_EQ(measured.options.at(0).gigabytes_per_second, 123);
+    EXPECT_TRUE(measured.options.at(0).measured);
+    const Plan built_in = Engine::open({.backend = "openssl", .calibrated = false})->explain(job);
+    EXPECT_NE(built_in.options.at(0).gigabytes_per_second, 123);
+    EXPECT_FALSE(built_in.options.at(0).measured);
+    EXPECT_NE(built_in.summary.find("calibrate"), std::string::npos);
+}
+
+TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
+    double last = -1;
+    const auto calibration = calibrate([&](std::string_view what, double done) {
+        EXPECT_FALSE(what.empty());
+        EXPECT_GE(done, last);
+        EXPECT_LE(done, 1.0);
+        last = done;
+    });
+    ASSERT_TRUE(calibration) << calibration.error().message;
+    EXPECT_EQ(last, 1);
+    EXPECT_GE(calibration->hosts.size(), 24u);
+    for (const auto& rate : calibration->hosts) EXPECT_GT(rate.one_core, 0) << rate.backend;
+    ASSERT_TRUE(store(*calibration));
+    EXPECT_TRUE(load_calibration());
+}
+
+}  // namespace
