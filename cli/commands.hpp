@@ -49,5 +49,6 @@ void add_aes(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_manual(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 
 }  // namespace dael::cli

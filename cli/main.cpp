@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
     add_devices(app, context);
     add_completion(app, context);
     add_manual(app, context);
+    add_bench(app, context);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help, --version

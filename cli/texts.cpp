@@ -55,6 +55,11 @@ constexpr std::array kCompletion{
     Example{"For every zsh, in a directory of $fpath", "daelstrom completion zsh > _daelstrom"},
     Example{"For every fish", "daelstrom completion fish > daelstrom.fish"},
 };
+constexpr std::array kBench{
+    Example{"Every backend, in seconds", "daelstrom bench"},
+    Example{"CTR with 256-bit keys on one core and on all, and the figures in a file",
+            "daelstrom bench --backend cpu --mode ctr --bits 256 --json figures.json"},
+};
 
 constexpr std::array kTexts{
     CommandText{
@@ -96,6 +101,13 @@ constexpr std::array kTexts{
         "that it has weighed. Nothing is encrypted.",
         kExplain},
     CommandText{"completion", "Print completion for bash, zsh or fish", "", kCompletion},
+    CommandText{
+        "bench", "Measure how fast each backend is",
+        "By backend, mode, key size and message size, in gigabytes (10^9) a second, each held "
+        "against a ceiling that is measured in the same turns: the library called directly, "
+        "memcpy, a copy within device memory, copies both ways over the bus. Outputs are compared "
+        "with OpenSSL's first. Leave the machine alone meanwhile.",
+        kBench},
 };
 
 }  // namespace

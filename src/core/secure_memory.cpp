@@ -24,13 +24,13 @@ std::size_t whole_pages(std::size_t size) {
 
 }  // namespace
 
-void* secure_allocate(std::size_t size) noexcept {
+void* secure_allocate(std::size_t size, Swapping swapping) noexcept {
     const std::size_t pages = whole_pages(size);
     void* memory = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
     // Best effort: an unprivileged process may lock little, and a key that can be used but might be
     // swapped serves its owner better than none.
-    (void)mlock(memory, pages);
+    if (swapping == Swapping::prevented) (void)mlock(memory, pages);
     (void)madvise(memory, pages, MADV_DONTDUMP);
     return memory;
 }

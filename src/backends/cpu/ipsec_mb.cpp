@@ -76,10 +76,10 @@ Result<Workspace*> workspace(Level level) {
     thread_local std::array<std::unique_ptr<Workspace, Release>, kLevels.size()> of_this_thread;
     auto& mine = of_this_thread[static_cast<std::size_t>(level)];
     if (mine) return mine.get();
-    void* memory = core::secure_allocate(sizeof(Workspace));
+    void* memory = core::secure_allocate(sizeof(Workspace), core::Swapping::allowed);
     if (!memory) return Error{Code::out_of_memory, "no memory for libipsec-mb's jobs"};
     std::unique_ptr<Workspace, Release> fresh(new (memory) Workspace{});
-    void* manager = core::secure_allocate(imb_get_mb_mgr_size());
+    void* manager = core::secure_allocate(imb_get_mb_mgr_size(), core::Swapping::allowed);
     if (!manager) return Error{Code::out_of_memory, "no memory for libipsec-mb's manager"};
     fresh->manager = imb_set_pointers_mb_mgr(manager, 0, 1);
     info(level).init(fresh->manager);

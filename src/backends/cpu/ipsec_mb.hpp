@@ -36,8 +36,8 @@ struct Lane {
     std::uint8_t* out() const noexcept { return segment->out + done; }
 };
 
-// What one thread needs to drive the library, in memory that is locked, left out of core dumps and
-// wiped on release.
+// What one thread needs to drive the library, in memory that is left out of core dumps and wiped on
+// release. It holds no keys (the library's manager does, while a call runs, and clears them).
 struct Workspace {
     static constexpr std::size_t kJobs = IMB_MAX_BURST_SIZE;  // jobs in one burst
     static constexpr std::size_t kLanes = 16;      // as many as AVX-512 encrypts side by side

@@ -52,7 +52,7 @@ class Modes {
     Result<> ofb(std::span<const Segment> segments);
 
     // Wipes what CFB and OFB leave behind.
-    void wipe_keystream() noexcept { ws_.wipe_keystream(keystream_lanes_, keystream_bytes_); }
+    Result<> wipe_keystream();
 
   private:
     void set_job(IMB_JOB& job, const std::uint8_t* src, std::uint8_t* dst,
@@ -68,6 +68,7 @@ class Modes {
     Result<> ecb_job(IMB_CIPHER_DIRECTION direction, const std::uint8_t* src, std::uint8_t* dst,
                      std::size_t size);
     Result<> ctr_head(const Segment& segment, std::size_t size);
+    Result<> overwrite_chains();
 
     template <class Prepare, class Finish>
     Result<> side_by_side(std::span<const Segment> segments, std::size_t most, std::size_t piece,
@@ -77,6 +78,7 @@ class Modes {
     const core::KeySchedule& key_;
     std::uint32_t burst_size_ = 0;
     std::size_t keystream_lanes_ = 0, keystream_bytes_ = 0;  // bytes: in the fullest of the lanes
+    bool library_keeps_keystream_ = false;
 };
 
 // Sets every field that the library reads for AES; what else a job holds is of no use to it.
@@ -196,8 +198,8 @@ Result<> Modes::ctr(std::span<const Segment> segments) {
                 modes::blocks_before_wrap32(counter), kLongJob / kBlockSize);
             const std::size_t size = std::min(blocks * kBlockSize, segment.size - done);
             add(segment.in + done, segment.out + done, size) = counter;
-            counter = modes::counter_add(counter, blocks);
             done += size;
+            if (done < segment.size) counter = modes::counter_add(counter, blocks);
             if (burst_size_ == Workspace::kJobs) DAEL_TRY(burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT));
         }
     }
@@ -270,6 +272,7 @@ Result<> Modes::cbc_encrypt(std::span<const Segment> segments) {
 // C_j = P_j ^ D_j with D_j = CIPH(C_j-1) (SP 800-38A 6.3). So D_1 = CIPH(IV) and D_j+1 = CIPH(P_j ^
 // D_j): the D are the CBC encryption of IV, P_1, P_2, ... under an IV of zero.
 Result<> Modes::cfb_encrypt(std::span<const Segment> segments) {
+    library_keeps_keystream_ = true;
     return side_by_side(
         segments, Workspace::kLanes, Workspace::kScratch,
         [this](Lane& lane, std::size_t i) {
@@ -288,6 +291,7 @@ Result<> Modes::cfb_encrypt(std::span<const Segment> segments) {
 
 // O_j = CIPH(O_j-1) (SP 800-38A 6.4): the CBC encryption of zeros.
 Result<> Modes::ofb(std::span<const Segment> segments) {
+    library_keeps_keystream_ = true;
     return side_by_side(
         segments, Workspace::kLanes, Workspace::kScratch,
         [this](Lane& lane, std::size_t i) {
@@ -298,6 +302,23 @@ Result<> Modes::ofb(std::span<const Segment> segments) {
             exclusive_or(lane.out(), lane.in(), ws_.scratch_of(i), lane.size);
             copy_block(lane.chain, ws_.scratch_of(i) + whole_blocks(lane.size) - kBlockSize);
         });
+}
+
+Result<> Modes::wipe_keystream() {
+    auto result = library_keeps_keystream_ ? overwrite_chains() : Result<>{};
+    ws_.wipe_keystream(keystream_lanes_, keystream_bytes_);
+    return result;
+}
+
+// The library remembers the last block of each lane's output, here a block of keystream, as the IV
+// of a next job. A block for every lane under a key of zeros takes its place.
+Result<> Modes::overwrite_chains() {
+    for (std::size_t lane = 0; lane < Workspace::kLanes; ++lane) {
+        IMB_JOB& job = ws_.jobs[burst_size_];
+        add(kZeros.data(), ws_.scratch_of(lane), kBlockSize) = Block{};
+        job.enc_keys = kZeros.data();
+    }
+    return burst(IMB_CIPHER_CBC, IMB_DIR_ENCRYPT);
 }
 
 Result<> dispatch(Modes& modes, Mode mode, Direction direction, std::span<const Segment> segments) {
@@ -323,8 +344,8 @@ Result<> run(Workspace& workspace, const core::Operation& operation,
              std::span<const Segment> segments) {
     Modes modes(workspace, operation.key->schedule());
     auto result = dispatch(modes, operation.mode, operation.direction, segments);
-    modes.wipe_keystream();
-    return result;
+    auto wiped = modes.wipe_keystream();
+    return result ? std::move(wiped) : std::move(result);
 }
 
 }  // namespace dael::cpu

@@ -18,50 +18,54 @@ using core::Segment;
 
 constexpr std::size_t kPiece = std::size_t{1} << 30;  // EVP counts bytes in an int
 
-const EVP_CIPHER* cipher_for(Mode mode, int key_bits) {
-    // Fetched once, implicitly, by EVP_aes_*; these never allocate.
-    const int size = key_bits / 64 - 2;  // 0, 1, 2
-    switch (mode) {
-        case Mode::ecb:
-            return std::array{EVP_aes_128_ecb(), EVP_aes_192_ecb(), EVP_aes_256_ecb()}[size];
-        case Mode::cbc:
-            return std::array{EVP_aes_128_cbc(), EVP_aes_192_cbc(), EVP_aes_256_cbc()}[size];
-        case Mode::cfb:
-            return std::array{EVP_aes_128_cfb128(), EVP_aes_192_cfb128(),
-                              EVP_aes_256_cfb128()}[size];
-        case Mode::ofb:
-            return std::array{EVP_aes_128_ofb(), EVP_aes_192_ofb(), EVP_aes_256_ofb()}[size];
-        case Mode::ctr:
-            return std::array{EVP_aes_128_ctr(), EVP_aes_192_ctr(), EVP_aes_256_ctr()}[size];
-    }
-    return nullptr;
-}
+struct Free {
+    void operator()(EVP_CIPHER* cipher) const noexcept { EVP_CIPHER_free(cipher); }
+    void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
+};
+using Cipher = std::unique_ptr<EVP_CIPHER, Free>;
+using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;  // freeing it wipes the key in it
 
-Error failure(const char* call) {
+// The reason is the first of this thread's error queue, which is left empty.
+Error failure(const char* call, Code code = Code::internal) {
     char text[256] = "no reason given";
-    if (const auto code = ERR_get_error()) ERR_error_string_n(code, text, sizeof text);
-    return {Code::internal, std::string("openssl: ") + call + ": " + text};
+    if (const auto reason = ERR_get_error()) ERR_error_string_n(reason, text, sizeof text);
+    ERR_clear_error();
+    return {code, std::string("openssl: ") + call + ": " + text};
 }
 
 class Openssl final : public core::Backend {
   public:
+    // Fetches every cipher now: a fetch costs more than the encryption of a kilobyte.
+    static Result<std::unique_ptr<core::Backend>> open() {
+        auto backend = std::make_unique<Openssl>();
+        for (const Mode mode : kModes)
+            for (const int key_bits : {128, 192, 256}) {
+                const std::string algorithm =
+                    "AES-" + std::to_string(key_bits) + "-" + std::string(dael::name(mode));
+                Cipher& cipher = backend->cipher(mode, key_bits);
+                cipher.reset(EVP_CIPHER_fetch(nullptr, algorithm.c_str(), nullptr));
+                if (!cipher)
+                    return failure(("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
+            }
+        return std::unique_ptr<core::Backend>(std::move(backend));
+    }
+
     std::string_view name() const override { return "openssl"; }
     std::string description() const override { return OpenSSL_version(OPENSSL_VERSION); }
     bool supports(Mode, Direction, std::size_t) const override { return true; }
 
     Result<> run(const Operation& operation, std::span<const Segment> segments) override {
-        const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
-            EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
+        const Context context(EVP_CIPHER_CTX_new());
         if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
         const int encrypt = operation.direction == Direction::encrypt;
-        if (!EVP_CipherInit_ex(context.get(), cipher_for(operation.mode, operation.key->bits()),
-                               nullptr, operation.key->schedule().key().data(), nullptr, encrypt))
-            return failure("EVP_CipherInit_ex");
+        if (!EVP_CipherInit_ex2(context.get(), cipher(operation.mode, operation.key->bits()).get(),
+                                operation.key->schedule().key().data(), nullptr, encrypt, nullptr))
+            return failure("EVP_CipherInit_ex2");
         EVP_CIPHER_CTX_set_padding(context.get(), 0);
         for (const Segment& segment : segments) {
             const auto* iv = takes_iv(operation.mode) ? segment.iv.data() : nullptr;
-            if (!EVP_CipherInit_ex(context.get(), nullptr, nullptr, nullptr, iv, encrypt))
-                return failure("EVP_CipherInit_ex");
+            if (!EVP_CipherInit_ex2(context.get(), nullptr, nullptr, iv, encrypt, nullptr))
+                return failure("EVP_CipherInit_ex2");
             DAEL_TRY(process(context.get(), segment));
         }
         return {};
@@ -84,6 +88,13 @@ class Openssl final : public core::Backend {
         }
         return {};
     }
+
+    Cipher& cipher(Mode mode, int key_bits) noexcept {
+        return ciphers_[static_cast<std::size_t>(mode)]
+                       [static_cast<std::size_t>(key_bits / 64 - 2)];
+    }
+
+    std::array<std::array<Cipher, 3>, kModes.size()> ciphers_;  // by mode and key size; read only
 };
 
 }  // namespace
@@ -91,9 +102,6 @@ class Openssl final : public core::Backend {
 extern const core::BackendEntry openssl;
 const core::BackendEntry openssl{
     "openssl", "OpenSSL's libcrypto: runs everywhere, one core per message",
-    [](std::string*) { return 1; },
-    [](const core::BackendOptions&) -> Result<std::unique_ptr<core::Backend>> {
-        return std::unique_ptr<core::Backend>(std::make_unique<Openssl>());
-    }};
+    [](std::string*) { return 1; }, [](const core::BackendOptions&) { return Openssl::open(); }};
 
 }  // namespace dael::backends

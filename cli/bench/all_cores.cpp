@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// All cores, large messages in host memory, held against memcpy by as many threads; and CTR by
+// message size on one core and on all, to set beside the same sizes through a device.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "bench/check.hpp"
+#include "bench/host_engines.hpp"
+#include "bench/team.hpp"
+#include "io/text.hpp"
+
+namespace dael::bench {
+namespace {
+
+class AllCores {
+  public:
+    AllCores(Session& session, int threads)
+        : session_(session),
+          team_(threads),
+          alone_(1),
+          all_(open_host_engines(session, threads, false)),
+          one_(open_host_engines(session, 1, false)) {}
+
+    bool has_engines() const { return !all_.empty(); }
+
+    Result<> allocate(std::uint64_t size) {
+        auto in = HostBuffer::allocate(size), out = HostBuffer::allocate(size);
+        if (!in) return std::move(in).error();
+        if (!out) return std::move(out).error();
+        in_ = std::move(*in);
+        out_ = std::move(*out);
+        fill_random(team_, in_.data(), in_.size(), 2);
+        return {};
+    }
+
+    // `work` lacks the backend, its level and the threads.
+    Result<> race(Work work, const TestKey& key, bool also_on_one_core) {
+        if (work.size * work.messages > in_.size()) return {};  // said once, by fitting()
+        Heat heat;
+        auto threads = enter(heat, work, key, all_);
+        if (!threads) return std::move(threads).error();
+        if (also_on_one_core && *threads > 1) {
+            const auto alone = enter(heat, work, key, one_);
+            if (!alone) return alone.error();
+        }
+        return heat.run(session_);
+    }
+
+  private:
+    // Returns how many threads took part: engines keep small work on one.
+    Result<int> enter(Heat& heat, Work work, const TestKey& key,
+                      const std::vector<HostEngine>& engines) {
+        work.where = "host";
+        const auto messages = lay_out(work, in_.data(), out_.data());
+        std::optional<std::size_t> copy;
+        for (const HostEngine& engine : engines) {
+            work.backend = engine.backend;
+            work.isa = engine.isa;
+            poison(work.size * work.messages);
+            const auto ran = engine.engine->run(key.key, work.mode, work.direction, messages);
+            if (!ran) return ran.error();
+            DAEL_TRY(check_output(work, key, in_.data(), out_.data()));
+            if (!copy || work.threads != ran->threads) {
+                work.threads = ran->threads;
+                copy = enter_copy(heat, work);
+            }
+            const auto call = engine_call(engine, key, work, messages);
+            heat.row(work, heat.enter(engine.label(), wall_clock(call, session_.plan.sampling)),
+                     {*copy});
+        }
+        return work.threads;
+    }
+
+    // memcpy by as many threads as took part.
+    std::size_t enter_copy(Heat& heat, const Work& work) {
+        Team& team = work.threads == 1 ? alone_ : team_;
+        const std::string name = team.threads() == 1
+                                     ? "memcpy"
+                                     : "memcpy, " + std::to_string(team.threads()) + " threads";
+        const auto copy = [&team, size = work.size * work.messages, in = in_.data(),
+                           out = out_.data()] {
+            team.run(size, [=](std::size_t begin, std::size_t end) {
+                std::memcpy(out + begin, in + begin, end - begin);
+            });
+            return Result<>{};
+        };
+        return heat.enter(name, wall_clock(copy, session_.plan.sampling));
+    }
+
+    void poison(std::size_t size) {
+        team_.run(size, [out = out_.data()](std::size_t begin, std::size_t end) {
+            std::memset(out + begin, kPoison, end - begin);
+        });
+    }
+
+    Session& session_;
+    Team team_, alone_;
+    std::vector<HostEngine> all_, one_;
+    HostBuffer in_, out_;
+};
+
+// The largest input of the plan whose input and output fit into three quarters of what memory is
+// free.
+std::uint64_t fitting(Session& session) {
+    const std::uint64_t free = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
+                               static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const std::uint64_t wanted = session.plan.largest_host(), most = free / 8 * 3;
+    if (wanted <= most) return wanted;
+    session.skip("host memory: messages of more than " +
+                 cli::format_size(static_cast<double>(most)) +
+                 ", for which too little memory is free");
+    return most;
+}
+
+}  // namespace
+
+Result<> measure_all_cores(Session& session) {
+    const Plan& plan = session.plan;
+    AllCores all_cores(session, thread_count(session.options.threads));
+    if (!all_cores.has_engines()) return {};
+    DAEL_TRY(all_cores.allocate(fitting(session)));
+    for (const int bits : plan.bits) {
+        const auto key = TestKey::make(bits);
+        if (!key) return key.error();
+        for (const auto [mode, direction] : ways(session.options)) {
+            Work work;
+            work.mode = mode;
+            work.direction = direction;
+            work.bits = bits;
+            std::vector<std::uint64_t> sizes = plan.all_cores;
+            const bool sweep = mode == Mode::ctr && bits == plan.bits.front();
+            if (sweep) {
+                sizes.insert(sizes.end(), plan.sweep.begin(), plan.sweep.end());
+                std::sort(sizes.begin(), sizes.end());
+                sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+            }
+            if (!parallel_within_message(mode, direction)) {
+                sizes = {plan.host_sequential.size};
+                work.messages = plan.host_sequential.count;
+            }
+            for (const std::uint64_t size : sizes) {
+                work.size = size;
+                DAEL_TRY(all_cores.race(work, *key, sweep));
+            }
+        }
+    }
+    return {};
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// `daelstrom bench`: its options, and where the report goes.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+
+#include "bench/report.hpp"
+#include "bench/session.hpp"
+#include "commands.hpp"
+#include "engine_options.hpp"
+#include "io/text.hpp"
+
+namespace dael::cli {
+namespace {
+
+struct BenchArguments {
+    bench::Options options;
+    std::vector<std::string> modes, sizes;
+    std::string json;  // empty: a table; "-": standard output
+    bool quiet = false;
+};
+
+Result<> check_choice(const std::string& text, const char* option,
+                      std::initializer_list<const char*> words) {
+    std::string all;
+    for (const char* word : words) {
+        if (text == word) return {};
+        all += (all.empty() ? "" : ", ") + std::string(word);
+    }
+    return Error{Code::invalid_argument,
+                 std::string(option) + ": no " + in_quotes(text) + "; there are " + all};
+}
+
+Result<bench::Options> parse(const BenchArguments& arguments) {
+    bench::Options options = arguments.options;
+    DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200"}));
+    if (!options.isa.empty())
+        DAEL_TRY(check_choice(options.isa, "--isa", {"sse", "avx2", "avx512"}));
+    for (const auto& text : arguments.modes) {
+        const auto mode = parse_mode(text);
+        if (!mode) return mode.error();
+        options.modes.push_back(*mode);
+    }
+    for (const auto& text : arguments.sizes) {
+        const auto size = parse_size(text, "--size");
+        if (!size) return size.error();
+        if (*size == 0 || *size % kBlockSize != 0)
+            return Error{Code::invalid_argument, "--size: " + in_quotes(text) +
+                                                     " is not a multiple of 16 bytes; ECB and CBC "
+                                                     "take whole blocks"};
+        options.sizes.push_back(*size);
+    }
+    for (const auto& name : options.backends) {
+        // Those that come from here are worth a benchmark; the reference is for reading.
+        const std::string kind = name.substr(0, name.find(':'));
+        if (auto known = check_choice(kind, "--backend", {"cpu", "openssl", "cuda"}); !known)
+            return Error{Code::unknown_backend, known.error().message};
+    }
+    return options;
+}
+
+Error cannot_write(const std::string& path) {
+    return {Code::io, "cannot write " + in_quotes(path) + "; give --json another file, or -"};
+}
+
+// A run takes minutes; that its result has nowhere to go is better known before.
+Result<> check_writable(const std::string& path) {
+    const auto folder = std::filesystem::path(path).parent_path();
+    const std::string target = access(path.c_str(), F_OK) == 0 ? path
+                               : folder.empty()                ? "."
+                                                               : folder.string();
+    if (std::filesystem::is_directory(path) || access(target.c_str(), W_OK) != 0)
+        return cannot_write(path);
+    return {};
+}
+
+Result<> bench_action(const BenchArguments& arguments) {
+    auto options = parse(arguments);
+    if (!options) return std::move(options).error();
+    const bool to_file = !arguments.json.empty() && arguments.json != "-";
+    if (to_file) DAEL_TRY(check_writable(arguments.json));
+
+    const bool show = !arguments.quiet && isatty(STDERR_FILENO) == 1;
+    const auto report = bench::measure(*options, [show](const std::string& what) {
+        if (show) std::fprintf(stderr, "\r\033[K%s", what.c_str());
+    });
+    if (show) std::fputs("\r\033[K", stderr);
+    if (!report) return report.error();
+
+    if (arguments.json == "-") {
+        std::cout << to_json(*report);
+        return {};
+    }
+    std::cout << to_table(*report);
+    if (to_file && !(std::ofstream(arguments.json) << to_json(*report) << std::flush))
+        return cannot_write(arguments.json);
+    return {};
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+    auto arguments = std::make_shared<BenchArguments>();
+    CLI::App& command = *add_command(app, "bench");
+    bench::Options& options = arguments->options;
+    add_choice(command, context, "--suite", options.suite, {"quick", "full", "h200"},
+               "How much: seconds, a minute or two, or everything with messages of 4 GiB (default: "
+               "quick)");
+    command.add_option("--backend", options.backends, "Only this backend; may be repeated")
+        ->type_name("cpu|openssl|cuda[:N]")
+        ->expected(1)
+        ->take_all();
+    command.add_option("--mode", arguments->modes, "Only this mode; may be repeated")
+        ->type_name("ecb|cbc|cfb|ofb|ctr")
+        ->expected(1)
+        ->take_all();
+    command.add_option("--bits", options.bits, "Only this key size; may be repeated")
+        ->type_name("128|192|256")
+        ->check(CLI::IsMember({128, 192, 256}))
+        ->expected(1)
+        ->take_all();
+    command
+        .add_option("--size", arguments->sizes,
+                    "Messages of this size instead of the suite's; may be repeated")
+        ->type_name("SIZE")
+        ->expected(1)
+        ->take_all();
+    command.add_option("--repeats", options.repeats, "Samples of each figure (default: 15)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 10000));
+    command
+        .add_option("--threads", options.threads,
+                    "CPU threads for large messages (default: all cores)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+    add_choice(command, context, "--isa", options.isa, {"sse", "avx2", "avx512"},
+               "Only this instruction set of the backend cpu");
+    command
+        .add_option(
+            "--json", arguments->json,
+            "Write the figures to this file as well, or, with -, to standard output instead")
+        ->type_name("FILE");
+    command.add_option("--scale", options.scale, "")->group("");  // hidden: smaller work, for tests
+    command.add_flag("-q,--quiet", arguments->quiet, "No progress on standard error");
+    command.callback([arguments, &context] {
+        context.action = [arguments] { return bench_action(*arguments); };
+    });
+}
+
+}  // namespace dael::cli

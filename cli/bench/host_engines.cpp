@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/host_engines.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace dael::bench {
+namespace {
+
+void skip_once(Session& session, const std::string& line) {
+    const auto& skipped = session.report.skipped;
+    if (std::find(skipped.begin(), skipped.end(), line) == skipped.end()) session.skip(line);
+}
+
+bool open_into(std::vector<HostEngine>& engines, Session& session, const std::string& backend,
+               const std::string& isa, int threads) {
+    EngineOptions options;
+    options.backend = backend;
+    options.isa = isa;
+    options.threads = threads;
+    auto engine = Engine::open(options);
+    if (!engine) {
+        skip_once(session,
+                  (isa.empty() ? backend : backend + " " + isa) + ": " + engine.error().message);
+        return false;
+    }
+    engines.push_back({backend, isa, std::make_shared<Engine>(std::move(*engine))});
+    return true;
+}
+
+}  // namespace
+
+std::vector<HostEngine> open_host_engines(Session& session, int threads, bool every_isa) {
+    std::vector<HostEngine> engines;
+    if (wants_backend(session.options, "cpu")) {
+        if (!session.options.isa.empty()) {
+            open_into(engines, session, "cpu", session.options.isa, threads);
+        } else {
+            for (const char* isa : {"avx512", "avx2", "sse"})
+                if (open_into(engines, session, "cpu", isa, threads) && !every_isa) break;
+        }
+    }
+    if (wants_backend(session.options, "openssl"))
+        open_into(engines, session, "openssl", "", threads);
+    return engines;
+}
+
+std::function<Result<>()> engine_call(const HostEngine& engine, const TestKey& key,
+                                      const Work& work, std::vector<Message> messages) {
+    return [engine = engine.engine, &key, mode = work.mode, direction = work.direction,
+            messages = std::move(messages)]() -> Result<> {
+        DAEL_TRY(engine->run(key.key, mode, direction, messages));
+        return {};
+    };
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The libraries below the host backends, called as a program would that uses them directly: what
+// daelstrom's own layers cost is the difference.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include <daelstrom/error.hpp>
+#include <daelstrom/modes.hpp>
+
+#include "bench/subject.hpp"
+
+struct evp_cipher_ctx_st;
+
+namespace dael::bench {
+
+// OpenSSL's EVP with one context that is reused; only the IV is set anew for a message.
+class Evp {
+  public:
+    static Result<Evp> open(Mode mode, Direction direction, const TestKey& key);
+    Result<> run(std::span<const Message> messages);
+
+  private:
+    struct Free {
+        void operator()(evp_cipher_ctx_st* context) const noexcept;
+    };
+    std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+    bool takes_iv_ = false;
+};
+
+// libipsec-mb with one manager and its expanded keys: jobs are filled in, submitted and flushed.
+class IpsecMb {
+  public:
+    // Null when the library lacks the mode (CFB, OFB), this build lacks the library, or messages of
+    // `size` bytes are more than one job takes.
+    static std::unique_ptr<IpsecMb> open(const std::string& isa, Mode mode, Direction direction,
+                                         const TestKey& key, std::uint64_t size);
+    ~IpsecMb();
+    Result<> run(std::span<const Message> messages);
+
+  private:
+    struct State;
+    explicit IpsecMb(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace dael::bench

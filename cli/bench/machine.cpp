@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/machine.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <ctime>
+#include <fstream>
+
+#include "bench/team.hpp"
+#include "core/device.hpp"
+
+namespace dael::bench {
+namespace {
+
+// The processor's name as Linux gives it; where it gives none (most of Arm), its architecture.
+std::string cpu_name() {
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);)
+        if (line.rfind("model name", 0) == 0)
+            if (const auto colon = line.find(": "); colon != line.npos)
+                return line.substr(colon + 2);
+    return DAEL_PROCESSOR;
+}
+
+}  // namespace
+
+Machine describe_host() {
+    Machine machine;
+    machine.cpu = cpu_name();
+    machine.cores = thread_count(0);
+    machine.memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return machine;
+}
+
+void describe_device(Machine& machine, const core::DeviceInfo& info) {
+    machine.gpu = info.name;
+    machine.multiprocessors = info.multiprocessors;
+    machine.gpu_memory = info.memory;
+    const auto comma = info.driver.find(", CUDA ");  // "580.82, CUDA 13.0"
+    machine.driver = info.driver.substr(0, comma);
+    machine.cuda_runtime = comma == std::string::npos ? "" : info.driver.substr(comma + 7);
+}
+
+void describe_build(Report& report) {
+    report.version = DAEL_VERSION;
+    report.commit = DAEL_COMMIT;
+    report.compiler = DAEL_COMPILER;
+    std::array<char, 32> text{};
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    report.date = text.data();
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/check.hpp"
+#include "bench/device_objects.hpp"
+#include "bench/device_under_test.hpp"
+#include "bench/team.hpp"
+
+namespace dael::bench {
+namespace {
+
+constexpr std::size_t kMargin = 16;  // room to start a few bytes late
+constexpr std::size_t kTiny = 16;    // bytes of a fill that costs a launch and nothing else
+constexpr int kTrain = 100;          // launches back to back
+
+class Resident {
+  public:
+    Resident(Session& session, DeviceUnderTest& subject, DeviceClock clock)
+        : session_(session),
+          device_(subject.device),
+          name_(subject.name),
+          clock_(std::move(clock)) {}
+
+    Result<> allocate(std::size_t size) {
+        auto host = HostBuffer::allocate(size + kMargin);
+        if (!host) return std::move(host).error();
+        host_ = std::move(*host);
+        for (auto* memory : {&in_, &out_}) {
+            auto allocated = DeviceMemory::allocate(device_, MemoryKind::device, host_.size());
+            if (!allocated) return std::move(allocated).error();
+            *memory = std::move(*allocated);
+        }
+        Team team(thread_count(0));
+        fill_random(team, host_.data(), host_.size(), 3);
+        return clock_.run(
+            [&](Stream s) { return device_.copy_in(in_.data(), host_.data(), host_.size(), s); });
+    }
+
+    // One message, or a batch in one launch when `work.messages` says so. `work` lacks the backend.
+    Result<> race(Work work, const TestKey& key) {
+        work.backend = name_;
+        work.where = "device";
+        const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
+        std::uint8_t* const out = out_.data() + 3 * shift;
+        const std::uint8_t* const in = work.placement == "in place" ? out : in_.data() + shift;
+        const std::size_t size = work.size * work.messages;
+
+        auto launch = launcher(work, key, in, out);
+        if (!launch) return std::move(launch).error();
+        DAEL_TRY(clock_.run([&](Stream s) {
+            return in == out ? device_.copy_in(out, host_.data() + shift, size, s)
+                             : device_.fill(out, kPoison, size, s);
+        }));
+        DAEL_TRY(clock_.run(*launch));
+        DAEL_TRY(check_output(work, key, host_.data() + shift,
+                              [&](std::uint64_t at, std::uint8_t* bytes, std::size_t count) {
+                                  return clock_.run([&](Stream s) {
+                                      return device_.copy_out(bytes, out + at, count, s);
+                                  });
+                              }));
+        return work.measure == "kernel" ? race_copy(work, *launch) : race_launch(work, *launch);
+    }
+
+  private:
+    // The kernel's own time against a copy of as many bytes.
+    Result<> race_copy(const Work& work, const Launch& launch) {
+        Heat heat;
+        const std::size_t size = work.size * work.messages;
+        const auto copy =
+            heat.enter("copy within device memory", clock_.by_events([=, this](Stream s) {
+                return device_.copy_within(out_.data(), in_.data(), size, s);
+            }));
+        heat.row(work, heat.enter(name_, clock_.by_events(launch)), {copy});
+        return heat.run(session_);
+    }
+
+    // What a launch costs its caller, one after another and alone, against a fill of 16 bytes.
+    Result<> race_launch(Work work, const Launch& launch) {
+        const Launch tiny = [this](Stream s) { return device_.fill(out_.data(), 0, kTiny, s); };
+        Heat heat;
+        work.measure = "launch";
+        const auto least = heat.enter("fill of 16 bytes", clock_.back_to_back(tiny, kTrain));
+        heat.row(work, heat.enter(name_, clock_.back_to_back(launch, kTrain)), {least});
+        work.measure = "latency";
+        const auto soonest =
+            heat.enter("fill of 16 bytes", clock_.by_wall(tiny, session_.plan.sampling));
+        heat.row(work, heat.enter(name_, clock_.by_wall(launch, session_.plan.sampling)),
+                 {soonest});
+        return heat.run(session_);
+    }
+
+    Result<Launch> launcher(const Work& work, const TestKey& key, const std::uint8_t* in,
+                            std::uint8_t* out) {
+        std::vector<core::Segment> segments;
+        for (const Message& m : lay_out(work, in, out))
+            segments.push_back({m.in, m.out, m.size, m.iv, 0});
+        const core::Operation operation{work.mode, work.direction, &key.key};
+        if (segments.size() == 1)
+            return Launch([this, operation, segment = segments.front()](Stream s) {
+                return device_.run(operation, segment, s);
+            });
+        auto prepared = device_.prepare(work.mode, work.direction, segments);
+        if (!prepared) return std::move(prepared).error();
+        return Launch(
+            [this, operation, batch = std::shared_ptr<core::PreparedBatch>(std::move(*prepared))](
+                Stream s) { return device_.run(operation, *batch, s); });
+    }
+
+    Session& session_;
+    core::Device& device_;
+    std::string name_;
+    DeviceClock clock_;
+    HostBuffer host_;  // what in_ holds
+    DeviceMemory in_, out_;
+};
+
+// Every piece of work in device memory, less the backend.
+std::vector<Work> resident_works(const Session& session, int bits) {
+    const Plan& plan = session.plan;
+    std::vector<Work> works;
+    for (const auto [mode, direction] : ways(session.options)) {
+        Work base;
+        base.mode = mode;
+        base.direction = direction;
+        base.bits = bits;
+        base.measure = "kernel";
+        const bool parallel = parallel_within_message(mode, direction);
+        const auto add = [&](std::uint64_t size, std::uint64_t messages, const char* measure,
+                             const char* placement) {
+            Work work = base;
+            work.size = size;
+            work.messages = messages;
+            work.measure = measure;
+            work.placement = placement;
+            works.push_back(work);
+        };
+        for (const auto& [size, count] : parallel ? plan.parallel : plan.sequential)
+            if (mode != Mode::cfb || !parallel) add(size, count, "kernel", "apart");
+        if (!parallel) continue;
+        add(plan.device, 1, "kernel", "apart");
+        if (mode == Mode::ctr || (mode == Mode::ecb && direction == Direction::encrypt)) {
+            for (const auto size : plan.device_sweep)
+                if (size != plan.device) add(size, 1, "kernel", "apart");
+            add(plan.device_sweep.front(), 1, "launch", "apart");
+        }
+        if (mode == Mode::ctr || mode == Mode::cbc)
+            for (const char* placement : {"in place", "unaligned"})
+                add(plan.device, 1, "kernel", placement);
+    }
+    return works;
+}
+
+}  // namespace
+
+Result<> measure_resident(Session& session, DeviceUnderTest& subject) {
+    auto clock = DeviceClock::create(subject.device);
+    if (!clock) return std::move(clock).error();
+    Resident resident(session, subject, std::move(*clock));
+    if (auto allocated = resident.allocate(session.plan.largest_device()); !allocated) {
+        session.skip(subject.name + ", device memory: " + allocated.error().message);
+        return {};
+    }
+    for (const int bits : session.plan.bits) {
+        const auto key = TestKey::make(bits);
+        if (!key) return key.error();
+        for (const Work& work : resident_works(session, bits)) {
+            auto raced = resident.race(work, *key);
+            if (raced.code() == Code::unsupported)
+                session.skip(subject.name + ", " + cipher_name(work) + ": " +
+                             raced.error().message);
+            else if (!raced)
+                return raced;
+        }
+    }
+    return {};
+}
+
+}  // namespace dael::bench

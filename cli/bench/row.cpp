@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/row.hpp"
+
+#include "io/text.hpp"
+
+namespace dael::bench {
+
+std::string cipher_name(const Work& work) {
+    const bool one_way = work.mode == Mode::ctr || work.mode == Mode::ofb;
+    return std::string(name(work.mode)) + "-" + std::to_string(work.bits) +
+           (one_way ? "" : " " + std::string(name(work.direction)));
+}
+
+std::string size_name(const Work& work) {
+    return (work.messages > 1 ? std::to_string(work.messages) + " x " : "") +
+           cli::format_size(static_cast<double>(work.size));
+}
+
+Row make_row(Work work, const Series& series, const std::vector<Yardstick>& yardsticks) {
+    Row row;
+    static_cast<Work&>(row) = std::move(work);
+    row.gbps = gigabytes_per_second(series, row.bytes());
+    row.seconds = spread(series).median;
+    row.samples = static_cast<int>(series.size());
+    for (const auto& [name, other] : yardsticks)
+        row.ceilings.push_back(
+            {name, gigabytes_per_second(*other, row.bytes()).median, speed_ratio(series, *other)});
+    return row;
+}
+
+}  // namespace dael::bench

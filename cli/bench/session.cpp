@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/session.hpp"
+
+#include "bench/check.hpp"
+#include "bench/machine.hpp"
+
+namespace dael::bench {
+
+std::size_t Heat::enter(std::string name, Sampler sample) {
+    contestants_.push_back({std::move(name), std::move(sample)});
+    return contestants_.size() - 1;
+}
+
+void Heat::row(Work work, std::size_t contestant, std::vector<std::size_t> yardsticks) {
+    rows_.push_back({std::move(work), contestant, std::move(yardsticks)});
+}
+
+Result<> Heat::run(Session& session) const {
+    if (rows_.empty()) return {};
+    session.progress(describe(rows_.front().work));
+    const auto series = compare(contestants_, session.plan.sampling);
+    if (!series) return series.error();
+    for (const auto& [work, contestant, others] : rows_) {
+        std::vector<Yardstick> yardsticks;
+        for (const std::size_t other : others)
+            yardsticks.push_back({contestants_[other].name, &(*series)[other]});
+        session.report.rows.push_back(make_row(work, (*series)[contestant], yardsticks));
+    }
+    return {};
+}
+
+Result<Report> measure(const Options& options, std::function<void(const std::string&)> progress) {
+    Report report;
+    const Plan plan = make_plan(options);
+    describe_build(report);
+    report.suite = options.suite;
+    report.machine = describe_host();
+    Session session{options, plan, report, std::move(progress)};
+    DAEL_TRY(measure_one_core(session));
+    DAEL_TRY(measure_all_cores(session));
+    DAEL_TRY(measure_devices(session));
+    return report;
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every part of the benchmark shares: what was asked for, and where the rows go.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <daelstrom/error.hpp>
+
+#include "bench/plan.hpp"
+#include "bench/row.hpp"
+
+namespace dael::bench {
+
+struct Session {
+    const Options& options;
+    const Plan& plan;
+    Report& report;
+    std::function<void(const std::string&)> progress;  // told what is being measured
+
+    void skip(std::string line) { report.skipped.push_back(std::move(line)); }
+};
+
+// Contestants that take turns, and the rows that come of them.
+class Heat {
+  public:
+    // Returns the contestant's number, for row().
+    std::size_t enter(std::string name, Sampler sample);
+    // A row for this contestant, held against others of this heat, the ceiling first.
+    void row(Work work, std::size_t contestant, std::vector<std::size_t> yardsticks);
+    Result<> run(Session& session) const;
+
+  private:
+    struct Planned {
+        Work work;
+        std::size_t contestant;
+        std::vector<std::size_t> yardsticks;
+    };
+    std::vector<Contestant> contestants_;
+    std::vector<Planned> rows_;
+};
+
+// The parts. Each adds its rows to session.report; what the machine lacks is skipped with a line.
+Result<> measure_one_core(Session& session);
+Result<> measure_all_cores(Session& session);
+Result<> measure_devices(Session& session);
+
+// All of them.
+Result<Report> measure(const Options& options, std::function<void(const std::string&)> progress);
+
+}  // namespace dael::bench

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The benchmark itself: that its statistics are right, that it notices wrong output, and that a run
+// on small sizes gives sane rows in the schema of bench/README.md.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+#include "bench/check.hpp"
+#include "bench/plan.hpp"
+#include "bench/report.hpp"
+#include "bench/session.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::bench;
+
+TEST(Measure, SpreadIsMedianAndExtremes) {
+    const Spread odd = spread({5, 1, 3});
+    EXPECT_EQ(odd.median, 3);
+    EXPECT_EQ(odd.min, 1);
+    EXPECT_EQ(odd.max, 5);
+    EXPECT_EQ(spread({4, 1, 2, 3}).median, 2.5);
+}
+
+TEST(Measure, RatioIsTakenWithinEachTurn) {
+    // The machine halves its speed in the middle: each turn still says 2, the medians alone would
+    // not.
+    EXPECT_DOUBLE_EQ(speed_ratio({1, 1, 2, 2, 2}, {2, 2, 4, 4, 4}), 2);
+    EXPECT_DOUBLE_EQ(gigabytes_per_second({0.5, 1, 2}, 4e9).median, 4);
+}
+
+TEST(Measure, ContestantsTakeTurnsAndTheFirstTurnIsThrownAway) {
+    std::string order;
+    const auto contestant = [&order](char letter) {
+        return Contestant{std::string(1, letter), [&order, letter]() -> Result<double> {
+                              order += letter;
+                              return 1.0;
+                          }};
+    };
+    const auto series = compare({contestant('a'), contestant('b')}, {.repeats = 3});
+    ASSERT_TRUE(series);
+    EXPECT_EQ(order, "abbaabba");
+    EXPECT_EQ((*series)[0].size(), 3u);
+    EXPECT_EQ((*series)[1].size(), 3u);
+}
+
+TEST(Measure, ErrorsNameTheContestant) {
+    const auto series = compare({{"slow one",
+                                  []() -> Result<double> {
+                                      return Error{Code::device, "it broke"};
+                                  }}},
+                                {});
+    ASSERT_FALSE(series);
+    EXPECT_EQ(series.error().message, "slow one: it broke");
+}
+
+class CheckOutput : public testing::TestWithParam<std::tuple<Mode, Direction>> {};
+
+TEST_P(CheckOutput, AcceptsOpenSSLsAndNoticesAWrongByteInEverySample) {
+    const auto key = TestKey::make(192);
+    ASSERT_TRUE(key);
+    Work work;
+    std::tie(work.mode, work.direction) = GetParam();
+    work.bits = 192;
+    for (const auto& [size, messages] :
+         {std::pair<std::uint64_t, std::uint64_t>{1 << 20, 1}, {1 << 12, 9}}) {
+        work.size = size;
+        work.messages = messages;
+        std::vector<std::uint8_t> in(size * messages), out(in.size());
+        for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * i >> 3);
+        auto openssl = Evp::open(work.mode, work.direction, *key);
+        ASSERT_TRUE(openssl);
+        ASSERT_TRUE(openssl->run(lay_out(work, in.data(), out.data())));
+        const auto fine = check_output(work, *key, in.data(), out.data());
+        ASSERT_TRUE(fine) << fine.error().message;
+        for (const Window& window : sample_windows(work)) {
+            ASSERT_LE(window.begin + window.size, work.size);
+            std::uint8_t& last = out[window.message * work.size + window.begin + window.size - 1];
+            last ^= 1;
+            EXPECT_EQ(check_output(work, *key, in.data(), out.data()).code(), Code::internal);
+            last ^= 1;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, CheckOutput,
+                         testing::Combine(testing::ValuesIn(kModes),
+                                          testing::Values(Direction::encrypt, Direction::decrypt)));
+
+TEST(Plan, HasEveryWayOnceAndHonoursChoices) {
+    EXPECT_EQ(ways({}).size(), 8u);
+    EXPECT_EQ(ways({.modes = {Mode::cbc}}).size(), 2u);
+    const Plan chosen = make_plan({.bits = {192}, .sizes = {4096, 1 << 20}});
+    EXPECT_EQ(chosen.bits, std::vector{192});
+    EXPECT_EQ(chosen.largest_through(), 1u << 20);
+    EXPECT_EQ(make_plan({.suite = "h200"}).largest_host(), std::uint64_t{4} << 30);
+}
+
+// Small work of every kind; the machine's speed is nobody's business here, only that rows make
+// sense.
+Options small() {
+    Options options;
+    options.repeats = 3;
+    options.scale = 256;
+    return options;
+}
+
+void expect_sane(const Report& report) {
+    ASSERT_FALSE(report.rows.empty());
+    for (const Row& row : report.rows) {
+        SCOPED_TRACE(describe(row) + ", " + row.measure + ", " + row.placement);
+        EXPECT_GE(row.samples, 3);
+        EXPECT_TRUE(std::isfinite(row.seconds) && row.seconds > 0) << row.seconds;
+        EXPECT_TRUE(std::isfinite(row.gbps.max)) << row.gbps.max;
+        EXPECT_GT(row.gbps.min, 0);
+        EXPECT_LE(row.gbps.min, row.gbps.median);
+        EXPECT_LE(row.gbps.median, row.gbps.max);
+        EXPECT_NEAR(row.gbps.median, row.bytes() / row.seconds / 1e9, row.gbps.median * 1e-6);
+        ASSERT_FALSE(row.ceilings.empty());
+        for (const Ceiling& ceiling : row.ceilings) {
+            EXPECT_FALSE(ceiling.name.empty());
+            EXPECT_GT(ceiling.gbps, 0);
+            EXPECT_TRUE(std::isfinite(ceiling.ratio) && ceiling.ratio > 0) << ceiling.ratio;
+        }
+    }
+}
+
+void expect_schema(const Report& report) {
+    const auto json = nlohmann::json::parse(to_json(report));
+    for (const char* field :
+         {"machine", "date", "version", "commit", "compiler", "suite", "skipped"})
+        EXPECT_TRUE(json.contains(field)) << field;
+    EXPECT_FALSE(json["machine"]["cpu"].get<std::string>().empty());
+    EXPECT_GT(json["machine"]["cores"].get<int>(), 0);
+    ASSERT_EQ(json["rows"].size(), report.rows.size());
+    for (const auto& row : json["rows"]) {
+        for (const char* text : {"backend", "mode", "direction", "where", "measure", "placement"})
+            EXPECT_TRUE(row.at(text).is_string()) << text;
+        for (const char* number :
+             {"bits", "size", "messages", "threads", "seconds", "samples", "ratio"})
+            EXPECT_TRUE(row.at(number).is_number()) << number;
+        for (const char* figure : {"median", "min", "max"})
+            EXPECT_TRUE(row.at("gbps").at(figure).is_number()) << figure;
+        EXPECT_TRUE(row.at("ceiling").at("name").is_string());
+        EXPECT_TRUE(row.at("ceiling").at("gbps").is_number());
+    }
+}
+
+TEST(Suite, QuickOnTheHostGivesSaneRows) {
+    Options options = small();
+    options.backends = {"cpu", "openssl"};
+    const auto report = measure(options, [](const std::string&) {});
+    ASSERT_TRUE(report) << report.error().message;
+    expect_sane(*report);
+    expect_schema(*report);
+    EXPECT_NE(to_table(*report).find("ctr-128"), std::string::npos);
+    int together = 0;
+    for (const Row& row : report->rows)
+        together += row.where == "cache" && row.mode == Mode::cbc && row.messages == 16;
+    EXPECT_GE(together, 2);  // 128 and 256 bits
+}
+
+TEST(Suite, AbsentBackendsAreLeftOutWithALine) {
+    Options options = small();
+    options.backends = {"cuda:9999"};
+    const auto report = measure(options, [](const std::string&) {});
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_TRUE(report->rows.empty());
+    ASSERT_EQ(report->skipped.size(), 1u);
+    EXPECT_EQ(report->skipped[0].rfind("cuda:9999: ", 0), 0u) << report->skipped[0];
+    EXPECT_NE(to_table(*report).find("Left out"), std::string::npos);
+}
+
+}  // namespace
