@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// NIST's CAVP response files for AES: known answers (GFSbox, KeySbox, VarKey, VarTxt) and
+// multi-block messages (MMT) in ECB, CBC, CFB-128 and OFB, and RFC 3686's CTR vectors in the same
+// form.
+#include <cstdlib>
+#include <filesystem>
+
+#include "support/subject.hpp"
+#include "support/vectors.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+namespace fs = std::filesystem;
+
+fs::path folder() {
+    const char* given = std::getenv("DAELSTROM_CAVP_DIR");
+    return given ? given : DAEL_CAVP_DIR;
+}
+
+struct Family {
+    Mode mode;
+    const char* folder;
+    const char* prefix;
+    std::size_t files;    // as NIST published them
+    std::size_t vectors;  // in all of them, so that a file that was read halfway is noticed
+};
+
+class Cavp : public SubjectTest {
+  protected:
+    void run_family(const Family& family) {
+        const fs::path path = folder() / family.folder;
+        ASSERT_TRUE(fs::is_directory(path))
+            << "NIST's vectors are not at '" << path.string()
+            << "': run scripts/setup, or name their folder with -DDAELSTROM_CAVP_DIR=... or in the "
+               "environment";
+        std::size_t files = 0, count = 0;
+        for (const auto& entry : fs::directory_iterator(path)) {
+            if (!entry.path().filename().string().starts_with(family.prefix)) continue;
+            ++files;
+            for (const Vector& vector : load_rsp(entry.path(), family.mode)) {
+                ++count;
+                check_vector(vector);
+                if (HasFatalFailure()) return;
+            }
+        }
+        EXPECT_EQ(files, family.files);
+        EXPECT_EQ(count, family.vectors);
+    }
+
+  private:
+    void check_vector(const Vector& vector) {
+        if (!subject().supports(vector.mode, *vector.direction, 1)) return;
+        const auto key = Key::import(vector.key);
+        ASSERT_TRUE(key) << vector.name;
+        const bool encrypt = *vector.direction == Direction::encrypt;
+        const Bytes& in = encrypt ? vector.plaintext : vector.ciphertext;
+        const Bytes& want = encrypt ? vector.ciphertext : vector.plaintext;
+        ASSERT_FALSE(in.empty()) << vector.name;
+        Bytes out(in.size());
+        const Message message{in.data(), out.data(), in.size(), to_block(vector.iv), 0};
+        const auto done =
+            subject().run(*key, vector.mode, *vector.direction, std::span(&message, 1));
+        ASSERT_TRUE(done) << vector.name << ": " << done.error().message;
+        ASSERT_EQ(to_hex(out), to_hex(want)) << vector.name;
+    }
+};
+
+TEST_P(Cavp, Ecb) {
+    run_family({Mode::ecb, "ECB", "ECB", 15, 2138});
+}
+TEST_P(Cavp, Cbc) {
+    run_family({Mode::cbc, "CBC", "CBC", 15, 2138});
+}
+TEST_P(Cavp, Cfb128) {
+    run_family({Mode::cfb, "CFB", "CFB128", 15, 2138});
+}
+TEST_P(Cavp, Ofb) {
+    run_family({Mode::ofb, "OFB", "OFB", 15, 2138});
+}
+TEST_P(Cavp, Ctr) {
+    run_family({Mode::ctr, "CTR", "aes-", 3, 9});
+}
+
+DAEL_FOR_EVERY_BACKEND(Cavp);
+
+}  // namespace

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/device_subject.hpp"
+
+#include "modes/segment.hpp"
+
+namespace dael::test {
+namespace {
+
+constexpr std::size_t kAlignment = 256;  // what device allocations have
+constexpr std::size_t kGuard = 64;
+
+// Frees device memory when a test's call ends, whichever way.
+class DeviceBuffer {
+  public:
+    DeviceBuffer(core::Device& device, void* memory) : device_(device), memory_(memory) {}
+    ~DeviceBuffer() { device_.release(memory_); }
+    DeviceBuffer(const DeviceBuffer&) = delete;
+    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+    std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory_); }
+
+  private:
+    core::Device& device_;
+    void* memory_;
+};
+
+class DeviceSubject final : public Subject {
+  public:
+    explicit DeviceSubject(std::unique_ptr<core::Backend> backend)
+        : backend_(std::move(backend)), device_(*backend_->device()) {}
+
+    bool supports(Mode, Direction, std::size_t) const override { return true; }
+
+    Result<> run(const Key& key, Mode mode, Direction direction,
+                 std::span<const Message> messages) override {
+        // Where each message's input and output lie in one piece of device memory.
+        std::vector<std::size_t> in_at, out_at;
+        std::size_t end = 0;
+        const auto place = [&end](const std::uint8_t* host, std::size_t size) {
+            const std::size_t at = (end + kGuard + kAlignment - 1) / kAlignment * kAlignment +
+                                   reinterpret_cast<std::uintptr_t>(host) % 16;
+            end = at + size + kGuard;
+            return at;
+        };
+        for (const Message& message : messages) {
+            in_at.push_back(place(message.in, message.size));
+            out_at.push_back(message.in == message.out ? in_at.back()
+                                                       : place(message.out, message.size));
+        }
+        Bytes image(end, Poisoned::kPoison);
+        for (std::size_t i = 0; i < messages.size(); ++i)
+            std::copy_n(messages[i].in, messages[i].size, image.data() + in_at[i]);
+
+        auto memory = device_.allocate(std::max<std::size_t>(end, 1));
+        if (!memory) return std::move(memory).error();
+        const DeviceBuffer buffer(device_, *memory);
+        DAEL_TRY(device_.copy_in(buffer.data(), image.data(), end, {}));
+        std::vector<core::Segment> segments;
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            Message moved = messages[i];
+            moved.in = buffer.data() + in_at[i];
+            moved.out = buffer.data() + out_at[i];
+            auto segment = modes::to_segment(mode, direction, moved);
+            if (!segment) return std::move(segment).error();
+            segments.push_back(*segment);
+        }
+        DAEL_TRY(launch({mode, direction, &key}, segments));
+
+        Bytes after(end);
+        DAEL_TRY(device_.copy_out(after.data(), buffer.data(), end, {}));
+        DAEL_TRY(device_.wait(Stream{}));
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            const auto* result = after.data() + out_at[i];
+            std::copy_n(result, messages[i].size, messages[i].out);
+            std::copy_n(result, messages[i].size, image.data() + out_at[i]);  // for the comparison
+        }
+        if (const auto stray = difference(image, after); !stray.empty())
+            return Error{Code::internal, "the device wrote outside of the output: " + stray};
+        return {};
+    }
+
+  private:
+    Result<> launch(const core::Operation& operation, std::span<const core::Segment> segments) {
+        if (segments.size() == 1 && parallel_within_message(operation.mode, operation.direction))
+            return device_.run(operation, segments[0], {});
+        auto batch = device_.prepare(operation.mode, operation.direction, segments);
+        if (!batch) return std::move(batch).error();
+        DAEL_TRY(device_.run(operation, **batch, {}));
+        return device_.wait(Stream{});  // the batch must outlive its work
+    }
+
+    std::unique_ptr<core::Backend> backend_;
+    core::Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> device_subject(std::unique_ptr<core::Backend> backend) {
+    return std::make_unique<DeviceSubject>(std::move(backend));
+}
+
+}  // namespace dael::test

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/subject.hpp"
+
+#include <cstdlib>
+#include <ostream>
+
+#include "core/registry.hpp"
+#include "modes/segment.hpp"
+#include "support/device_subject.hpp"
+#include "support/oracle.hpp"
+
+namespace dael::test {
+namespace {
+
+using Level = Target::Level;
+
+class BackendSubject final : public Subject {
+  public:
+    explicit BackendSubject(std::unique_ptr<core::Backend> backend)
+        : backend_(std::move(backend)) {}
+
+    bool supports(Mode mode, Direction direction, std::size_t messages) const override {
+        return backend_->supports(mode, direction, messages);
+    }
+    Result<> run(const Key& key, Mode mode, Direction direction,
+                 std::span<const Message> messages) override {
+        std::vector<core::Segment> segments;
+        for (const Message& message : messages) {
+            auto segment = modes::to_segment(mode, direction, message);
+            if (!segment) return std::move(segment).error();
+            segments.push_back(*segment);
+        }
+        return backend_->run({mode, direction, &key}, segments);
+    }
+
+  private:
+    std::unique_ptr<core::Backend> backend_;
+};
+
+class EngineSubject final : public Subject {
+  public:
+    EngineSubject(Engine engine, std::string expected)
+        : engine_(std::move(engine)), expected_(std::move(expected)) {}
+
+    bool supports(Mode, Direction, std::size_t) const override { return true; }
+    Result<> run(const Key& key, Mode mode, Direction direction,
+                 std::span<const Message> messages) override {
+        Result<Ran> ran = Error{};
+        if (messages.size() == 1) {
+            const Message& one = messages[0];
+            ran = engine_.run(key, {mode, direction, one.iv, one.offset}, {one.in, one.size},
+                              {one.out, one.size});
+        } else {
+            ran = engine_.run(key, mode, direction, messages);
+        }
+        if (!ran) return std::move(ran).error();
+        if (!expected_.empty() && ran->backend != expected_ && ran->backend != expected_ + ":0")
+            return Error{Code::internal,
+                         "asked for " + expected_ + ", but " + ran->backend + " ran"};
+        return {};
+    }
+
+  private:
+    Engine engine_;
+    std::string expected_;  // the backend that must have run; empty for "auto"
+};
+
+bool required(const std::string& name) {
+    const char* list = std::getenv("DAELSTROM_TEST_REQUIRE");
+    if (!list) return false;
+    std::string padded = " " + std::string(list) + " ";
+    std::ranges::replace(padded, ',', ' ');
+    return padded == " all " || padded.find(" " + name + " ") != padded.npos;
+}
+
+}  // namespace
+
+std::vector<Target> host_targets() {
+    return {
+        {.name = "reference", .backend = "reference", .isa = "", .slow = true},
+        {.name = "openssl", .backend = "openssl", .isa = ""},
+        {.name = "cpu_sse", .backend = "cpu", .isa = "sse"},
+        {.name = "cpu_avx2", .backend = "cpu", .isa = "avx2"},
+        {.name = "cpu_avx512", .backend = "cpu", .isa = "avx512"},
+        {.name = "engine_reference",
+         .backend = "reference",
+         .isa = "",
+         .level = Level::engine,
+         .slow = true},
+        {.name = "engine_openssl_1",
+         .backend = "openssl",
+         .isa = "",
+         .level = Level::engine,
+         .threads = 1},
+        {.name = "engine_openssl_3",
+         .backend = "openssl",
+         .isa = "",
+         .level = Level::engine,
+         .threads = 3},
+        {.name = "engine_cpu_all", .backend = "cpu", .isa = "", .level = Level::engine},
+        {.name = "engine_cpu_5", .backend = "cpu", .isa = "", .level = Level::engine, .threads = 5},
+        {.name = "engine_auto", .backend = "auto", .isa = "", .level = Level::engine},
+    };
+}
+
+std::vector<Target> gpu_targets() {
+    return {
+        {.name = "cuda", .backend = "cuda", .isa = "", .gpu = true},
+        {.name = "engine_cuda", .backend = "cuda", .isa = "", .level = Level::engine, .gpu = true},
+        {.name = "engine_cuda_chunks",
+         .backend = "cuda",
+         .isa = "",
+         .level = Level::engine,
+         .chunk = 64 * 1024,
+         .gpu = true},
+    };
+}
+
+void PrintTo(const Target& target, std::ostream* stream) {
+    *stream << target.name;
+}
+
+Result<std::unique_ptr<Subject>> open_subject(const Target& target) {
+    if (target.level == Level::engine) {
+        auto engine = Engine::open({.backend = target.backend,
+                                    .isa = target.isa,
+                                    .threads = target.threads,
+                                    .chunk = target.chunk,
+                                    .calibrated = false});
+        if (!engine) return std::move(engine).error();
+        const std::string expected = target.backend == std::string("auto") ? "" : target.backend;
+        return std::unique_ptr<Subject>(
+            std::make_unique<EngineSubject>(std::move(*engine), expected));
+    }
+    auto backend = core::open_backend(target.backend, {target.isa, 0});
+    if (!backend) return std::move(backend).error();
+    if ((*backend)->device()) return device_subject(std::move(*backend));
+    return std::unique_ptr<Subject>(std::make_unique<BackendSubject>(std::move(*backend)));
+}
+
+void SubjectTest::SetUp() {
+    auto opened = open_subject(GetParam());
+    if (opened) {
+        subject_ = std::move(*opened);
+        return;
+    }
+    const std::string reason = std::string(GetParam().name) + ": " + opened.error().message;
+    // Until the cuda backend is in the list, its name is unknown.
+    const bool absent = opened.code() == Code::backend_absent ||
+                        (GetParam().gpu && opened.code() == Code::unknown_backend);
+    if (!absent || required(GetParam().name)) FAIL() << reason;
+    GTEST_SKIP() << reason;
+}
+
+void SubjectTest::check(const Bytes& key_bytes, const Cipher& cipher, const Bytes& in,
+                        std::size_t in_at, std::size_t out_at, bool in_place) {
+    if (!subject().supports(cipher.mode, cipher.direction, 1)) return;
+    const auto key = Key::import(key_bytes);
+    ASSERT_TRUE(key);
+    Poisoned source(in, in_at), apart(in.size(), out_at);
+    Poisoned& target = in_place ? source : apart;
+    const Message message{source.data(), target.data(), in.size(), cipher.iv, cipher.offset};
+    const auto done = subject().run(*key, cipher.mode, cipher.direction, std::span(&message, 1));
+    const auto what = [&] {
+        return std::string(name(cipher.mode)) + " " + std::string(name(cipher.direction)) + ", " +
+               std::to_string(8 * key_bytes.size()) + " bits, " + std::to_string(in.size()) +
+               " bytes, offset " + std::to_string(cipher.offset) + ", in at " +
+               std::to_string(in_at) +
+               (in_place ? ", in place" : ", out at " + std::to_string(out_at));
+    };
+    ASSERT_TRUE(done) << what() << ": " << done.error().message;
+    ASSERT_EQ(difference(oracle(key_bytes, cipher, in), target.span()), "") << what();
+    ASSERT_TRUE(target.intact()) << what() << ": wrote outside of the output";
+    if (!in_place) {
+        ASSERT_EQ(source.bytes(), in) << what() << ": wrote to the input";
+    }
+}
+
+}  // namespace dael::test

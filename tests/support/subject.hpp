@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cross-backend test examines: a backend at one instruction-set level, below or above the
+// engine, reached through one call that takes messages in host memory and checks that nothing else
+// was written.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <daelstrom/engine.hpp>
+#include <daelstrom/error.hpp>
+#include <daelstrom/key.hpp>
+#include <daelstrom/modes.hpp>
+
+#include "support/bytes.hpp"
+
+namespace dael::test {
+
+// Every subject that could be there, on any machine: what a machine lacks is skipped when the test
+// runs, with the reason, so that the list of tests is the same everywhere.
+struct Target {
+    const char* name;     // "cpu_avx512": part of the test's name
+    const char* backend;  // "cpu"
+    const char* isa;      // for the cpu backend, else ""
+    enum class Level { backend, engine } level = Level::backend;
+    int threads = 0;        // engine: host threads, 0 for all
+    std::size_t chunk = 0;  // engine: bytes of a chunk to a device and back, 0 for the usual
+    bool gpu = false;
+    bool slow = false;  // gets smaller sizes: the constant-time reference
+};
+std::vector<Target> host_targets();
+std::vector<Target> gpu_targets();
+void PrintTo(const Target& target, std::ostream* stream);
+
+class Subject {
+  public:
+    virtual ~Subject() = default;
+    // Whether a batch of `messages` can be processed in this mode and direction.
+    virtual bool supports(Mode mode, Direction direction, std::size_t messages) const = 0;
+    virtual Result<> run(const Key& key, Mode mode, Direction direction,
+                         std::span<const Message> messages) = 0;
+};
+
+// Error backend_absent when the machine lacks it.
+Result<std::unique_ptr<Subject>> open_subject(const Target& target);
+
+// A fixture for tests over targets. An absent target skips, loudly, unless the environment's
+// DAELSTROM_TEST_REQUIRE names it (a list with spaces or commas, or "all"): then that is a failure.
+class SubjectTest : public ::testing::TestWithParam<Target> {
+  protected:
+    void SetUp() override;
+    Subject& subject() { return *subject_; }
+    bool slow() const { return GetParam().slow; }
+
+    // Runs one message through the subject and compares with the oracle. `out_at` and `in_at` are
+    // distances from a 64-byte boundary.
+    void check(const Bytes& key, const Cipher& cipher, const Bytes& in, std::size_t in_at = 0,
+               std::size_t out_at = 0, bool in_place = false);
+
+    std::unique_ptr<Subject> subject_;
+};
+
+inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
+    return info.param.name;
+}
+
+// Instances for CTest: what needs a GPU is named Gpu/..., and tests/CMakeLists.txt labels it `gpu`.
+#define DAEL_FOR_EVERY_BACKEND(suite)                                                        \
+    INSTANTIATE_TEST_SUITE_P(Host, suite, ::testing::ValuesIn(::dael::test::host_targets()), \
+                             ::dael::test::target_name);                                     \
+    INSTANTIATE_TEST_SUITE_P(Gpu, suite, ::testing::ValuesIn(::dael::test::gpu_targets()),   \
+                             ::dael::test::target_name)
+
+}  // namespace dael::test

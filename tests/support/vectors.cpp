@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/vectors.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace dael::test {
+namespace {
+
+int nibble(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    throw std::runtime_error(std::string("not a hex digit: ") + c);
+}
+
+Mode mode_of(const std::string& text) {
+    if (const auto mode = mode_by_name(text)) return *mode;
+    throw std::runtime_error("unknown mode " + text);
+}
+
+nlohmann::json read_json(const std::string& file) {
+    const auto path = vectors_folder() / file;
+    std::ifstream stream(path);
+    if (!stream) throw std::runtime_error("cannot open " + path.string());
+    auto json = nlohmann::json::parse(stream);
+    if (json.at("source").get<std::string>().empty())
+        throw std::runtime_error(path.string() + " does not say where its vectors are from");
+    return json;
+}
+
+Bytes hex_of(const nlohmann::json& object, const char* field) {
+    return from_hex(object.at(field).get<std::string>());
+}
+
+void trim(std::string& text) {
+    const auto end = text.find_last_not_of(" \t\r");
+    text.erase(end == text.npos ? 0 : end + 1);
+}
+
+}  // namespace
+
+Bytes from_hex(std::string_view hex) {
+    if (hex.size() % 2 != 0) throw std::runtime_error("an odd number of hex digits");
+    Bytes bytes;
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+        bytes.push_back(static_cast<std::uint8_t>(nibble(hex[i]) << 4 | nibble(hex[i + 1])));
+    return bytes;
+}
+
+std::string to_hex(std::span<const std::uint8_t> bytes) {
+    std::string text;
+    for (const std::uint8_t byte : bytes) {
+        text += "0123456789abcdef"[byte >> 4];
+        text += "0123456789abcdef"[byte & 15];
+    }
+    return text;
+}
+
+Block to_block(std::span<const std::uint8_t> bytes) {
+    Block block{};
+    if (bytes.size() == block.size())
+        std::ranges::copy(bytes, block.begin());
+    else if (!bytes.empty())
+        throw std::runtime_error("a block of " + std::to_string(bytes.size()) + " bytes");
+    return block;
+}
+
+std::filesystem::path vectors_folder() {
+    const char* folder = std::getenv("DAEL_TEST_DATA");
+    return folder ? folder : DAEL_TEST_DATA;
+}
+
+std::vector<Vector> load_json(const std::string& file) {
+    std::vector<Vector> vectors;
+    const auto json = read_json(file);
+    for (const auto& object : json.at("vectors"))
+        vectors.push_back({object.at("name"), mode_of(object.at("mode")), std::nullopt,
+                           hex_of(object, "key"), hex_of(object, "iv"), hex_of(object, "plaintext"),
+                           hex_of(object, "ciphertext")});
+    return vectors;
+}
+
+std::vector<MonteCarlo> load_monte_carlo(const std::string& file) {
+    std::vector<MonteCarlo> tests;
+    const auto json = read_json(file);
+    for (const auto& object : json.at("tests")) {
+        MonteCarlo test{
+            mode_of(object.at("mode")),
+            object.at("direction") == "encrypt" ? Direction::encrypt : Direction::decrypt,
+            hex_of(object, "key"),
+            to_block(hex_of(object, "iv")),
+            to_block(hex_of(object, "input")),
+            object.at("first"),
+            {}};
+        for (const auto& [record, output] : object.at("outputs").items())
+            test.outputs[std::stoi(record)] = from_hex(output.get<std::string>());
+        tests.push_back(std::move(test));
+    }
+    return tests;
+}
+
+std::vector<Vector> load_rsp(const std::filesystem::path& file, Mode mode) {
+    std::ifstream stream(file);
+    if (!stream) throw std::runtime_error("cannot open " + file.string());
+    std::vector<Vector> vectors;
+    std::optional<Direction> direction;
+    std::string line;
+    while (std::getline(stream, line)) {
+        trim(line);
+        if (line.empty() || line[0] == '#') continue;
+        if (line == "[ENCRYPT]" || line == "[DECRYPT]") {
+            direction = line == "[ENCRYPT]" ? Direction::encrypt : Direction::decrypt;
+            continue;
+        }
+        const auto equals = line.find(" = ");
+        if (equals == line.npos || !direction)
+            throw std::runtime_error(file.string() + ": what is '" + line + "'?");
+        const std::string field = line.substr(0, equals), value = line.substr(equals + 3);
+        if (field == "COUNT") {
+            vectors.push_back(
+                {file.filename().string() + " " + std::string(name(*direction)) + " " + value,
+                 mode,
+                 direction,
+                 {},
+                 {},
+                 {},
+                 {}});
+            continue;
+        }
+        if (vectors.empty()) throw std::runtime_error(file.string() + ": no COUNT before " + field);
+        Vector& vector = vectors.back();
+        if (field == "KEY")
+            vector.key = from_hex(value);
+        else if (field == "IV")
+            vector.iv = from_hex(value);
+        else if (field == "PLAINTEXT")
+            vector.plaintext = from_hex(value);
+        else if (field == "CIPHERTEXT")
+            vector.ciphertext = from_hex(value);
+        else
+            throw std::runtime_error(file.string() + ": unknown field " + field);
+    }
+    return vectors;
+}
+
+}  // namespace dael::test

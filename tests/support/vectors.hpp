@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test vectors from files: our JSON ones (tests/vectors) and NIST's response files.
+// Readers throw std::runtime_error with the file's name when a file is missing or is not what it
+// should be: a test without its vectors fails.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <daelstrom/modes.hpp>
+
+#include "support/bytes.hpp"
+
+namespace dael::test {
+
+Bytes from_hex(std::string_view hex);
+std::string to_hex(std::span<const std::uint8_t> bytes);
+Block to_block(std::span<const std::uint8_t> bytes);
+
+// One known answer. Without a direction it holds both ways.
+struct Vector {
+    std::string name;
+    Mode mode = Mode::ecb;
+    std::optional<Direction> direction;
+    Bytes key, iv, plaintext, ciphertext;
+};
+
+// One Monte Carlo test: the seed of record `first`, and the outputs of some records (AESAVS 6.4).
+struct MonteCarlo {
+    Mode mode = Mode::ecb;
+    Direction direction = Direction::encrypt;
+    Bytes key;
+    Block iv{}, input{};
+    int first = 0;
+    std::map<int, Bytes> outputs;  // by record number
+};
+
+// The folder of our vectors: DAEL_TEST_DATA of the environment, else where the source tree lies.
+std::filesystem::path vectors_folder();
+std::vector<Vector> load_json(const std::string& file);
+std::vector<MonteCarlo> load_monte_carlo(const std::string& file);
+
+// A response file of NIST's CAVP, or one in the same form.
+std::vector<Vector> load_rsp(const std::filesystem::path& file, Mode mode);
+
+}  // namespace dael::test
