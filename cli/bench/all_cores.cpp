@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All cores, large messages in host memory, held against memcpy by as many threads; and CTR by
 // message size on one core and on all, to set beside the same sizes through a device.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,7 +8,6 @@
 #include "bench/check.hpp"
 #include "bench/host_engines.hpp"
 #include "bench/team.hpp"
-#include "io/text.hpp"
 
 namespace dael::bench {
 namespace {
@@ -68,7 +65,7 @@ class AllCores {
                 copy = enter_copy(heat, work);
             }
             const auto call = engine_call(engine, key, work, messages);
-            heat.row(work, heat.enter(engine.label(), wall_clock(call, session_.plan.sampling)),
+            heat.row(work, heat.enter(engine.label(), wall_clock(call, session_.workload.sampling)),
                      {*copy});
         }
         return work.threads;
@@ -87,7 +84,7 @@ class AllCores {
             });
             return Result<>{};
         };
-        return heat.enter(name, wall_clock(copy, session_.plan.sampling));
+        return heat.enter(name, wall_clock(copy, session_.workload.sampling));
     }
 
     void poison(std::size_t size) {
@@ -102,27 +99,14 @@ class AllCores {
     HostBuffer in_, out_;
 };
 
-// The largest input of the plan whose input and output fit into three quarters of what memory is
-// free.
-std::uint64_t fitting(Session& session) {
-    const std::uint64_t free = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) *
-                               static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    const std::uint64_t wanted = session.plan.largest_host(), most = free / 8 * 3;
-    if (wanted <= most) return wanted;
-    session.skip("host memory: messages of more than " +
-                 cli::format_size(static_cast<double>(most)) +
-                 ", for which too little memory is free");
-    return most;
-}
-
 }  // namespace
 
 Result<> measure_all_cores(Session& session) {
-    const Plan& plan = session.plan;
+    const Workload& workload = session.workload;
     AllCores all_cores(session, thread_count(session.options.threads));
     if (!all_cores.has_engines()) return {};
-    DAEL_TRY(all_cores.allocate(fitting(session)));
-    for (const int bits : plan.bits) {
+    DAEL_TRY(all_cores.allocate(fitting(session, workload.largest_host(), 2)));
+    for (const int bits : workload.bits) {
         const auto key = TestKey::make(bits);
         if (!key) return key.error();
         for (const auto [mode, direction] : ways(session.options)) {
@@ -130,16 +114,16 @@ Result<> measure_all_cores(Session& session) {
             work.mode = mode;
             work.direction = direction;
             work.bits = bits;
-            std::vector<std::uint64_t> sizes = plan.all_cores;
-            const bool sweep = mode == Mode::ctr && bits == plan.bits.front();
+            std::vector<std::uint64_t> sizes = workload.all_cores;
+            const bool sweep = mode == Mode::ctr && bits == workload.bits.front();
             if (sweep) {
-                sizes.insert(sizes.end(), plan.sweep.begin(), plan.sweep.end());
+                sizes.insert(sizes.end(), workload.sweep.begin(), workload.sweep.end());
                 std::sort(sizes.begin(), sizes.end());
                 sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
             }
             if (!parallel_within_message(mode, direction)) {
-                sizes = {plan.host_sequential.size};
-                work.messages = plan.host_sequential.count;
+                sizes = {workload.host_sequential.size};
+                work.messages = workload.host_sequential.count;
             }
             for (const std::uint64_t size : sizes) {
                 work.size = size;

@@ -23,14 +23,26 @@ std::string cpu_name() {
     return DAEL_PROCESSOR;
 }
 
+std::uint64_t pages(int name) {
+    return static_cast<std::uint64_t>(sysconf(name)) *
+           static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
+
+std::uint64_t available_memory() {
+    // Free pages alone leave out the page cache, which gives way.
+    std::ifstream info("/proc/meminfo");
+    for (std::string field; info >> field;)
+        if (std::uint64_t kib = 0; field == "MemAvailable:" && info >> kib) return kib << 10;
+    return pages(_SC_AVPHYS_PAGES);
+}
 
 Machine describe_host() {
     Machine machine;
     machine.cpu = cpu_name();
     machine.cores = thread_count(0);
-    machine.memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                     static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    machine.memory = pages(_SC_PHYS_PAGES);
     return machine;
 }
 

@@ -10,6 +10,7 @@ struct DeviceInfo;
 
 namespace dael::bench {
 
+std::uint64_t available_memory();  // bytes that can be had without swapping
 Machine describe_host();
 void describe_device(Machine& machine, const core::DeviceInfo& info);
 void describe_build(Report& report);  // date, version, commit, compiler

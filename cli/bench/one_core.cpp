@@ -52,7 +52,7 @@ class OneCore {
 
   private:
     Sampler sampler(std::function<Result<>()> call) const {
-        return wall_clock(std::move(call), session_.plan.sampling);
+        return wall_clock(std::move(call), session_.workload.sampling);
     }
 
     Result<> prepare(const Work& work) {
@@ -95,14 +95,14 @@ class OneCore {
 
 Result<> measure_one_core(Session& session) {
     const PinnedThread pinned;
-    auto engines = open_host_engines(session, 1, session.plan.every_isa);
+    auto engines = open_host_engines(session, 1, session.workload.every_isa);
     if (engines.empty()) return {};
     OneCore one_core(session, std::move(engines));
-    for (const int bits : session.plan.bits) {
+    for (const int bits : session.workload.bits) {
         const auto key = TestKey::make(bits);
         if (!key) return key.error();
         for (const auto [mode, direction] : ways(session.options))
-            for (const std::uint64_t size : session.plan.one_core) {
+            for (const std::uint64_t size : session.workload.one_core) {
                 Work work;
                 work.mode = mode;
                 work.direction = direction;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "bench/check.hpp"
 #include "bench/device_objects.hpp"
 #include "bench/device_under_test.hpp"
@@ -42,6 +44,8 @@ class Resident {
         std::uint8_t* const out = out_.data() + 3 * shift;
         const std::uint8_t* const in = work.placement == "in place" ? out : in_.data() + shift;
         const std::size_t size = work.size * work.messages;
+        if (size + kMargin > in_.size())
+            return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
 
         auto launch = launcher(work, key, in, out);
         if (!launch) return std::move(launch).error();
@@ -81,8 +85,8 @@ class Resident {
         heat.row(work, heat.enter(name_, clock_.back_to_back(launch, kTrain)), {least});
         work.measure = "latency";
         const auto soonest =
-            heat.enter("fill of 16 bytes", clock_.by_wall(tiny, session_.plan.sampling));
-        heat.row(work, heat.enter(name_, clock_.by_wall(launch, session_.plan.sampling)),
+            heat.enter("fill of 16 bytes", clock_.by_wall(tiny, session_.workload.sampling));
+        heat.row(work, heat.enter(name_, clock_.by_wall(launch, session_.workload.sampling)),
                  {soonest});
         return heat.run(session_);
     }
@@ -114,7 +118,7 @@ class Resident {
 
 // Every piece of work in device memory, less the backend.
 std::vector<Work> resident_works(const Session& session, int bits) {
-    const Plan& plan = session.plan;
+    const Workload& workload = session.workload;
     std::vector<Work> works;
     for (const auto [mode, direction] : ways(session.options)) {
         Work base;
@@ -132,18 +136,18 @@ std::vector<Work> resident_works(const Session& session, int bits) {
             work.placement = placement;
             works.push_back(work);
         };
-        for (const auto& [size, count] : parallel ? plan.parallel : plan.sequential)
+        for (const auto& [size, count] : parallel ? workload.parallel : workload.sequential)
             if (mode != Mode::cfb || !parallel) add(size, count, "kernel", "apart");
         if (!parallel) continue;
-        add(plan.device, 1, "kernel", "apart");
+        add(workload.device, 1, "kernel", "apart");
         if (mode == Mode::ctr || (mode == Mode::ecb && direction == Direction::encrypt)) {
-            for (const auto size : plan.device_sweep)
-                if (size != plan.device) add(size, 1, "kernel", "apart");
-            add(plan.device_sweep.front(), 1, "launch", "apart");
+            for (const auto size : workload.device_sweep)
+                if (size != workload.device) add(size, 1, "kernel", "apart");
+            add(workload.device_sweep.front(), 1, "launch", "apart");
         }
         if (mode == Mode::ctr || mode == Mode::cbc)
             for (const char* placement : {"in place", "unaligned"})
-                add(plan.device, 1, "kernel", placement);
+                add(workload.device, 1, "kernel", placement);
     }
     return works;
 }
@@ -154,16 +158,20 @@ Result<> measure_resident(Session& session, DeviceUnderTest& subject) {
     auto clock = DeviceClock::create(subject.device);
     if (!clock) return std::move(clock).error();
     Resident resident(session, subject, std::move(*clock));
-    if (auto allocated = resident.allocate(session.plan.largest_device()); !allocated) {
+    const auto free = subject.device.free_memory();
+    if (!free) return free.error();
+    const std::uint64_t most = *free / 8 * 3;  // input and output, and room for others
+    if (auto allocated = resident.allocate(std::min(session.workload.largest_device(), most));
+        !allocated) {
         session.skip(subject.name + ", device memory: " + allocated.error().message);
         return {};
     }
-    for (const int bits : session.plan.bits) {
+    for (const int bits : session.workload.bits) {
         const auto key = TestKey::make(bits);
         if (!key) return key.error();
         for (const Work& work : resident_works(session, bits)) {
             auto raced = resident.race(work, *key);
-            if (raced.code() == Code::unsupported)
+            if (raced.code() == Code::unsupported || raced.code() == Code::out_of_memory)
                 session.skip(subject.name + ", " + cipher_name(work) + ": " +
                              raced.error().message);
             else if (!raced)

@@ -3,6 +3,7 @@
 
 #include "bench/check.hpp"
 #include "bench/machine.hpp"
+#include "io/text.hpp"
 
 namespace dael::bench {
 
@@ -18,7 +19,7 @@ void Heat::row(Work work, std::size_t contestant, std::vector<std::size_t> yards
 Result<> Heat::run(Session& session) const {
     if (rows_.empty()) return {};
     session.progress(describe(rows_.front().work));
-    const auto series = compare(contestants_, session.plan.sampling);
+    const auto series = compare(contestants_, session.workload.sampling);
     if (!series) return series.error();
     for (const auto& [work, contestant, others] : rows_) {
         std::vector<Yardstick> yardsticks;
@@ -29,13 +30,22 @@ Result<> Heat::run(Session& session) const {
     return {};
 }
 
+std::uint64_t fitting(Session& session, std::uint64_t wanted, int buffers) {
+    const std::uint64_t most = available_memory() / 4 * 3 / static_cast<unsigned>(buffers);
+    if (wanted <= most) return wanted;
+    session.skip("host memory: messages of more than " +
+                 cli::format_size(static_cast<double>(most)) +
+                 ", for which too little memory is available");
+    return most / kBlockSize * kBlockSize;
+}
+
 Result<Report> measure(const Options& options, std::function<void(const std::string&)> progress) {
     Report report;
-    const Plan plan = make_plan(options);
+    const Workload workload = make_workload(options);
     describe_build(report);
     report.suite = options.suite;
     report.machine = describe_host();
-    Session session{options, plan, report, std::move(progress)};
+    Session session{options, workload, report, std::move(progress)};
     DAEL_TRY(measure_one_core(session));
     DAEL_TRY(measure_all_cores(session));
     DAEL_TRY(measure_devices(session));

@@ -8,19 +8,23 @@
 
 #include <daelstrom/error.hpp>
 
-#include "bench/plan.hpp"
 #include "bench/row.hpp"
+#include "bench/workload.hpp"
 
 namespace dael::bench {
 
 struct Session {
     const Options& options;
-    const Plan& plan;
+    const Workload& workload;
     Report& report;
     std::function<void(const std::string&)> progress;  // told what is being measured
 
     void skip(std::string line) { report.skipped.push_back(std::move(line)); }
 };
+
+// The largest message up to `wanted` bytes of which `buffers` fit into three quarters of the memory
+// that is available; says so in a line when it is less than wanted.
+std::uint64_t fitting(Session& session, std::uint64_t wanted, int buffers);
 
 // Contestants that take turns, and the rows that come of them.
 class Heat {

@@ -16,7 +16,6 @@ namespace {
 
 // Where messages lie in host memory.
 struct HostPair {
-    const char* where;  // "pinned", "pageable"
     std::uint8_t* in;
     std::uint8_t* out;
 };
@@ -52,22 +51,23 @@ class Through {
         return {};
     }
 
-    // `work` lacks the backend and where the data lies.
-    Result<> race(Work work, const TestKey& key) {
+    // From page-locked memory, and perhaps from ordinary memory too. `work` lacks the backend and
+    // where the data lies.
+    Result<> race(Work work, const TestKey& key, bool also_pageable) {
         work.backend = subject_.name;
-        for (const HostPair& host :
-             {HostPair{"pinned", pinned_in_.data(), pinned_out_.data()},
-              HostPair{"pageable", pageable_in_.data(), pageable_out_.data()}}) {
-            work.where = host.where;
-            DAEL_TRY(race_from(work, key, host));
-        }
-        return {};
+        work.where = "pinned";
+        DAEL_TRY(race_from(work, key, {pinned_in_.data(), pinned_out_.data()}));
+        if (!also_pageable) return {};
+        work.where = "pageable";
+        return race_from(work, key, {pageable_in_.data(), pageable_out_.data()});
     }
 
   private:
     Result<> race_from(Work work, const TestKey& key, const HostPair& host) {
-        auto chunk = verify(work, key, host);
-        if (!chunk) return std::move(chunk).error();
+        auto first = verify(work, key, host);
+        if (!first) return std::move(first).error();
+        work.threads = first->threads;
+        const std::uint64_t chunk = chunk_of(work, *first);
         Heat heat;
         work.measure = "async";
         const auto async = heat.enter("async", wall([this, &key, work, host]() -> Result<> {
@@ -75,15 +75,15 @@ class Through {
                                           return {};
                                       }));
         const auto duplex = heat.enter(
-            "copies both ways at once, chunks of " + cli::format_size(static_cast<double>(*chunk)),
-            wall([this, work, chunk = *chunk] { return copy_both_ways(work.size, chunk); }));
+            "copies both ways at once, chunks of " + cli::format_size(static_cast<double>(chunk)),
+            wall([this, work, chunk] { return copy_both_ways(work.size, chunk); }));
         const auto inward =
-            heat.enter("copy to the device", wall([this, work, chunk = *chunk]() -> Result<> {
+            heat.enter("copy to the device", wall([this, work, chunk]() -> Result<> {
                            DAEL_TRY(copy_in(work.size, chunk));
                            return device_.wait(clock_.stream());
                        }));
         const auto outward =
-            heat.enter("copy from the device", wall([this, work, chunk = *chunk]() -> Result<> {
+            heat.enter("copy from the device", wall([this, work, chunk]() -> Result<> {
                            DAEL_TRY(copy_out(work.size, chunk));
                            return device_.wait(outward_.get());
                        }));
@@ -113,7 +113,7 @@ class Through {
                                DAEL_TRY(device_.copy_in(device_in_.data(), host.in, work.size, s));
                                return device_.copy_out(host.out, device_in_.data(), work.size, s);
                            },
-                           session_.plan.sampling));
+                           session_.workload.sampling));
         const auto total = heat.enter(
             "total", wall([=, this]() -> Result<> {
                 auto memory = DeviceMemory::allocate(device_, MemoryKind::device, work.size);
@@ -128,16 +128,19 @@ class Through {
         heat.row(work, total, {copies});
     }
 
-    // The first run, checked against OpenSSL. Returns the size of the pipeline's chunks.
-    Result<std::uint64_t> verify(const Work& work, const TestKey& key, const HostPair& host) {
+    // The first run, checked against OpenSSL.
+    Result<Ran> verify(const Work& work, const TestKey& key, const HostPair& host) {
         for (const Window& window : sample_windows(work))
             std::memset(host.out + window.begin, kPoison, window.size);
-        const auto ran = engine_run(work, key, host);
-        if (!ran) return ran.error();
-        DAEL_TRY(check_output(work, key, host.in, host.out));
-        const std::uint64_t chunks = std::max<std::uint64_t>(1, ran->chunks);
-        const std::uint64_t chunk = (work.size + chunks - 1) / chunks;
-        return std::min<std::uint64_t>(chunk, device_in_.size());
+        auto ran = engine_run(work, key, host);
+        if (ran) DAEL_TRY(check_output(work, key, host.in, host.out));
+        return ran;
+    }
+
+    // What the pipeline cut the message into, for the ceilings to do the same.
+    std::uint64_t chunk_of(const Work& work, const Ran& ran) const {
+        const std::uint64_t chunks = std::max<std::uint64_t>(1, ran.chunks);
+        return std::min<std::uint64_t>((work.size + chunks - 1) / chunks, device_in_.size());
     }
 
     Result<Ran> engine_run(const Work& work, const TestKey& key, const HostPair& host) {
@@ -170,19 +173,21 @@ class Through {
             DAEL_TRY(copy_out_at(at, std::min(chunk, size - at)));
         return {};
     }
-    // Messages larger than the device's buffers wrap around in them.
+    // Where a chunk goes in the device's buffers when the message is larger than they are.
+    std::uint64_t wrapped(std::uint64_t at, std::uint64_t count) const {
+        return at + count <= device_in_.size() ? at : 0;
+    }
     Result<> copy_in_at(std::uint64_t at, std::uint64_t count) {
-        return device_.copy_in(device_in_.data() + at % (device_in_.size() - count + 1),
-                               pinned_in_.data() + at, count, clock_.stream());
+        return device_.copy_in(device_in_.data() + wrapped(at, count), pinned_in_.data() + at,
+                               count, clock_.stream());
     }
     Result<> copy_out_at(std::uint64_t at, std::uint64_t count) {
-        return device_.copy_out(pinned_out_.data() + at,
-                                device_out_.data() + at % (device_out_.size() - count + 1), count,
-                                outward_.get());
+        return device_.copy_out(pinned_out_.data() + at, device_out_.data() + wrapped(at, count),
+                                count, outward_.get());
     }
 
     Sampler wall(std::function<Result<>()> call) const {
-        return wall_clock(std::move(call), session_.plan.sampling);
+        return wall_clock(std::move(call), session_.workload.sampling);
     }
 
     Result<> allocate_into(DeviceMemory& memory, MemoryKind kind, std::size_t size) {
@@ -201,38 +206,50 @@ class Through {
     HostBuffer pageable_in_, pageable_out_;
 };
 
+// Every piece of work in host memory, less the backend and the kind of memory.
+std::vector<Work> through_works(const Session& session, int bits) {
+    const Workload& workload = session.workload;
+    std::vector<Work> works;
+    for (const auto [mode, direction] : ways(session.options)) {
+        if (!parallel_within_message(mode, direction)) continue;
+        std::vector<std::uint64_t> sizes{workload.through};
+        if (mode == Mode::ctr && bits == workload.bits.front())
+            sizes.insert(sizes.end(), workload.sweep.begin(), workload.sweep.end());
+        std::sort(sizes.begin(), sizes.end());
+        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+        for (const std::uint64_t size : sizes) {
+            Work work;
+            work.mode = mode;
+            work.direction = direction;
+            work.bits = bits;
+            work.size = size;
+            works.push_back(work);
+        }
+    }
+    return works;
+}
+
 }  // namespace
 
 Result<> measure_through(Session& session, DeviceUnderTest& subject) {
-    const Plan& plan = session.plan;
+    const Workload& workload = session.workload;
     auto clock = DeviceClock::create(subject.device);
     if (!clock) return std::move(clock).error();
     auto outward = DeviceStream::create(subject.device);
     if (!outward) return std::move(outward).error();
     Through through(session, subject, std::move(*clock), std::move(*outward));
-    if (auto allocated = through.allocate(plan.largest_through()); !allocated) {
+    const std::uint64_t largest = fitting(session, workload.largest_through(), 4);
+    if (auto allocated = through.allocate(largest); !allocated) {
         session.skip(subject.name + ", host memory: " + allocated.error().message);
         return {};
     }
-    for (const int bits : plan.bits) {
+    // Ordinary memory differs by what the pipeline adds, not by mode or key: once each is enough.
+    for (const int bits : workload.bits) {
         const auto key = TestKey::make(bits);
         if (!key) return key.error();
-        for (const auto [mode, direction] : ways(session.options)) {
-            if (!parallel_within_message(mode, direction)) continue;
-            std::vector<std::uint64_t> sizes{plan.through};
-            if (mode == Mode::ctr && bits == plan.bits.front()) {
-                sizes.insert(sizes.end(), plan.sweep.begin(), plan.sweep.end());
-                std::sort(sizes.begin(), sizes.end());
-                sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-            }
-            for (const std::uint64_t size : sizes) {
-                Work work;
-                work.mode = mode;
-                work.direction = direction;
-                work.bits = bits;
-                work.size = size;
-                DAEL_TRY(through.race(work, *key));
-            }
+        for (const Work& work : through_works(session, bits)) {
+            if (work.size > largest) continue;
+            DAEL_TRY(through.race(work, *key, bits == workload.bits.front()));
         }
     }
     return {};

@@ -6,11 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <map>
 
 #include "bench/check.hpp"
-#include "bench/plan.hpp"
+#include "bench/device_under_test.hpp"
+#include "bench/machine.hpp"
 #include "bench/report.hpp"
 #include "bench/session.hpp"
+#include "bench/workload.hpp"
+#include "pipeline/engine_state.hpp"
+#include "support/host_device.hpp"
 
 namespace {
 
@@ -90,13 +95,13 @@ INSTANTIATE_TEST_SUITE_P(Ways, CheckOutput,
                          testing::Combine(testing::ValuesIn(kModes),
                                           testing::Values(Direction::encrypt, Direction::decrypt)));
 
-TEST(Plan, HasEveryWayOnceAndHonoursChoices) {
+TEST(Workload, HasEveryWayOnceAndHonoursChoices) {
     EXPECT_EQ(ways({}).size(), 8u);
     EXPECT_EQ(ways({.modes = {Mode::cbc}}).size(), 2u);
-    const Plan chosen = make_plan({.bits = {192}, .sizes = {4096, 1 << 20}});
+    const Workload chosen = make_workload({.bits = {192}, .sizes = {4096, 1 << 20}});
     EXPECT_EQ(chosen.bits, std::vector{192});
     EXPECT_EQ(chosen.largest_through(), 1u << 20);
-    EXPECT_EQ(make_plan({.suite = "h200"}).largest_host(), std::uint64_t{4} << 30);
+    EXPECT_EQ(make_workload({.suite = "h200"}).largest_host(), std::uint64_t{4} << 30);
 }
 
 // Small work of every kind; the machine's speed is nobody's business here, only that rows make
@@ -161,6 +166,39 @@ TEST(Suite, QuickOnTheHostGivesSaneRows) {
     for (const Row& row : report->rows)
         together += row.where == "cache" && row.mode == Mode::cbc && row.messages == 16;
     EXPECT_GE(together, 2);  // 128 and 256 bits
+}
+
+// The code that measures a GPU, on a device made of threads.
+TEST(Suite, QuickOnADeviceGivesSaneRows) {
+    const Options options = small();
+    const Workload workload = make_workload(options);
+    Report report;
+    Session session{options, workload, report, [](const std::string&) {}};
+    test::HostDevice device;
+    Engine engine = pipeline::make_engine(std::make_unique<test::HostDeviceBackend>(device));
+    DeviceUnderTest subject{"threads:0", device, engine};
+    report.machine = describe_host();
+    describe_device(report.machine, device.info());
+    const auto resident = measure_resident(session, subject);
+    ASSERT_TRUE(resident) << resident.error().message;
+    const auto through = measure_through(session, subject);
+    ASSERT_TRUE(through) << through.error().message;
+    EXPECT_TRUE(report.skipped.empty()) << report.skipped.front();
+    EXPECT_GT(device.kernels(), report.rows.size());
+
+    expect_sane(report);
+    expect_schema(report);
+    std::map<std::string, int> measures, places, placements;
+    for (const Row& row : report.rows) {
+        ++measures[row.measure];
+        ++places[row.where];
+        ++placements[row.placement];
+    }
+    for (const char* measure : {"kernel", "launch", "latency", "total", "async"})
+        EXPECT_GT(measures[measure], 0) << measure;
+    for (const char* where : {"device", "pinned", "pageable"}) EXPECT_GT(places[where], 0) << where;
+    EXPECT_EQ(placements["in place"], placements["unaligned"]);
+    EXPECT_GT(placements["in place"], 0);
 }
 
 TEST(Suite, AbsentBackendsAreLeftOutWithALine) {

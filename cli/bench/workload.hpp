@@ -29,7 +29,7 @@ struct BatchShape {
     std::uint64_t size, count;
 };
 
-struct Plan {
+struct Workload {
     std::vector<int> bits;
     bool every_isa = false;
     std::vector<std::uint64_t> one_core;   // message sizes on one core
@@ -48,7 +48,7 @@ struct Plan {
     std::uint64_t largest_through() const;  // and through a device
 };
 
-Plan make_plan(const Options& options);
+Workload make_workload(const Options& options);
 
 // The ways to use a mode that differ: ECB, CBC and CFB both ways, OFB and CTR once.
 struct Way {

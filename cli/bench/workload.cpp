@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/workload.hpp"
+
+#include <algorithm>
+
+namespace dael::bench {
+namespace {
+
+constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+
+std::uint64_t scaled(std::uint64_t size, std::uint64_t scale) {
+    return size <= 64 * KiB ? size : std::max(64 * KiB, size / scale / kBlockSize * kBlockSize);
+}
+
+void scale_sizes(std::vector<std::uint64_t>& sizes, std::uint64_t scale) {
+    for (auto& size : sizes) size = scaled(size, scale);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+}
+
+std::vector<std::uint64_t> powers(std::uint64_t first, std::uint64_t last) {
+    std::vector<std::uint64_t> sizes;
+    for (auto size = first; size < last; size *= 4) sizes.push_back(size);
+    sizes.push_back(last);
+    return sizes;
+}
+
+std::uint64_t largest(const std::vector<std::uint64_t>& sizes) {
+    return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+}
+
+Workload quick() {
+    Workload workload;
+    workload.bits = {128, 256};
+    workload.one_core = {16 * KiB};
+    workload.all_cores = {64 * MiB};
+    workload.sweep = {64 * KiB, MiB, 64 * MiB};
+    workload.device = 256 * MiB;
+    workload.device_sweep = {4 * KiB, MiB};
+    workload.through = 256 * MiB;
+    workload.parallel = {{4 * KiB, 65'536}};
+    workload.sequential = {{4 * KiB, 65'536}};
+    workload.host_sequential = {16 * KiB, 1024};
+    workload.sampling.sample_seconds = 0.0005;
+    workload.sampling.budget_seconds = 0.4;
+    return workload;
+}
+
+Workload full(std::uint64_t largest) {
+    Workload workload;
+    workload.bits = {128, 192, 256};
+    workload.every_isa = true;
+    workload.one_core = {KiB, 16 * KiB};
+    workload.all_cores = {64 * MiB, GiB};
+    workload.sweep = powers(16 * KiB, largest);
+    workload.device = GiB;
+    workload.device_sweep = powers(4 * KiB, GiB);
+    workload.through = GiB;
+    workload.parallel = {{4 * KiB, 65'536}, {4 * KiB, 262'144}, {MiB, 1024}};
+    workload.sequential = {{4 * KiB, 65'536}, {16 * KiB, 16'384}};
+    workload.host_sequential = {16 * KiB, 16'384};
+    return workload;
+}
+
+}  // namespace
+
+Workload make_workload(const Options& options) {
+    Workload workload =
+        options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
+    workload.sampling.repeats = options.repeats;
+    if (!options.bits.empty()) workload.bits = options.bits;
+    if (!options.sizes.empty()) {
+        workload.one_core = workload.all_cores = workload.sweep = workload.device_sweep =
+            options.sizes;
+        workload.device = workload.through =
+            *std::max_element(options.sizes.begin(), options.sizes.end());
+    }
+    scale_sizes(workload.one_core, options.scale);
+    scale_sizes(workload.all_cores, options.scale);
+    scale_sizes(workload.sweep, options.scale);
+    scale_sizes(workload.device_sweep, options.scale);
+    workload.device = scaled(workload.device, options.scale);
+    workload.through = scaled(workload.through, options.scale);
+    for (auto* shapes : {&workload.parallel, &workload.sequential})
+        for (auto& shape : *shapes)
+            shape.count = std::max<std::uint64_t>(2, shape.count / options.scale);
+    workload.host_sequential.count =
+        std::max<std::uint64_t>(2, workload.host_sequential.count / options.scale);
+    return workload;
+}
+
+std::uint64_t Workload::largest_host() const {
+    return std::max(
+        {largest(all_cores), largest(sweep), host_sequential.size * host_sequential.count});
+}
+
+std::uint64_t Workload::largest_device() const {
+    std::uint64_t bytes = std::max(device, largest(device_sweep));
+    for (const auto* shapes : {&parallel, &sequential})
+        for (const auto& [size, count] : *shapes) bytes = std::max(bytes, size * count);
+    return bytes;
+}
+
+std::uint64_t Workload::largest_through() const {
+    return std::max(through, largest(sweep));
+}
+
+std::vector<Way> ways(const Options& options) {
+    std::vector<Way> all;
+    for (const Mode mode : {Mode::ctr, Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb}) {
+        if (!options.modes.empty() &&
+            std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end())
+            continue;
+        all.push_back({mode, Direction::encrypt});
+        if (mode != Mode::ctr && mode != Mode::ofb) all.push_back({mode, Direction::decrypt});
+    }
+    return all;
+}
+
+bool wants_backend(const Options& options, const std::string& name) {
+    return options.backends.empty() || std::find(options.backends.begin(), options.backends.end(),
+                                                 name) != options.backends.end();
+}
+
+}  // namespace dael::bench
