@@ -3,11 +3,11 @@
 // message size on one core and on all, to set beside the same sizes through a device.
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "bench/check.hpp"
 #include "bench/host_engines.hpp"
 #include "bench/team.hpp"
+#include "pipeline/host.hpp"
 
 namespace dael::bench {
 namespace {
@@ -33,26 +33,26 @@ class AllCores {
         return {};
     }
 
-    // `work` lacks the backend, its level and the threads.
+    // `work` lacks the backend, its level and the threads: engines keep small work on one.
     Result<> race(Work work, const TestKey& key, bool also_on_one_core) {
         if (work.size * work.messages > in_.size()) return {};  // said once, by fitting()
         Heat heat;
-        auto threads = enter(heat, work, key, all_);
-        if (!threads) return std::move(threads).error();
-        if (also_on_one_core && *threads > 1) {
-            const auto alone = enter(heat, work, key, one_);
-            if (!alone) return alone.error();
+        work.threads = pipeline::threads_worth(work.mode, work.direction, work.size * work.messages,
+                                               work.messages, team_.threads());
+        DAEL_TRY(enter(heat, work, key, all_));
+        if (also_on_one_core && work.threads > 1) {
+            work.threads = 1;
+            DAEL_TRY(enter(heat, work, key, one_));
         }
         return heat.run(session_);
     }
 
   private:
-    // Returns how many threads took part: engines keep small work on one.
-    Result<int> enter(Heat& heat, Work work, const TestKey& key,
-                      const std::vector<HostEngine>& engines) {
+    Result<> enter(Heat& heat, Work work, const TestKey& key,
+                   const std::vector<HostEngine>& engines) {
         work.where = "host";
         const auto messages = lay_out(work, in_.data(), out_.data());
-        std::optional<std::size_t> copy;
+        const std::size_t copy = enter_copy(heat, work);
         for (const HostEngine& engine : engines) {
             work.backend = engine.backend;
             work.isa = engine.isa;
@@ -60,18 +60,14 @@ class AllCores {
             const auto ran = engine.engine->run(key.key, work.mode, work.direction, messages);
             if (!ran) return ran.error();
             DAEL_TRY(check_output(work, key, in_.data(), out_.data()));
-            if (!copy || work.threads != ran->threads) {
-                work.threads = ran->threads;
-                copy = enter_copy(heat, work);
-            }
             const auto call = engine_call(engine, key, work, messages);
             heat.row(work, heat.enter(engine.label(), wall_clock(call, session_.workload.sampling)),
-                     {*copy});
+                     {copy});
         }
-        return work.threads;
+        return {};
     }
 
-    // memcpy by as many threads as took part.
+    // memcpy on one core, or by every thread that the engine may use.
     std::size_t enter_copy(Heat& heat, const Work& work) {
         Team& team = work.threads == 1 ? alone_ : team_;
         const std::string name = team.threads() == 1

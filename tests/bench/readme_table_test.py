@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/readme_table: that the table holds the result's figures, and that --check notices a change."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("readme_table", str(ROOT / "scripts/readme_table"))
+script = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme_table", loader))
+loader.exec_module(script)
+
+README = f"# A project\n\n{script.BEGIN}old\n{script.END}\nThe rest.\n"
+
+
+def row(**fields):
+    base = {"backend": "cuda:0", "mode": "ctr", "direction": "encrypt", "bits": 128, "size": 1 << 30,
+            "messages": 1, "where": "device", "measure": "kernel", "placement": "apart", "threads": 1,
+            "gbps": {"median": 951.7, "min": 940.0, "max": 953.0}, "seconds": 0.00113, "samples": 15,
+            "ceiling": {"name": "copy within device memory", "gbps": 1903.0}, "ratio": 0.5}
+    return {**base, **fields}
+
+
+def rate(median):
+    return {"median": median, "min": median, "max": median}
+
+
+def result(rows):
+    return {"machine": {"cpu": "Some CPU", "cores": 16, "memory": 1, "gpu": "Some GPU",
+                        "multiprocessors": 132, "gpu_memory": 1, "driver": "580.1", "cuda_runtime": "13.0"},
+            "date": "2026-01-02T03:04:05Z", "version": "0.1.0", "commit": "c", "compiler": "c",
+            "suite": "h200", "skipped": [], "rows": rows}
+
+
+CPU = {"backend": "cpu", "isa": "avx512", "where": "cache", "measure": "call", "size": 16384,
+       "ceiling": {"name": "libipsec-mb called directly", "gbps": 24.5}, "ratio": 0.97,
+       "against": [{"name": "OpenSSL EVP called directly", "gbps": 10.8, "ratio": 2.21}]}
+ROWS = [row(), row(bits=256, gbps=rate(655.2)), row(placement="in place", gbps=rate(1.0)),
+        row(size=4096, gbps=rate(2.0)), row(measure="launch", size=4096, gbps=rate(3.0)),
+        row(**CPU, gbps=rate(23.9)), row(**{**CPU, "isa": "sse"}, gbps=rate(9.87))]
+
+
+class Table(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.readme = pathlib.Path(folder.name, "README.md")
+        self.result = pathlib.Path(folder.name, "result.json")
+        self.readme.write_text(README)
+        self.result.write_text(json.dumps(result(ROWS)))
+
+    def run_script(self, *arguments):
+        self.errors = io.StringIO()
+        with contextlib.redirect_stderr(self.errors):
+            return script.main(["--readme", str(self.readme), *arguments])
+
+    def test_figures_hardware_and_ceilings_are_the_results(self):
+        self.assertEqual(self.run_script(str(self.result)), 0)
+        text = self.readme.read_text()
+        self.assertIn("| CTR | 952 |  | 655 | 50% of copy within device memory (1903) |", text)
+        self.assertIn("| CTR | 23.9 |  |  | 97% of libipsec-mb called directly (24.5), "
+                      "2.2x OpenSSL EVP called directly |", text)
+        self.assertIn("Some GPU (132 multiprocessors, driver 580.1, CUDA 13.0) with 16 cores of Some CPU", text)
+        self.assertNotIn("9.87", text)  # not the best instruction set
+        self.assertTrue(text.startswith("# A project\n") and text.endswith("\nThe rest.\n"))
+        self.assertNotIn("old", text)
+
+    def test_check_passes_after_writing_and_fails_after_a_change(self):
+        self.assertEqual(self.run_script("--check", str(self.result)), 1)
+        self.assertEqual(self.readme.read_text(), README)
+        self.run_script(str(self.result))
+        self.assertEqual(self.run_script("--check", str(self.result)), 0)
+        self.readme.write_text(self.readme.read_text().replace("| 952 |", "| 1952 |"))
+        self.assertEqual(self.run_script("--check", str(self.result)), 1)
+
+    def test_faults_are_told_in_one_line_and_change_nothing(self):
+        self.result.write_text(json.dumps(result([])))
+        self.assertEqual(self.run_script(str(self.result)), 1)
+        self.assertIn("none of the rows", self.errors.getvalue())
+        self.assertEqual(self.readme.read_text(), README)
+        self.result.write_text("{")
+        self.assertEqual(self.run_script(str(self.result)), 1)
+        self.result.write_text(json.dumps(result(ROWS)))
+        self.readme.write_text("no markers")
+        self.assertEqual(self.run_script(str(self.result)), 1)
+        self.assertIn("bench:begin", self.errors.getvalue())
+
+
+class Readme(unittest.TestCase):
+    def test_readme_has_the_table_of_the_committed_result(self):
+        self.assertEqual(script.main(["--check"]), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
