@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the fuzz targets share.
+#pragma once
+
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <daelstrom/key.hpp>
+#include <daelstrom/modes.hpp>
+
+namespace dael::fuzz {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// Ends the run as a finding, with the reason.
+inline void require(bool holds, const std::string& what) {
+    if (holds) return;
+    std::fprintf(stderr, "does not hold: %s\n", what.c_str());
+    std::abort();
+}
+
+template <class T>
+T value(Result<T> result, const std::string& what) {
+    if (!result) require(false, what + ": " + result.error().message);
+    return std::move(*result);
+}
+
+// Bytes from the input, filled up with a pattern where it ends.
+inline Bytes bytes(FuzzedDataProvider& data, std::size_t size) {
+    Bytes out = data.ConsumeBytes<std::uint8_t>(size);
+    for (std::size_t i = out.size(); i < size; ++i)
+        out.push_back(static_cast<std::uint8_t>(i % 251));
+    return out;
+}
+
+inline Block block(FuzzedDataProvider& data) {
+    Block out;
+    for (auto& byte : out) byte = data.ConsumeIntegral<std::uint8_t>();
+    return out;
+}
+
+inline Mode mode(FuzzedDataProvider& data) {
+    return kModes[data.ConsumeIntegralInRange<std::size_t>(0, kModes.size() - 1)];
+}
+
+inline Direction direction(FuzzedDataProvider& data) {
+    return data.ConsumeBool() ? Direction::encrypt : Direction::decrypt;
+}
+
+inline Key key(FuzzedDataProvider& data) {
+    const auto size = 8 * data.ConsumeIntegralInRange<std::size_t>(2, 4);
+    return value(Key::import(bytes(data, size)), "a key of the right size");
+}
+
+}  // namespace dael::fuzz
