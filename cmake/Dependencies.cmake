@@ -3,18 +3,25 @@
 find_package(Threads REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 
-# libipsec-mb exists for x86-64 only; elsewhere the openssl backend serves.
+# libipsec-mb exists for x86-64 only, and takes jobs in bursts from 1.3 on (Debian 12, Ubuntu 24.04);
+# elsewhere the openssl backend serves.
 find_path(IPSEC_MB_INCLUDE intel-ipsec-mb.h)
 find_library(IPSEC_MB_LIBRARY NAMES libIPSec_MB.a IPSec_MB)
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND IPSEC_MB_INCLUDE AND IPSEC_MB_LIBRARY)
+set(ipsec_mb_version 0)
+if(IPSEC_MB_INCLUDE)
+    file(STRINGS ${IPSEC_MB_INCLUDE}/intel-ipsec-mb.h ipsec_mb_version REGEX "define IMB_VERSION_STR ")
+    string(REGEX REPLACE ".*\"([0-9.]+).*" "\\1" ipsec_mb_version "${ipsec_mb_version}")
+endif()
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND IPSEC_MB_LIBRARY
+   AND ipsec_mb_version VERSION_GREATER_EQUAL 1.3)
     set(DAELSTROM_WITH_IPSEC_MB ON)
     add_library(dael_ipsec_mb INTERFACE)
     target_include_directories(dael_ipsec_mb SYSTEM INTERFACE ${IPSEC_MB_INCLUDE})
     target_link_libraries(dael_ipsec_mb INTERFACE ${IPSEC_MB_LIBRARY})
-    message(STATUS "libipsec-mb: ${IPSEC_MB_LIBRARY}")
+    message(STATUS "libipsec-mb: ${IPSEC_MB_LIBRARY}, ${ipsec_mb_version}")
 else()
     set(DAELSTROM_WITH_IPSEC_MB OFF)
-    message(STATUS "libipsec-mb: not found, the backend 'cpu' is left out")
+    message(STATUS "libipsec-mb: no version 1.3 or later, the backend 'cpu' is left out")
 endif()
 
 find_package(CLI11 2.1 REQUIRED)

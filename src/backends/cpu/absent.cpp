@@ -8,7 +8,7 @@ extern const core::BackendEntry cpu;
 const core::BackendEntry cpu{
     "cpu", "libipsec-mb: the vector units of x86-64",
     [](std::string* why) {
-        *why = "this build has no libipsec-mb (it exists for x86-64 only; Debian: libipsec-mb-dev)";
+        *why = "this build has no libipsec-mb (x86-64 only; libipsec-mb-dev, 1.3 or later)";
         return 0;
     },
     [](const core::BackendOptions&) -> Result<std::unique_ptr<core::Backend>> {
