@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "io/text.hpp"
 #include "io/transfer.hpp"
@@ -111,9 +112,12 @@ Error ragged(const CipherJob& job, const std::string& input, std::uint64_t size)
 }
 
 // Whether a message of `size` bytes can go through as a whole.
-bool fits(const CipherJob& job, std::uint64_t size) {
-    if (!whole_blocks_only(job.mode) || (job.encrypts() && job.pads())) return true;
-    return size % kBlockSize == 0 && (size != 0 || !job.pads());
+Result<> check_length(const CipherJob& job, const std::string& input, std::uint64_t size) {
+    if (size > std::numeric_limits<std::uint64_t>::max() - job.offset)
+        return Error{Code::limit, input + " with this --offset passes 2^64 bytes; use another IV"};
+    if (!whole_blocks_only(job.mode) || (job.encrypts() && job.pads())) return {};
+    if (size % kBlockSize == 0 && (size != 0 || !job.pads())) return {};
+    return ragged(job, input, size);
 }
 
 // The cipher over the chunks of one message.
@@ -128,7 +132,7 @@ class Stream {
 
     Result<> operator()(Chunk& chunk) {
         total_ += chunk.size;
-        if (chunk.last && !fits(job_, total_)) return ragged(job_, input_, total_);
+        if (chunk.last) DAEL_TRY(check_length(job_, input_, total_));
         if (chunk.last && job_.pads() && job_.encrypts()) {
             const std::size_t tail = chunk.size % kBlockSize;
             const Block block = modes::pad({chunk.data + chunk.size - tail, tail});
@@ -198,7 +202,7 @@ Result<> run(const CipherJob& job) {
     if (!first) return std::move(first).error();
 
     const auto size = input->remaining();
-    if (size && !fits(job, *size)) return ragged(job, input->name(), *size);
+    if (size) DAEL_TRY(check_length(job, input->name(), *size));
     if (size)
         DAEL_TRY(output->reserve(*size + first->header().size() + (job.pads() ? kBlockSize : 0)));
     DAEL_TRY(output->write(first->header()));

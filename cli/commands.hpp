@@ -47,6 +47,8 @@ void add_encrypt(CLI::App& app, Context& context);
 void add_decrypt(CLI::App& app, Context& context);
 void add_aes(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_manual(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);

@@ -11,7 +11,8 @@ namespace {
 
 struct Options {
     Direction direction = Direction::encrypt;
-    std::string mode = "ctr", iv, offset;
+    std::string mode = "ctr";
+    std::optional<std::string> iv, offset;
     SecretSource key, password;
     bool no_padding = false, openssl = false, quiet = false, progress = false, no_progress = false;
     int bits = 256, iterations = 10000;
@@ -101,18 +102,18 @@ Result<> complete(Options& options) {
     if (options.no_padding && !whole_blocks_only(job.mode))
         return usage("--no-padding is for ecb and cbc; " + std::string(name(job.mode)) +
                      " never pads, leave it out");
-    if (!options.iv.empty()) {
+    if (options.iv) {
         if (!takes_iv(job.mode)) return usage("ecb takes no IV; leave --iv out");
-        auto iv = parse_iv(options.iv);
+        auto iv = parse_iv(*options.iv);
         if (!iv) return std::move(iv).error();
         job.iv = *iv;
     }
-    if (!options.offset.empty()) {
+    if (options.offset) {
         if (job.mode != Mode::ctr) return usage("--offset is for ctr; leave it out");
         if (!job.iv)
             return usage(
                 "--offset says where in a keystream the data begins; say which one with --iv");
-        auto offset = parse_size(options.offset, "--offset");
+        auto offset = parse_size(*options.offset, "--offset");
         if (!offset) return std::move(offset).error();
         job.offset = *offset;
     }

@@ -55,6 +55,10 @@ std::string describe_no_command(const CLI::App& app, const std::vector<std::stri
     return "no command is called " + in_quotes(extras[0]) + "; there are " + names;
 }
 
+int flush_output() {
+    return std::cout.flush() ? kDone : complain("cannot write to standard output", kFailed);
+}
+
 int run(int argc, char** argv) {
     Context context;
     auto password = take_password_argument(argc, argv);
@@ -70,24 +74,27 @@ int run(int argc, char** argv) {
     add_decrypt(app, context);
     add_aes(app, context);
     add_devices(app, context);
+    add_calibrate(app, context);
+    add_explain(app, context);
     add_completion(app, context);
     add_manual(app, context);
     add_bench(app, context);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& request) {  // --help, --version
-        return app.exit(request) == 0 && std::cout.flush() ? kDone : kFailed;
+        app.exit(request);
+        return flush_output();
     } catch (const CLI::ParseError& error) {
         return complain(std::string(error.what()) + "; " + see_help(app), kUsage);
     }
-    const auto extras = app.remaining(true);
+    auto extras = app.remaining(true);
+    std::erase(extras, "--");  // which ends the options, and is kept by the parser
     if (!context.action)
         return complain(describe_no_command(app, extras) + "; " + see_help(app), kUsage);
     if (!extras.empty()) return complain(describe_extras(extras) + "; " + see_help(app), kUsage);
 
     if (const auto done = context.action(); !done) return complain(done.error());
-    if (!std::cout.flush()) return complain("cannot write to standard output", kFailed);
-    return kDone;
+    return flush_output();
 }
 
 }  // namespace

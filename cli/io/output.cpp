@@ -52,20 +52,21 @@ Error Output::failure(const std::string& doing) const {
 Result<Output> Output::open(const OutputOptions& options, const Input& input) {
     Output output;
     DAEL_TRY(output.check_target(options, input));
-    if (output.fd_ < 0) DAEL_TRY(output.create(options));
+    if (output.fd_ < 0) DAEL_TRY(output.create(*options.path));
     return output;
 }
 
 // Everything that can be refused before anything is made. Opens what is no regular file (standard
 // output, a pipe, a device): there, nothing can be replaced, and no temporary file can help.
 Result<> Output::check_target(const OutputOptions& options, const Input& input) {
-    const bool standard = options.path.empty() || options.path == "-";
-    name_ = standard ? "standard output" : in_quotes(options.path);
+    const bool standard = !options.path || options.path == "-";
+    name_ = standard ? "standard output" : in_quotes(*options.path);
+    overwrite_ = options.overwrite;
     struct stat status {};
     if (standard) {
         fd_ = STDOUT_FILENO;
         if (::fstat(fd_, &status) != 0) return failure("write to");
-        if (options.path.empty() && !options.for_terminal && ::isatty(fd_))
+        if (!options.path && !options.for_terminal && ::isatty(fd_))
             return Error{
                 Code::io,
                 "ciphertext would go to the terminal; give -o FILE, or -o - if you mean it"};
@@ -74,7 +75,10 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
                          "standard output is the input itself; write to another file"};
         return {};
     }
-    if (::stat(options.path.c_str(), &status) != 0) return {};
+    // A new file is as open as its input, and no more than the umask allows.
+    const auto& from = input.status();
+    mode_ = (S_ISREG(from.st_mode) ? from.st_mode & 0666u : 0666u) & ~current_umask();
+    if (::stat(options.path->c_str(), &status) != 0) return {};
     if (S_ISDIR(status.st_mode))
         return Error{Code::io, name_ + " is a directory; give a file name"};
     if (same_file(status, input.status()))
@@ -83,7 +87,7 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
         mode_ = status.st_mode & 0777;
         return {};
     }
-    fd_ = ::open(options.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    fd_ = ::open(options.path->c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd_ < 0) return failure("open");
     if (!options.for_terminal && ::isatty(fd_))
         return Error{Code::io,
@@ -91,9 +95,7 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
     return {};
 }
 
-Result<> Output::create(const OutputOptions& options) {
-    overwrite_ = options.overwrite;
-    std::string path = options.path;
+Result<> Output::create(std::string path) {
     struct stat status {};
     if (::lstat(path.c_str(), &status) == 0) {
         if (!overwrite_) return Error{Code::io, name_ + " exists; -f overwrites it"};
@@ -109,7 +111,7 @@ Result<> Output::create(const OutputOptions& options) {
     if (target_.empty()) return Error{Code::io, name_ + " names no file; give a file name"};
     directory_fd_ = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory_fd_ < 0) return failure("create");
-    if (mode_ == 0) mode_ = 0666 & ~current_umask();
+
     return create_unnamed() ? Result<>() : create_named();
 }
 
@@ -142,8 +144,10 @@ Output::Output(Output&& other) noexcept
       overwrite_(other.overwrite_) {}
 
 Output::~Output() {
-    if (!temporary_.empty()) ::unlinkat(directory_fd_, temporary_.c_str(), 0);
-    keep_on_signal();
+    if (!temporary_.empty()) {  // a moved-from one has none: it must not call off the signals' duty
+        ::unlinkat(directory_fd_, temporary_.c_str(), 0);
+        keep_on_signal();
+    }
     if (fd_ > STDOUT_FILENO) ::close(fd_);
     if (directory_fd_ >= 0) ::close(directory_fd_);
 }
@@ -198,6 +202,7 @@ Result<> Output::publish() {
         return failure("rename the temporary file to");
     }
     temporary_.clear();
+    keep_on_signal();
     return {};
 }
 

@@ -16,9 +16,9 @@
 namespace dael::cli {
 
 struct OutputOptions {
-    std::string path;  // "-" is standard output, asked for; empty is standard output by default
-    bool overwrite = false;    // -f
-    bool for_terminal = true;  // whether what is written may be shown on a terminal
+    std::optional<std::string> path;  // "-" is standard output asked for, none is by default
+    bool overwrite = false;           // -f
+    bool for_terminal = true;         // whether what is written may be shown on a terminal
 };
 
 class Output {
@@ -40,7 +40,7 @@ class Output {
   private:
     Output() = default;
     Result<> check_target(const OutputOptions& options, const Input& input);
-    Result<> create(const OutputOptions& options);
+    Result<> create(std::string path);
     bool create_unnamed();
     Result<> create_named();
     Result<> link_to(const std::string& name);

@@ -69,12 +69,18 @@ Result<Secret> read_all(int fd, const std::string& origin, int end) {
     }
 }
 
-Result<Secret> read_source(const SecretSource& source, const char* what, int end) {
-    if (source.file == "-") return read_all(STDIN_FILENO, "standard input", end);
-    if (source.fd >= 0)
-        return read_all(source.fd, "file descriptor " + std::to_string(source.fd), end);
-    const std::string origin = std::string(what) + " file " + in_quotes(source.file);
-    const int fd = ::open(source.file.c_str(), O_RDONLY | O_CLOEXEC);
+// What messages call the source: "key file 'name'".
+std::string origin_of(const SecretSource& source, const std::string& what) {
+    if (source.fd) return "file descriptor " + std::to_string(*source.fd);
+    if (source.file == "-") return "standard input";
+    return what + " file " + in_quotes(*source.file);
+}
+
+Result<Secret> read_source(const SecretSource& source, const std::string& what, int end) {
+    const std::string origin = origin_of(source, what);
+    if (source.from_stdin()) return read_all(STDIN_FILENO, origin, end);
+    if (source.fd) return read_all(*source.fd, origin, end);
+    const int fd = ::open(source.file->c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return Error{Code::io, "cannot open " + origin + ": " + std::strerror(errno)};
     auto secret = read_all(fd, origin, end);
     ::close(fd);
@@ -132,12 +138,10 @@ void Secret::truncate(std::size_t size) noexcept {
 }
 
 Result<Key> read_key(const SecretSource& source, bool confirm) {
-    if (!source.file.empty() || source.fd >= 0) {
+    if (!source.from_terminal()) {
         auto secret = read_source(source, "key", -1);
         if (!secret) return std::move(secret).error();
-        return key_from(*secret, source.file.empty() || source.file == "-"
-                                     ? "the key"
-                                     : "key file " + in_quotes(source.file));
+        return key_from(*secret, origin_of(source, "key"));
     }
     auto typed = prompt("Key (hexadecimal)", confirm, "give --key-file FILE");
     if (!typed) return std::move(typed).error();
@@ -154,7 +158,7 @@ Result<Key> read_key(const SecretSource& source, bool confirm) {
 }
 
 Result<Secret> read_password(const SecretSource& source, bool confirm) {
-    auto password = source.file.empty() && source.fd < 0
+    auto password = source.from_terminal()
                         ? prompt("Password", confirm, "give --password-file FILE")
                         : read_source(source, "password", '\n');
     if (!password) return password;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,9 +39,10 @@ class Secret {
 
 // Where a key or a password comes from. Nothing set: the terminal.
 struct SecretSource {
-    std::string file;  // "-" is standard input
-    int fd = -1;
+    std::optional<std::string> file;  // "-" is standard input
+    std::optional<int> fd;
 
+    bool from_terminal() const { return !file && !fd; }
     bool from_stdin() const { return file == "-" || fd == 0; }
 };
 

@@ -31,27 +31,32 @@ class Channel {
         }
         changed_.notify_one();
     }
-    // Nothing after close().
+    // Nothing once the channel is closed, or finished and empty.
     std::optional<Chunk> take() {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return closed_ || !chunks_.empty(); });
-        if (closed_) return std::nullopt;
+        changed_.wait(lock, [this] { return finished_ || !chunks_.empty(); });
+        if (chunks_.empty() || closed_) return std::nullopt;
         const Chunk chunk = chunks_.front();
         chunks_.pop_front();
         return chunk;
     }
-    void close() {
+    void finish() { end(false); }  // nothing more will be put
+    void close() { end(true); }    // and what is there is not wanted either
+
+  private:
+    void end(bool drop) {
         {
             const std::lock_guard lock(mutex_);
-            closed_ = true;
+            finished_ = true;
+            closed_ = closed_ || drop;
         }
         changed_.notify_all();
     }
 
-  private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Chunk> chunks_;
+    bool finished_ = false;
     bool closed_ = false;
 };
 
@@ -96,9 +101,17 @@ class Transfer {
             DAEL_TRY(buffer.allocate(options_.chunk + kBlockSize, options_.pinned));
             free_.put({buffer.data(), 0, false});
         }
-        std::thread reader([this] { end_stage(read_ahead()); });
-        std::thread writer([this] { end_stage(write_behind()); });
-        end_stage(work_between(work));
+        // A stage that fails stops those before it; what has passed it still goes all the way, so
+        // that how much comes out does not depend on chance.
+        std::thread reader([this] {
+            keep_failure(read_ahead());
+            filled_.finish();
+        });
+        std::thread writer([this] {
+            if (!keep_failure(write_behind())) stop_reading();
+        });
+        if (!keep_failure(work_between(work))) stop_reading();
+        worked_.finish();
         writer.join();
         reader.join();
         if (failure_) return *std::move(failure_);
@@ -132,9 +145,7 @@ class Transfer {
     Result<> work_between(const Work& work) {
         while (auto chunk = filled_.take()) {
             DAEL_TRY(work(*chunk));
-            const bool last = chunk->last;
             worked_.put(*chunk);
-            if (last) break;
         }
         return {};
     }
@@ -143,22 +154,22 @@ class Transfer {
         while (auto chunk = worked_.take()) {
             DAEL_TRY(output_.write({chunk->data, chunk->size}));
             progress_.advance(chunk->size);
-            if (chunk->last) break;
             free_.put({chunk->data, 0, false});
         }
         return {};
     }
 
-    // The first failure is the one that is told; it stops the other stages wherever they wait.
-    void end_stage(Result<> result) {
-        if (result) return;
-        {
-            const std::lock_guard lock(mutex_);
-            if (!failure_) failure_ = std::move(result).error();
-        }
+    // The first failure is the one that is told. Returns whether there was none.
+    bool keep_failure(Result<> result) {
+        if (result) return true;
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::move(result).error();
+        return false;
+    }
+
+    void stop_reading() {
         free_.close();
         filled_.close();
-        worked_.close();
         input_.stop();
     }
 

@@ -136,8 +136,7 @@ class Engine {
     // What this engine would do with a job, and why, with the figures that it goes by.
     Plan explain(const Job& job) const;
 
-    // The backends in use: the forced one; under "auto" the host's, and each device once a job, or
-    // explain(), has had a need of it. Starts nothing.
+    // The backends in use: one for a forced backend, several behind "auto".
     std::vector<std::string> backends() const;
 
     struct State;  // src/pipeline/engine.cpp

@@ -24,8 +24,7 @@ Result<Key> Key::import(std::span<const std::uint8_t> bytes) {
 Key::Key(Key&& other) noexcept : schedule_(std::exchange(other.schedule_, nullptr)) {}
 
 Key& Key::operator=(Key&& other) noexcept {
-    Key taken(std::move(other));  // the old key goes now, not when `other` does
-    std::swap(schedule_, taken.schedule_);
+    std::swap(schedule_, other.schedule_);
     return *this;
 }
 

@@ -11,10 +11,9 @@
 #define DAEL_HD inline
 #endif
 #ifdef __CUDA_ARCH__
-#define DAEL_PRAGMA(text) _Pragma(#text)
-#define DAEL_UNROLL(times) DAEL_PRAGMA(unroll times)
+#define DAEL_UNROLL _Pragma("unroll")
 #else
-#define DAEL_UNROLL(times)
+#define DAEL_UNROLL
 #endif
 
 namespace dael::kernels {

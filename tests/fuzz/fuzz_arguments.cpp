@@ -55,7 +55,7 @@ void check_size(const std::string& text) {
 
 void check_key(const Bytes& content) {
     const int fd = readable(content);
-    const auto key = cli::read_key({"", fd}, false);
+    const auto key = cli::read_key({.file = {}, .fd = fd}, false);
     close(fd);
     const bool raw = content.size() == 16 || content.size() == 24 || content.size() == 32;
     if (raw) require(static_cast<bool>(key), "16, 24 and 32 bytes are a key");
@@ -67,7 +67,7 @@ void check_key(const Bytes& content) {
 
 void check_password(const Bytes& content) {
     const int fd = readable(content);
-    const auto password = cli::read_password({"", fd}, false);
+    const auto password = cli::read_password({.file = {}, .fd = fd}, false);
     close(fd);
     if (!password) return;
     require(

@@ -70,14 +70,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     std::ofstream(decrypt.input, std::ios::binary | std::ios::trunc)
         .write(reinterpret_cast<const char*>(file.data()),
                static_cast<std::streamsize>(file.size()));
-    fs::remove(decrypt.output.path);
+    fs::remove(*decrypt.output.path);
 
     const auto done = cli::run(decrypt);
     if (!done) {
         require(done.code() == Code::bad_format || done.code() == Code::bad_padding ||
                     done.code() == Code::ragged_length,
                 "refused for what the input is: " + done.error().message);
-        require(!fs::exists(decrypt.output.path), "a failure leaves nothing behind");
+        require(!fs::exists(*decrypt.output.path), "a failure leaves nothing behind");
         return 0;
     }
     if (decrypt.salted || takes_iv(decrypt.mode))
@@ -87,14 +87,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     // The same IV, given by hand: the same ciphertext without the part in front.
     cli::CipherJob encrypt = decrypt;
     encrypt.direction = Direction::encrypt;
-    std::swap(encrypt.input, encrypt.output.path);
+    std::swap(encrypt.input, *encrypt.output.path);
     const std::size_t front = takes_iv(decrypt.mode) ? kBlockSize : 0;
     if (front) {
         encrypt.iv.emplace();
         std::copy_n(file.begin(), kBlockSize, encrypt.iv->begin());
     }
     value(cli::run(encrypt), "encrypting what was decrypted");
-    require(contents(encrypt.output.path) ==
+    require(contents(*encrypt.output.path) ==
                 Bytes(file.begin() + static_cast<std::ptrdiff_t>(front), file.end()),
             "what was decrypted encrypts back");
     return 0;

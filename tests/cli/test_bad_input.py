@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: a clear error on one line, the right exit status, nothing written, no secret shown."""
+import os
+import pathlib
+
+from harness import CHUNK, IV, MODES, PROGRAM, CliTest, data, key, openssl_enc
+
+FAILED, USAGE = 1, 2
+TO_FILE = ("-o", "out")
+
+
+class CommandLine(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("plain", data(100))
+
+    def refused(self, pattern, *arguments, status=USAGE):
+        self.fails(status, pattern, "encrypt", "--key-file", "key128", "plain", *TO_FILE, *arguments)
+
+    def test_unknown_mode_backend_device_isa(self):
+        self.refused("unknown mode 'xts'; there are ecb, cbc, cfb, ofb, ctr", "--mode", "xts")
+        self.refused("no backend 'abacus'; there are .*openssl", "--backend", "abacus")
+        self.refused("must be a device number", "--backend", "cuda:x")
+        self.refused("not available", "--device", "4000", status=FAILED)
+        self.refused("--device chooses a GPU, but --backend is 'openssl'", "--backend", "openssl", "--device", "0")
+        ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--isa", "mmx")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertNotIn("out", self.listing())
+
+    def test_an_absent_backend_is_never_replaced(self):
+        self.refused("'cuda:4000' is not available", "--backend", "cuda:4000", status=FAILED)
+        self.fails(FAILED, "'cuda:4000' is not available", "encrypt", "--key-file", "key128", "plain",
+                   env=dict(os.environ, DAELSTROM_BACKEND="cuda:4000"))
+
+    def test_iv(self):
+        self.refused("the IV has 30 hexadecimal digits; AES takes 32", "--iv", "00" * 15)
+        self.refused("the IV has 34 hexadecimal digits", "--iv", "00" * 17)
+        self.refused("the IV is not hexadecimal", "--iv", "0g" * 16)
+        self.refused("the IV has 0 hexadecimal digits", "--iv", "")
+        self.refused("ecb takes no IV", "--iv", IV, "--mode", "ecb")
+
+    def test_offset(self):
+        self.refused("'ten' is not a size", "--iv", IV, "--offset", "ten")
+        self.refused("'-5' is not a size", "--iv", IV, "--offset=-5")
+        self.refused("'99999999999T' is not a size", "--iv", IV, "--offset", "99999999999T")
+        self.refused("passes 2\\^64", "--iv", IV, "--offset", str(2**64 - 50), status=FAILED)
+        self.refused("--offset is for ctr", "--iv", IV, "--offset", "1", "--mode", "cbc")
+        self.refused("say which one with --iv", "--offset", "1")
+
+    def test_options_that_do_not_go_together(self):
+        self.refused("--no-padding is for ecb and cbc", "--no-padding")
+        self.refused("--openssl", "--openssl")
+        self.refused("--openssl", "--bits", "128")
+        self.refused("--openssl", "--password-file", "plain")
+        self.refused("--key-fd", "--key-fd", "3")
+        self.refused("--progress", "--progress", "--no-progress")
+
+    def test_numbers(self):
+        for option, value in (("--threads", "0"), ("--threads", "x"), ("--device", "-1"), ("--key-fd", "x")):
+            self.refused(option, option, value)
+        for option, value in (("--bits", "100"), ("--iterations", "0"), ("--iterations", "99999999999")):
+            self.fails(USAGE, option, "encrypt", "--openssl", "--password-file", "key128", option, value)
+
+    def test_extra_arguments(self):
+        self.refused("too many arguments", "another")
+        self.refused("unknown option '--frobnicate'", "--frobnicate=" + key(128).hex())
+        self.fails(USAGE, "say what to do: encrypt, decrypt")
+        self.fails(USAGE, "no command is called 'encode'", "encode")
+        self.fails(USAGE, "unknown option '--frobnicate'", "--frobnicate")
+
+    def test_a_secret_on_the_command_line_is_not_echoed(self):
+        for option in ("-K", "-k", "--key", "--password", "--pass"):
+            self.fails(USAGE, "secrets are not for the command line", "encrypt", option, key(128).hex())
+        self.fails(USAGE, "too many", "encrypt", "plain", key(256).hex())
+
+    def test_secret_and_data_from_one_standard_input(self):
+        self.fails(USAGE, "standard input cannot be both", "encrypt", "--key-file", "-", *TO_FILE)
+        self.fails(USAGE, "standard input cannot be both", "encrypt", "--key-fd", "0", *TO_FILE)
+        self.fails(USAGE, "standard input cannot be both", "decrypt", "--openssl", "--password-file", "-")
+
+    def test_what_came_in_cannot_draw_on_the_terminal(self):
+        self.fails(FAILED, r"'evil\\x1b\[2J\\x0aname'", "encrypt", "--key-file", "key128", "evil\x1b[2J\nname")
+        self.fails(USAGE, r"\\x0a", "encrypt", "--threads", "1\n2")
+
+
+class Keys(CliTest):
+    def test_wrong_lengths(self):
+        self.write("plain", b"x")
+        for size in (0, 1, 15, 17, 23, 25, 31, 33, 64, 5000):
+            self.write("key", bytes([0x80]) * size)
+            self.fails(FAILED, "an AES key is 16, 24 or 32|holds more than", "encrypt", "--key-file", "key",
+                       "plain", *TO_FILE)
+
+    def test_hexadecimal_that_is_none(self):
+        secret = "0123456789abcdef0123456789abcdeg"  # 32 characters: a raw key of 32 bytes
+        self.write("key", (secret + "\n").encode())  # 33: no key at all
+        self.secrets.append(secret.encode())
+        self.fails(FAILED, "key file 'key' is 33 bytes", "encrypt", "--key-file", "key", *TO_FILE)
+
+    def test_files_that_cannot_be_read(self):
+        self.fails(FAILED, "cannot open key file 'absent'", "encrypt", "--key-file", "absent", *TO_FILE)
+        self.fails(FAILED, "cannot read key file '/'", "encrypt", "--key-file", "/", *TO_FILE)
+        self.fails(FAILED, "cannot read file descriptor 77", "encrypt", "--key-fd", "77", *TO_FILE)
+
+    def test_an_empty_password(self):
+        self.write("password", b"\nsecond line\n")
+        self.fails(FAILED, "password is empty", "encrypt", "--openssl", "--password-file", "password", *TO_FILE)
+
+
+class Inputs(CliTest):
+    def refused(self, pattern, name, status=FAILED):
+        self.fails(status, pattern, "encrypt", "--key-file", "key128", name, *TO_FILE)
+
+    def test_a_directory(self):
+        (self.dir / "folder").mkdir()
+        self.refused("'folder' is a directory", "folder")
+        self.fails(FAILED, "'folder' is a directory", "encrypt", "--key-file", "key128", "-o", "folder", "-f",
+                   given=b"x")
+
+    def test_no_such_file(self):
+        self.refused("cannot open 'absent': No such file", "absent")
+        self.refused("cannot open ''", "")
+        self.fails(FAILED, "cannot create 'absent/out'", "encrypt", "--key-file", "key128", "-o", "absent/out",
+                   given=b"x")
+        self.fails(FAILED, "names no file|is a directory|cannot create", "encrypt", "--key-file", "key128", "-o",
+                   "new/", given=b"x")
+
+    def test_a_file_whose_reading_fails(self):
+        self.refused("cannot read '/proc/self/mem'", "/proc/self/mem")
+
+    def test_standard_streams_that_are_closed(self):
+        before = self.listing()
+        ran = self.run_program("encrypt", "--key-file", "key128", *TO_FILE, stdin=None,
+                               preexec_fn=lambda: os.close(0))
+        self.check_failure(FAILED, "standard input", ran.returncode, ran.stderr)
+        self.assertEqual(self.listing(), before)
+
+    def test_an_unreadable_file_and_an_unwritable_folder(self):
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        if nobody and any(not os.stat(p).st_mode & 1 for p in pathlib.Path(PROGRAM).resolve().parents):
+            self.skipTest("another user cannot reach the program to run it")
+        self.dir.chmod(0o755)
+        self.write("private", b"x")
+        (self.dir / "private").chmod(0)
+        self.write("public", b"x")
+        (self.dir / "locked").mkdir(mode=0o555)
+        self.fails(FAILED, "cannot open 'private': Permission denied", "encrypt", "--key-file", "key128",
+                   "private", **nobody)
+        self.fails(FAILED, "cannot create 'locked/out': Permission denied", "encrypt", "--key-file", "key128",
+                   "public", "-o", "locked/out", **nobody)
+
+
+class Lengths(CliTest):
+    def test_ragged_without_padding(self):
+        for mode in ("ecb", "cbc"):
+            for command in ("encrypt", "decrypt"):
+                for size in (1, 15, 17, CHUNK + 1):
+                    options = ["--no-padding", "--mode", mode, "--key-file", "key128"]
+                    if mode == "cbc":
+                        options += ["--iv", IV]
+                    self.write("data", data(size))
+                    pattern = f"holds {size} bytes of data, which is not a multiple of 16; {mode}"
+                    self.fails(FAILED, pattern, command, *options, "data")
+                    self.fails(FAILED, pattern, command, *options, "data", *TO_FILE)
+                    self.fails(FAILED, pattern, command, *options, *TO_FILE, given=data(size))
+
+    def test_padded_ciphertext_of_an_impossible_length(self):
+        for size in (0, 1, 15, 17, CHUNK + 5):
+            self.fails(FAILED, f"holds {size} bytes of data, but padded ciphertext", "decrypt", "-m", "cbc", "--iv",
+                       IV, "--key-file", "key128", *TO_FILE, given=data(size))
+
+    def test_truncated_stored_iv(self):
+        for mode in MODES[1:]:
+            for size in (0, 1, 15):
+                self.fails(FAILED, f"truncated: it ends after {size} of the 16 bytes", "decrypt", "-m", mode,
+                           "--key-file", "key128", *TO_FILE, given=data(size))
+
+    def test_truncated_or_foreign_salted(self):
+        self.write("password", b"pw")
+        for content in (b"", b"Salted__", b"Salted__1234567"):
+            self.fails(FAILED, "is truncated", "decrypt", "--openssl", "--password-file", "password", *TO_FILE,
+                       given=content)
+        self.fails(FAILED, "does not begin with Salted__", "decrypt", "--openssl", "--password-file", "password",
+                   *TO_FILE, given=b"salted__12345678and more")
+
+
+class Padding(CliTest):
+    """One message for every fault; nothing of the last chunk comes out."""
+
+    def decrypts(self, plain, *options):
+        """Decrypts what openssl made of `plain` without padding it."""
+        for mode in ("cbc", "ecb"):
+            cipher = openssl_enc(mode, 128, plain, padding=False)
+            yield cipher, ["-m", mode, "--key-file", "key128", *(["--iv", IV] if mode == "cbc" else []), *options]
+
+    def test_every_fault_has_the_same_message(self):
+        good = bytes(range(100, 116))
+        faults = [good[:-1] + bytes([count]) for count in (0, 17, 32, 127, 128, 255)]
+        for count in range(2, 17):  # right count, one byte of the padding wrong, at either end
+            padded = bytearray(good[:16 - count] + bytes([count]) * count)
+            for at in {16 - count, 14}:
+                faults.append(bytes(padded[:at]) + bytes([padded[at] ^ 1]) + bytes(padded[at + 1:]))
+        messages = set()
+        for last in faults:
+            for cipher, options in self.decrypts(data(64) + last):
+                before = self.listing()
+                for output in ((), TO_FILE):
+                    ran = self.run_program("decrypt", *options, *output, given=cipher)
+                    self.check_failure(FAILED, "wrong padding", ran.returncode, ran.stderr)
+                    self.assertEqual(ran.stdout, b"")
+                    self.assertEqual(self.listing(), before)
+                    messages.add(ran.stderr)
+        self.assertEqual(len(messages), 1, messages)
+
+    def test_standard_output_gets_all_but_the_last_chunk(self):
+        plain = data(2 * CHUNK + 4096)
+        for cipher, options in self.decrypts(plain):
+            ran = self.run_program("decrypt", *options, given=cipher)
+            self.check_failure(FAILED, "wrong padding", ran.returncode, ran.stderr)
+            self.assertTrue(ran.stdout == plain[:2 * CHUNK])
+        for cipher, options in self.decrypts(data(2 * CHUNK)):  # a chunk that is full and yet the last
+            ran = self.run_program("decrypt", *options, given=cipher)
+            self.check_failure(FAILED, "wrong padding", ran.returncode, ran.stderr)
+            self.assertTrue(ran.stdout == data(CHUNK))
+
+    def test_wrong_key(self):
+        cipher = openssl_enc("cbc", 128, data(100))
+        self.write("other", bytes(16))
+        self.fails(FAILED, "wrong padding", "decrypt", "-m", "cbc", "--iv", IV, "--key-file", "other", *TO_FILE,
+                   given=cipher)
+
+

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the shell examples of the documents: each ```sh block after a line <!-- run -->, in the order of the
+document, in one scratch folder per document, with the program on the PATH. <!-- run, fails: STATUS --> is
+for one that must fail. A line `#> text` after a command is what it prints."""
+import os
+import re
+import subprocess
+
+from harness import PROGRAM, SOURCE, CliTest, data
+
+BLOCK = re.compile(r"^<!-- run(?:, fails: (\d+))? -->\n+```sh\n(.*?)^```$", re.M | re.S)
+
+
+class Documents(CliTest):
+    def run_document(self, document, folder):
+        blocks = BLOCK.findall(document.read_text(encoding="utf-8"))
+        environment = dict(os.environ, PATH=f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+        environment.pop("DAELSTROM_BACKEND", None)
+        for status, block in blocks:
+            expected = [line[3:] for line in block.splitlines() if line.startswith("#> ")]
+            ran = subprocess.run(["bash", "-euo", "pipefail", "-c", block], cwd=folder, env=environment,
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+            self.assertEqual(ran.returncode, int(status or 0), (document.name, block, ran.stderr))
+            printed = (ran.stdout + ran.stderr).splitlines()
+            for line in expected:
+                self.assertIn(line, printed, (document.name, block))
+        return len(blocks)
+
+    def test_every_document(self):
+        counts = {}
+        for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]:
+            folder = self.dir / document.name
+            folder.mkdir()
+            (folder / "notes.txt").write_bytes(data(100_000))
+            with self.subTest(document=document.name):
+                counts[document.name] = self.run_document(document, folder)
+        self.assertGreaterEqual(counts["cli.md"], 8, counts)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to files: names, permissions, links, pipes, and that a file appears whole or not at all."""
+import os
+import shutil
+import stat
+import subprocess
+import threading
+
+from harness import CHUNK, IV, PROGRAM, CliTest, data, openssl_enc
+
+WITH_IV = ("--key-file", "key128", "--iv", IV)
+
+
+class Names(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("plain", data(100))
+        self.expected = openssl_enc("ctr", 128, data(100))
+
+    def test_refuses_to_overwrite_without_f(self):
+        self.write("out", b"precious")
+        self.fails(1, "'out' exists; -f overwrites it", "encrypt", *WITH_IV, "plain", "-o", "out")
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f")
+        self.assertEqual(self.read("out"), self.expected)
+
+    def test_refuses_its_input_as_output(self):
+        os.link(self.dir / "plain", self.dir / "hard")
+        os.symlink("plain", self.dir / "soft")
+        for name in ("plain", "./plain", "hard", "soft"):
+            self.fails(1, "is the input itself", "encrypt", *WITH_IV, "plain", "-o", name, "-f")
+        with open(self.dir / "plain", "ab") as appending:
+            self.fails(1, "standard output is the input itself", "encrypt", *WITH_IV, "plain", stdout=appending)
+        with open(self.dir / "plain", "rb") as reading:
+            self.fails(1, "is the input itself", "encrypt", *WITH_IV, "-o", "plain", "-f", stdin=reading)
+
+    def test_overwriting_behind_a_link_keeps_the_link(self):
+        self.write("target", b"old")
+        os.symlink("target", self.dir / "link")
+        self.fails(1, "exists", "encrypt", *WITH_IV, "plain", "-o", "link")
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "link", "-f")
+        self.assertTrue((self.dir / "link").is_symlink())
+        self.assertEqual(self.read("target"), self.expected)
+
+    def test_a_dangling_link_is_not_followed(self):
+        os.symlink("nowhere", self.dir / "link")
+        self.fails(1, "exists", "encrypt", *WITH_IV, "plain", "-o", "link")
+
+    def test_other_directories_and_odd_names(self):
+        (self.dir / "sub").mkdir()
+        for name in ("sub/out", str(self.dir / "sub/absolute"), "with space", "-dash", "line\nbreak"):
+            self.ok("encrypt", *WITH_IV, f"--output={name}", "plain")
+            self.assertEqual((self.dir / name).read_bytes(), self.expected)
+
+    def test_an_input_named_like_an_option(self):
+        self.write("--mode", data(100))
+        self.assertEqual(self.ok("encrypt", *WITH_IV, "--", "--mode"), self.expected)
+
+
+class Permissions(CliTest):
+    def mode_of(self, name):
+        return stat.S_IMODE((self.dir / name).stat().st_mode)
+
+    def test_a_new_file_follows_its_input_and_the_umask(self):
+        self.write("plain", data(10))
+        for mode, expected in ((0o600, 0o600), (0o644, 0o640), (0o666, 0o640), (0o755, 0o640)):
+            (self.dir / "plain").chmod(mode)
+            self.ok("encrypt", *WITH_IV, "plain", "-o", f"out{mode}", umask=0o027)
+            self.assertEqual(self.mode_of(f"out{mode}"), expected)
+        self.ok("encrypt", *WITH_IV, "-o", "piped", given=b"x", umask=0o027)
+        self.assertEqual(self.mode_of("piped"), 0o640)
+
+    def test_an_overwritten_file_keeps_its_own(self):
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        (self.dir / "out").chmod(0o604)
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f")
+        self.assertEqual(self.mode_of("out"), 0o604)
+
+
+class Streams(CliTest):
+    def test_a_file_appears_only_when_complete(self):
+        before = set(self.listing())
+        program = subprocess.Popen([PROGRAM, "encrypt", *WITH_IV, "-o", "out"], cwd=self.dir,
+                                   stdin=subprocess.PIPE)
+        program.stdin.write(data(3 * CHUNK))
+        program.stdin.flush()
+        visible = {name for name in set(self.listing()) - before if not name.startswith(".daelstrom-")}
+        program.stdin.write(data(1))
+        program.stdin.close()
+        self.assertEqual(program.wait(60), 0)
+        self.assertEqual(visible, set())
+        self.assertEqual(set(self.listing()) - before, {"out"})
+        self.assertTrue(self.read("out") == openssl_enc("ctr", 128, data(3 * CHUNK) + data(1)))
+
+    def test_named_pipes_and_devices_are_written_as_they_are(self):
+        os.mkfifo(self.dir / "pipe")
+        got = []
+        reader = threading.Thread(target=lambda: got.append(self.read("pipe")))
+        reader.start()
+        self.ok("encrypt", *WITH_IV, "-o", "pipe", given=data(CHUNK + 1))
+        reader.join()
+        self.assertTrue(got[0] == openssl_enc("ctr", 128, data(CHUNK + 1)))
+        self.ok("encrypt", *WITH_IV, "-o", "/dev/null", given=data(100))
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+
+    def test_a_file_that_is_half_read_already(self):
+        self.write("plain", data(1000))
+        with open(self.dir / "plain", "rb", buffering=0) as half_read:
+            half_read.read(300)
+            self.assertEqual(self.ok("encrypt", *WITH_IV, stdin=half_read),
+                             openssl_enc("ctr", 128, data(1000)[300:]))
+
+    def test_a_slow_pipe(self):
+        command = f"(printf abc; sleep 0.3; printf defg) | '{PROGRAM}' encrypt --key-file key128 --iv {IV}"
+        made = subprocess.run(["sh", "-c", command], cwd=self.dir, check=True, capture_output=True).stdout
+        self.assertEqual(made, openssl_enc("ctr", 128, b"abcdefg"))
+
+    def test_files_of_the_kernel_that_state_a_wrong_size(self):
+        self.assertEqual(self.ok("encrypt", *WITH_IV, "/proc/self/limits")[:4],
+                         openssl_enc("ctr", 128, b"Limi"))
+
+    def test_memory_does_not_grow_with_the_file(self):
+        """Half a gibibyte of zeros within the address space that a small file takes, and a little."""
+        if b"libasan" in subprocess.run(["ldd", PROGRAM], capture_output=True).stdout:
+            self.skipTest("a sanitizer reserves terabytes of address space")
+        size = 512 << 20
+        with open(self.dir / "large", "wb") as large:
+            large.truncate(size)
+        command = f"ulimit -v 400000; exec '{PROGRAM}' encrypt --threads 2 --key-file key128 large"
+        with subprocess.Popen(["sh", "-c", command], cwd=self.dir, stdout=subprocess.PIPE) as program:
+            total = sum(len(part) for part in iter(lambda: program.stdout.read(1 << 20), b""))
+        self.assertEqual((program.returncode, total), (0, size + 16))
+
+
+class Secrets(CliTest):
+    def test_a_key_from_standard_input_or_a_descriptor(self):
+        self.write("plain", data(100))
+        expected = openssl_enc("ctr", 128, data(100))
+        from_stdin = self.ok("encrypt", "--key-file", "-", "--iv", IV, "plain", given=self.read("key128"))
+        self.assertEqual(from_stdin, expected)
+        with open(self.dir / "key128", "rb") as handle:
+            fd = handle.fileno()
+            self.assertEqual(self.ok("encrypt", "--key-fd", fd, "--iv", IV, "plain", pass_fds=[fd]), expected)
+
+    def test_a_password_from_a_descriptor_is_its_first_line(self):
+        self.write("passwords", b"first\nsecond\n")
+        with open(self.dir / "passwords", "rb") as handle:
+            fd = handle.fileno()
+            cipher = self.ok("encrypt", "--openssl", "--password-fd", fd, given=data(40), pass_fds=[fd])
+        self.write("password", b"first")
+        self.assertEqual(self.ok("decrypt", "--openssl", "--password-file", "password", given=cipher), data(40))
+
+    def test_no_secret_comes_from_the_environment(self):
+        environment = dict(os.environ, DAELSTROM_KEY="00" * 16, DAELSTROM_PASSWORD="pw", KEY="00" * 16)
+        self.write("plain", b"x")
+        self.fails(1, "no terminal", "encrypt", "plain", env=environment, start_new_session=True)
+
+    def test_the_program_leaves_no_core(self):
+        if not shutil.which("sh"):
+            self.skipTest("there is no sh")
+        program = subprocess.Popen(["sh", "-c", f"ulimit -c unlimited 2>/dev/null; exec '{PROGRAM}' encrypt "
+                                    "--key-file key128"], cwd=self.dir, stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE)
+        program.stdout.read(16)  # the IV: the key has been read
+        with open(f"/proc/{program.pid}/limits", encoding="ascii") as limits:
+            core = next(line for line in limits if line.startswith("Max core file size")).split()
+        program.stdin.close()
+        program.stdout.close()
+        program.wait(60)
+        self.assertEqual(core[4:6], ["0", "0"])
