@@ -136,7 +136,8 @@ class Engine {
     // What this engine would do with a job, and why, with the figures that it goes by.
     Plan explain(const Job& job) const;
 
-    // The backends in use: one for a forced backend, several behind "auto".
+    // The backends in use: the forced one; under "auto" the host's, and each device once a job, or
+    // explain(), has had a need of it. Starts nothing.
     std::vector<std::string> backends() const;
 
     struct State;  // src/pipeline/engine.cpp

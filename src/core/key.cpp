@@ -24,7 +24,8 @@ Result<Key> Key::import(std::span<const std::uint8_t> bytes) {
 Key::Key(Key&& other) noexcept : schedule_(std::exchange(other.schedule_, nullptr)) {}
 
 Key& Key::operator=(Key&& other) noexcept {
-    std::swap(schedule_, other.schedule_);
+    Key taken(std::move(other));  // the old key goes now, not when `other` does
+    std::swap(schedule_, taken.schedule_);
     return *this;
 }
 

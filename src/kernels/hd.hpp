@@ -11,9 +11,10 @@
 #define DAEL_HD inline
 #endif
 #ifdef __CUDA_ARCH__
-#define DAEL_UNROLL _Pragma("unroll")
+#define DAEL_PRAGMA(text) _Pragma(#text)
+#define DAEL_UNROLL(times) DAEL_PRAGMA(unroll times)
 #else
-#define DAEL_UNROLL
+#define DAEL_UNROLL(times)
 #endif
 
 namespace dael::kernels {

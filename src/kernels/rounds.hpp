@@ -50,11 +50,11 @@ DAEL_HD Words4 last_round(const Tables<kTables, kInverse>& tables, const Words4&
 }
 
 // Rounds `kFirst` to the end, then the last round key and `mask` (the message or the previous
-// block).
-template <int kRounds, int kFirst, bool kInverse, int kTables>
+// block). `kUnroll` rounds make the body of the loop: fewer than all where code must be kept short.
+template <int kRounds, int kFirst, int kUnroll = kRounds, bool kInverse, int kTables>
 DAEL_HD Words4 finish_masked(const Tables<kTables, kInverse>& tables, const RoundKeys& keys,
                              Words4 s, const Words4& mask) {
-    DAEL_UNROLL
+    DAEL_UNROLL(kUnroll)
     for (int r = kFirst; r < kRounds; ++r) s = round<kInverse, kTables>(tables, keys, r, s);
     const Words4 t = last_round<kInverse, kTables>(tables, s);
     const std::uint32_t* k = keys.w + 4 * kRounds;
@@ -68,7 +68,7 @@ DAEL_HD Words4 crypt_masked(const Tables<kTables, kInverse>& tables, const Round
                             const Words4& block, const Words4& mask) {
     const Words4 s{block.x ^ keys.w[0], block.y ^ keys.w[1], block.z ^ keys.w[2],
                    block.w ^ keys.w[3]};
-    return finish_masked<kRounds, 1, kInverse, kTables>(tables, keys, s, mask);
+    return finish_masked<kRounds, 1>(tables, keys, s, mask);
 }
 
 // The 128-bit big-endian counter `start` + `index`, modulo 2^128 (SP 800-38A B.1), as memory-order

@@ -82,26 +82,22 @@ class Tables {
   public:
     static constexpr std::size_t kLastRoundOffset = kTables * 32 * 1024;
     static constexpr std::size_t kBytes = kLastRoundOffset + (kInverse ? 32 * 1024 : 0);
-    static constexpr std::size_t kWords = kBytes / 4;
 
-    // The word at index `i` of the image, from the 256-entry tables (`inverse_sbox` is read only
-    // for kInverse).
-    DAEL_HD static std::uint32_t image_word(std::uint32_t i, const std::uint32_t* t0,
-                                            const std::uint32_t* inverse_sbox) {
-        if (kInverse && i >= kLastRoundOffset / 4)
-            return inverse_sbox[(i - kLastRoundOffset / 4) / kLanes];
-        if (kTables == 1) return t0[i / kLanes];
-        const std::uint32_t t = t0[i >> 6 & 255];
-        switch ((i >> 14) * 2 + (i >> 5 & 1)) {  // which table: region, then half of the row
-            case 0:
-                return t;
-            case 1:
-                return rotate8(t);
-            case 2:
-                return rotate16(t);
-            default:
-                return rotate24(t);
-        }
+    // The image is made of runs of 128 bytes: 32 copies of one word, one for every bank. Run `i` is
+    // row i % 256 of table i / 256; the inverse S-box, if there is one, comes after the tables.
+    static constexpr std::uint32_t kRuns = kBytes / 128;
+
+    DAEL_HD static std::uint32_t run_offset(std::uint32_t i) {  // bytes into the image
+        const std::uint32_t table = i / 256, row = i % 256;
+        if (kTables == 1 || table >= kTables) return i * 128;
+        return table / 2 * 65536 + row * 256 + table % 2 * 128;
+    }
+    DAEL_HD static std::uint32_t run_word(std::uint32_t i, const std::uint32_t* t0,
+                                          const std::uint32_t* inverse_sbox) {
+        const std::uint32_t table = i / 256, row = i % 256;
+        if (kInverse && table == kTables) return inverse_sbox[row];
+        const std::uint32_t t = t0[row];
+        return table == 0 ? t : table == 1 ? rotate8(t) : table == 2 ? rotate16(t) : rotate24(t);
     }
 
     // `image` is the filled table image; `lane` is 0 to 31.

@@ -222,7 +222,8 @@ Plan Engine::State::explain(const Job& job) {
 std::vector<std::string> Engine::State::backends() {
     std::vector<std::string> names;
     if (host_) names.emplace_back(host_->name());
-    for (const auto& lane : lanes()) names.emplace_back(lane->backend->name());
+    if (opened_.load(std::memory_order_acquire))
+        for (const auto& lane : lanes_) names.emplace_back(lane->backend->name());
     return names;
 }
 

@@ -61,7 +61,6 @@ struct Engine::State {
     Result<Ran> run(const core::Operation& operation, std::span<const core::Segment> segments);
     // The device that holds the memory. Errors: unsupported, backend_absent.
     Result<pipeline::Lane*> lane_of(const void* device_memory);
-    pipeline::TransferOptions transfer_options(const pipeline::Lane& lane) const;
     Plan explain(const Job& job);
     std::vector<std::string> backends();
 
@@ -77,6 +76,7 @@ struct Engine::State {
                             std::span<const core::Segment> segments);
     Result<Ran> run_through(pipeline::Lane& lane, const core::Operation& operation,
                             std::span<const core::Segment> segments);
+    pipeline::TransferOptions transfer_options(const pipeline::Lane& lane) const;
     Option host_option(const Job& job) const;
     Option device_option(const pipeline::Lane& lane, const Job& job) const;
 

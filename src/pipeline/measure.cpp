@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/measure.hpp"
 
-#include <algorithm>
 #include <chrono>
-
-#include "modes/segment.hpp"
-#include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace dael::pipeline {
 namespace {
@@ -60,33 +58,6 @@ class Borrowed {
     std::vector<core::Event> events_;
 };
 
-// Allocate, copy in, kernel, copy out, each after the other, in parts of at most `part` bytes. Adds
-// the kernel's own time to `kernel`.
-Result<> one_after_another(core::Device& device, const core::Operation& operation,
-                           const core::Segment& whole, std::size_t part, double& kernel) {
-    for (const core::Segment& segment : modes::split(operation.mode, whole, part)) {
-        Borrowed borrowed(device);
-        DAEL_TRY(borrowed.open());
-        auto begin = borrowed.event(), end = borrowed.event();
-        if (!begin || !end) return begin ? std::move(end).error() : std::move(begin).error();
-        auto in = borrowed.memory(segment.size), out = borrowed.memory(segment.size);
-        if (!in || !out) return in ? std::move(out).error() : std::move(in).error();
-        DAEL_TRY(device.copy_in(*in, segment.in, segment.size, borrowed.stream));
-        DAEL_TRY(device.wait(borrowed.stream));
-        DAEL_TRY(device.record(*begin, borrowed.stream));
-        DAEL_TRY(device.run(operation, {*in, *out, segment.size, segment.iv, segment.skip},
-                            borrowed.stream));
-        DAEL_TRY(device.record(*end, borrowed.stream));
-        DAEL_TRY(device.wait(*end));
-        DAEL_TRY(device.copy_out(segment.out, *out, segment.size, borrowed.stream));
-        DAEL_TRY(device.wait(borrowed.stream));
-        auto elapsed = device.elapsed_ms(*begin, *end);
-        if (!elapsed) return std::move(elapsed).error();
-        kernel += *elapsed * 1e-3;
-    }
-    return {};
-}
-
 Result<double> timed_transfer(Transfer& transfer, const core::Operation& operation,
                               const core::Segment& segment, const TransferOptions& options) {
     const auto start = Clock::now();
@@ -96,39 +67,6 @@ Result<double> timed_transfer(Transfer& transfer, const core::Operation& operati
 }
 
 }  // namespace
-
-Result<ThreeTimes> measure_three_times(Engine& engine, const Key& key, const Cipher& cipher,
-                                       HostIn in, HostOut out) {
-    return guarded([&]() -> Result<ThreeTimes> {
-        auto lane = engine.state().lane_of(nullptr);
-        if (!lane) return std::move(lane).error();
-        core::Device& device = (*lane)->device;
-        auto segment =
-            modes::to_segment(cipher.mode, cipher.direction,
-                              {in.data(), out.data(), in.size(), cipher.iv, cipher.offset});
-        if (!segment) return std::move(segment).error();
-        const core::Operation operation{cipher.mode, cipher.direction, &key};
-
-        ThreeTimes times;
-        auto free = device.free_memory();
-        if (!free) return std::move(free).error();
-        const std::size_t most = std::max<std::size_t>(*free / 4 / 4096 * 4096, 4096);
-        const auto start = Clock::now();
-        DAEL_TRY(one_after_another(device, operation, *segment, most, times.kernel));
-        times.total = since(start);
-
-        TransferOptions options = engine.state().transfer_options(**lane);
-        options.transform = false;
-        auto duplex = timed_transfer((*lane)->transfer, operation, *segment, options);
-        if (!duplex) return std::move(duplex).error();
-        times.duplex = *duplex;
-        options.transform = true;
-        auto async = timed_transfer((*lane)->transfer, operation, *segment, options);
-        if (!async) return std::move(async).error();
-        times.async = *async;
-        return times;
-    });
-}
 
 Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in, HostOut out,
                              std::size_t chunk) {

@@ -30,7 +30,7 @@ struct BuiltInHost {
     double sequential_batch;  // 16 messages
 };
 constexpr std::array kBuiltInHosts{
-    BuiltInHost{"cpu", 10, 8, 1.5, 6},
+    BuiltInHost{"cpu", 10, 8, 0.8, 6},  // one message uses one lane of sixteen
     BuiltInHost{"openssl", 5, 0.9, 1.2, 1.2},
     BuiltInHost{"reference", 0.02, 0.02, 0.02, 0.02},
 };

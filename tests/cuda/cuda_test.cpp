@@ -245,6 +245,35 @@ TEST_P(Cuda, BatchesOfMixedMessages) {
             }
 }
 
+// Whole and aligned throughout, so that a warp walks from message to message on the fast path
+// alone.
+TEST_P(Cuda, BatchesOfEqualMessages) {
+    std::vector<Use> uses(std::begin(kParallelUses), std::end(kParallelUses));
+    uses.insert(uses.end(), std::begin(kSerialUses), std::end(kSerialUses));
+    constexpr std::size_t kMessages = 9000, kSize = 4096;
+    const Bytes input = random_bytes(kMessages * kSize);
+    std::uint8_t* in = allocate(input.size());
+    std::uint8_t* out = allocate(input.size());
+    put(in, input);
+    for (const Use use : uses) {
+        const Key key = random_key(128);
+        Bytes expected;
+        std::vector<Segment> segments;
+        for (std::size_t m = 0; m < kMessages; ++m) {
+            segments.push_back({in + m * kSize, out + m * kSize, kSize, random_block(), 0});
+            const Bytes message(input.begin() + m * kSize, input.begin() + (m + 1) * kSize);
+            const Bytes one = oracle(key, use, segments.back().iv, 0, message);
+            expected.insert(expected.end(), one.begin(), one.end());
+        }
+        poison(out, input.size());
+        auto batch = device_->prepare(use.mode, use.direction, segments);
+        ASSERT_TRUE(batch) << batch.error().message;
+        const auto ran = device_->run({use.mode, use.direction, &key}, **batch, stream_);
+        ASSERT_TRUE(ran) << ran.error().message;
+        ASSERT_EQ(get(out, input.size()), expected) << name(use.mode) << " " << name(use.direction);
+    }
+}
+
 TEST_P(Cuda, SerialModesOfOneMessageAreRefusedWithTheMend) {
     const Key key = random_key(128);
     std::uint8_t* memory = allocate(64);

@@ -23,9 +23,10 @@ std::vector<std::uint32_t> table_image() {
     using Image = kernels::Tables<kTables, kInverse>;
     constexpr auto t0 = kInverse ? kernels::make_decrypt_table() : kernels::make_encrypt_table();
     constexpr auto inverse_sbox = kernels::make_inverse_sbox();
-    std::vector<std::uint32_t> image(Image::kWords);
-    for (std::uint32_t i = 0; i < image.size(); ++i)
-        image[i] = Image::image_word(i, t0.data(), inverse_sbox.data());
+    std::vector<std::uint32_t> image(Image::kBytes / 4);
+    for (std::uint32_t run = 0; run < Image::kRuns; ++run)
+        std::fill_n(image.begin() + Image::run_offset(run) / 4, kernels::kLanes,
+                    Image::run_word(run, t0.data(), inverse_sbox.data()));
     return image;
 }
 
@@ -136,7 +137,7 @@ template <int kTables, bool kInverse>
 void check_banks() {
     // An image in which every word is the bank it lies in: any lookup then tells which bank it
     // read.
-    std::vector<std::uint32_t> image(kernels::Tables<kTables, kInverse>::kWords);
+    std::vector<std::uint32_t> image(kernels::Tables<kTables, kInverse>::kBytes / 4);
     for (std::uint32_t i = 0; i < image.size(); ++i) image[i] = (i % 32) * 0x01010101u;
     const auto* image_bytes = reinterpret_cast<const unsigned char*>(image.data());
     std::mt19937 random(3);

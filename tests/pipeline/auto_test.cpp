@@ -66,6 +66,7 @@ TEST(Auto, SmallJobsNeverTouchTheDevice) {
     ASSERT_TRUE(ran);
     EXPECT_EQ(ran->backend, "openssl");
     EXPECT_TRUE(right);
+    EXPECT_EQ(engine.backends(), std::vector<std::string>{"openssl"});
     EXPECT_EQ(machine.opened, 0);
 }
 
@@ -86,6 +87,7 @@ TEST(Auto, AFastDeviceIsUsed) {
     EXPECT_TRUE(right);
     EXPECT_EQ(machine.device.kernels(), ran->chunks);
     EXPECT_EQ(machine.opened, 1);
+    EXPECT_EQ(engine.backends(), (std::vector<std::string>{"openssl", "threads:0"}));
 }
 
 TEST(Auto, ManyJobsPayForTheStartThatOneDoesNot) {

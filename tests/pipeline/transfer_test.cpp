@@ -378,19 +378,31 @@ TEST(DeviceMemory, AHostEngineSaysSo) {
     EXPECT_NE(ran.error().message.find("device memory"), std::string::npos);
 }
 
-TEST(Measure, ThreeTimesAddUp) {
+TEST(Measure, BusAndKernelsOfEveryMode) {
     HostDevice device({.delay = std::chrono::microseconds(500)});
     {
-        Engine engine = engine_on(device);
-        const Key key = *Key::import(random_bytes(16, 19));
+        pipeline::ThreadPool pool(2);
+        pipeline::Transfer transfer(device, pool);
         Pinned in(device, 16 * kChunk), out(device, 16 * kChunk);
-        const auto times = pipeline::measure_three_times(
-            engine, key, {Mode::ctr, Direction::encrypt, {}, 0}, in.bytes, out.bytes);
-        ASSERT_TRUE(times) << times.error().message;
-        EXPECT_GT(times->kernel, 0);
-        EXPECT_GT(times->total, times->kernel);
-        EXPECT_GT(times->async, 0);
-        EXPECT_GT(times->duplex, 0);
+        std::ranges::copy(random_bytes(16 * kChunk, 20), in.bytes.begin());
+        const auto bus = pipeline::measure_bus(device, transfer, in.bytes, out.bytes, kChunk);
+        ASSERT_TRUE(bus) << bus.error().message;
+        // 64 KiB in at least 500 us: no copy rate can be above 0.14 GB/s.
+        for (const double rate : {bus->copy_in, bus->copy_out}) {
+            EXPECT_GT(rate, 0);
+            EXPECT_LT(rate, 0.14);
+        }
+        EXPECT_GT(bus->duplex, 0);
+        EXPECT_TRUE(std::ranges::equal(in.bytes, out.bytes));  // the bytes did cross
+        EXPECT_EQ(device.kernels(), 0u);
+        const Key key = *Key::import(random_bytes(16, 19));
+        for (const Mode mode : kModes) {
+            const auto seconds =
+                pipeline::measure_kernel(device, {mode, Direction::encrypt, &key}, 1 << 16, 3);
+            ASSERT_TRUE(seconds) << seconds.error().message;
+            EXPECT_GE(*seconds, 500e-6);
+        }
+        EXPECT_EQ(device.kernels(), 4u * kModes.size());
     }
     expect_clean(device);
 }

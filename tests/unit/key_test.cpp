@@ -79,6 +79,9 @@ TEST(Key, DuplicateIsIndependentAndMovesLeaveNothingBehind) {
     EXPECT_TRUE(std::ranges::equal(moved.schedule().key(), first->schedule().key()));
     *first = std::move(moved);
     EXPECT_EQ(&first->schedule(), before);
+    Key& same = *first;
+    *first = std::move(same);  // onto itself: keeps the key
+    EXPECT_EQ(&first->schedule(), before);
 }
 
 // The arithmetic, element by element, against the definition in FIPS 197 4.2 by long

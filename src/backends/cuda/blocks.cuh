@@ -52,40 +52,48 @@ __device__ __forceinline__ Words4 transform(const kernels::Tables<kTables, Op::k
         return kernels::crypt_masked<kRounds>(tables, keys, x, Words4{});
 }
 
-// Blocks `begin` to `end` of a segment; `before` is the ciphertext block before `begin`, or the IV.
+// Blocks `begin` to `end` of a segment, from the end to the beginning; `before` is the ciphertext
+// block before `begin`, or the IV.
 template <class Op, int kRounds, int kTables>
 __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInverse>& tables,
                                         const RoundKeys& keys, const DeviceSegment& segment,
-                                        std::uint64_t begin, std::uint64_t end,
-                                        const Words4& before) {
+                                        std::uint64_t begin, std::uint64_t end, Words4 before) {
     const unsigned lane = threadIdx.x % kernels::kLanes;
     const bool aligned = segment.skip == 0 && aligned16(segment.in, segment.out);
     const std::uint64_t whole_blocks = aligned ? segment.size / 16 : 0;
 
-    for (std::uint64_t top = begin + (end - begin - 1) / 32 * 32;; top -= 32) {
+    // What is ragged or unaligned: byte by byte where it must be.
+    std::uint64_t top = begin + (end - begin - 1) / 32 * 32;
+    for (; top + 32 > whole_blocks; top -= 32) {
         const std::uint64_t block = top + lane;
+        const bool active = block < end;
         const std::int64_t at = static_cast<std::int64_t>(block * 16) - segment.skip;
-        const unsigned char* in = segment.in + at;
-        unsigned char* out = segment.out + at;
-        const bool first = block == begin;
+        const std::int64_t rest = static_cast<std::int64_t>(segment.size) - at;
+        const int from = at < 0 ? static_cast<int>(-at) : 0;
+        const int to = !active ? from : rest < 16 ? static_cast<int>(rest) : 16;
+        const Words4 x = load_part(segment.in + at, from, to);
         Words4 previous = before;
-        if (top + 32 <= whole_blocks) {
-            const Words4 x = load_aligned(in);
-            if (Op::kChained && !first) previous = load_aligned(in - 16);
-            if (Op::kChained) __syncwarp();  // all have read before one writes
-            store_aligned(out, transform<Op, kRounds>(tables, keys, segment, block, x, previous));
-        } else {
-            const bool active = block < end;
-            const int from = at < 0 ? static_cast<int>(-at) : 0;
-            const std::int64_t rest = static_cast<std::int64_t>(segment.size) - at;
-            const int to = !active ? from : rest < 16 ? static_cast<int>(rest) : 16;
-            const Words4 x = load_part(in, from, to);
-            if (Op::kChained && active && !first) previous = load_part(in - 16, 0, 16);
-            if (Op::kChained) __syncwarp();
-            store_part(out, transform<Op, kRounds>(tables, keys, segment, block, x, previous), from,
-                       to);
-        }
-        if (top == begin) break;
+        if (Op::kChained && active && block != begin)
+            previous = load_part(segment.in + at - 16, 0, 16);
+        if (Op::kChained) __syncwarp();  // all have read before one writes
+        store_part(segment.out + at,
+                   transform<Op, kRounds>(tables, keys, segment, block, x, previous), from, to);
+        if (top == begin) return;
+    }
+
+    // Whole and aligned.
+    const unsigned char* in = segment.in + (top + lane) * 16;
+    unsigned char* out = segment.out + (top + lane) * 16;
+#pragma unroll 1
+    for (auto left = static_cast<std::uint32_t>((top - begin) / 32 + 1); left != 0; --left) {
+        const Words4 x = load_aligned(in);
+        Words4 previous = before;
+        if (Op::kChained && (left != 1 || lane != 0)) previous = load_aligned(in - 16);
+        if (Op::kChained) __syncwarp();  // all have read before one writes
+        const std::uint64_t block = begin + (left - 1) * std::uint64_t{32} + lane;
+        store_aligned(out, transform<Op, kRounds>(tables, keys, segment, block, x, previous));
+        in -= 512;
+        out -= 512;
     }
 }
 
@@ -112,7 +120,7 @@ __global__ void __launch_bounds__(1024, 1)
     Words4 before{};
     if (Op::kChained) {
         if (from.block != 0) {
-            const unsigned char* in = (work.list ? work.list[from.segment] : work.one).in;
+            const unsigned char* in = work.list ? work.list[from.segment].in : work.one.in;
             before = load_part(in + from.block * 16 - 16, 0, 16);
         }
         if (work.synchronise) cooperative_groups::this_grid().sync();
@@ -123,9 +131,8 @@ __global__ void __launch_bounds__(1024, 1)
         const DeviceSegment segment = work.list ? work.list[s] : work.one;
         const std::uint64_t begin = s == from.segment ? from.block : 0;
         const std::uint64_t end = s == to.segment ? to.block : segment.blocks();
-        if (begin < end)
-            process<Op, kRounds>(tables, keys, segment, begin, end,
-                                 begin != 0 ? before : segment.iv);
+        if (s != from.segment || begin == 0) before = segment.iv;
+        if (begin < end) process<Op, kRounds>(tables, keys, segment, begin, end, before);
     }
 }
 

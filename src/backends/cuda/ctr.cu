@@ -6,68 +6,89 @@
 namespace dael::cuda {
 namespace {
 
-// Each lane keeps the state after round 2 for kHeld values of the counter's low byte in registers;
-// two warps share a group of 256 counters. Measured on an H200: 4 values and as many warps as the
-// registers allow beat 8 values.
-constexpr int kHeld = 4;
-constexpr unsigned kParts = 256 / (kernels::kLanes * kHeld);
+// Each lane keeps the state after round 2 for kHeld values of the counter's low byte in registers,
+// and 256 / (32 kHeld) warps share a group of 256 counters. Measured on an H200 (GB/s, AES-128, 128
+// KiB tables): kHeld 2, 4, 8 give 930, 948, 946; 768, 896, 1024 threads 936, 948, 946. With rounds
+// fully unrolled the loop's code outgrows the instruction cache where rotations make it long: 917
+// against 941 with 64 KiB tables, 520 against 641 for AES-256. One table spends so many
+// instructions that two values are better.
+constexpr int kStreamThreads = 896;
+template <int kTables>
+constexpr int kHeld = kTables == 1 ? 2 : 4;
+template <int kTables, int kRounds>
+constexpr int kStreamUnroll = kTables == 1 ? kRounds : 4;
 
-template <int kRounds, int kTables, int kThreads>
-__global__ void __launch_bounds__(kThreads, 1)
+// The message's ends, where a group of 256 is not full: `head` blocks before the whole groups and
+// what comes after `tail`, by the plain rounds. The first warp of every thread block takes 32 at a
+// time.
+template <int kRounds, int kTables>
+__device__ __forceinline__ void edges(const kernels::Tables<kTables, false>& tables,
+                                      const RoundKeys& keys, const StreamWork& work,
+                                      std::uint64_t head, std::uint64_t tail) {
+    if (threadIdx.x >= kernels::kLanes) return;
+    const std::uint64_t count = head + (work.size + 15) / 16 - tail;
+    for (std::uint64_t i = blockIdx.x * kernels::kLanes + threadIdx.x; i < count;
+         i += gridDim.x * kernels::kLanes) {
+        const std::uint64_t block = i < head ? i : i - head + tail;
+        const std::uint64_t rest = work.size - block * 16;
+        const int size = rest < 16 ? static_cast<int>(rest) : 16;
+        const Words4 x = load_part(work.in + block * 16, 0, size);
+        const Words4 counter = kernels::counter_block(work.iv, block);
+        store_part(work.out + block * 16, kernels::crypt_masked<kRounds>(tables, keys, counter, x),
+                   0, size);
+    }
+}
+
+template <int kRounds, int kTables>
+__global__ void __launch_bounds__(kStreamThreads, 1)
     ctr_stream(const __grid_constant__ StreamWork work, const __grid_constant__ RoundKeys keys) {
     const auto tables = fill_tables<kTables, false>();
-    const unsigned lane = threadIdx.x % kernels::kLanes;
-    constexpr unsigned kTeamsHere = kThreads / kernels::kLanes / kParts;
-    const unsigned part = threadIdx.x / kernels::kLanes % kParts;
-    const std::uint64_t team = blockIdx.x * kTeamsHere + threadIdx.x / kernels::kLanes / kParts;
-    const std::uint64_t teams = std::uint64_t{gridDim.x} * kTeamsHere;
 
-    // Groups are aligned in the counter, not in the data: the message starts at `skew` of the first
-    // one.
-    const std::uint32_t counter = kernels::byte_swap(work.iv.w), skew = counter & 255;
-    const std::uint64_t end = skew + (work.size + 15) / 16, whole_end = skew + work.size / 16;
-    const std::uint64_t groups = (end + 255) / 256;
-    const std::uint64_t from = groups * team / teams, to = groups * (team + 1) / teams;
+    // Groups of 256 are aligned in the counter, not in the data: the first whole one starts `head`
+    // blocks in.
+    const std::uint32_t start = kernels::byte_swap(work.iv.w);
+    const std::uint32_t head = -start & 255;
+    // No stream is shorter than its head: it is long, or it begins at a wrap, or it goes on to one.
+    const std::uint64_t groups = (work.size / 16 - head) / 256;
+    edges<kRounds>(tables, keys, work, head, head + groups * 256);
+
+    constexpr int kOwn = kHeld<kTables>;
+    constexpr unsigned kParts = 256 / (kernels::kLanes * kOwn);  // warps in a team
+    constexpr unsigned kTeamsHere = kStreamThreads / kernels::kLanes / kParts;
+    const unsigned warp = threadIdx.x / kernels::kLanes;
+    const std::uint64_t team = blockIdx.x * kTeamsHere + warp / kParts;
+    const std::uint64_t teams = std::uint64_t{gridDim.x} * kTeamsHere;
+    const auto from = static_cast<std::uint32_t>(groups * team / teams);
+    const auto to = static_cast<std::uint32_t>(groups * (team + 1) / teams);
     if (from == to) return;
 
     const kernels::CounterCache<kTables> cache(tables, keys, work.iv);
     const std::uint32_t position =
-        part * (kernels::kLanes * kHeld) + lane;  // the lane's first low byte
-    Words4 low[kHeld];
+        warp % kParts * (kernels::kLanes * kOwn) + threadIdx.x % kernels::kLanes;
+    Words4 low[kOwn];
 #pragma unroll
-    for (int k = 0; k < kHeld; ++k) low[k] = cache.low(position + kernels::kLanes * k);
+    for (int k = 0; k < kOwn; ++k) low[k] = cache.low(position + kernels::kLanes * k);
 
-    Words4 high{};
-    bool have_high = false;
-    for (std::uint64_t g = from; g < to; ++g) {
-        const std::uint32_t group_counter = (counter & ~255u) + static_cast<std::uint32_t>(g << 8);
-        if (!have_high || (group_counter & 0xff00) == 0) {  // bytes 12 and 13 are new
-            high = cache.high(group_counter);
-            have_high = true;
-        }
-        const Words4 base = high ^ cache.middle(group_counter);
-        const std::int64_t at = (static_cast<std::int64_t>(g * 256 + position) - skew) * 16;
-        const unsigned char* in = work.in + at;
-        unsigned char* out = work.out + at;
-        if (g * 256 >= skew && (g + 1) * 256 <= whole_end) {
+    const std::uint64_t at = (head + from * std::uint64_t{256} + position) * 16;
+    const unsigned char* in = work.in + at;
+    unsigned char* out = work.out + at;
+    std::uint32_t counter = start + head + from * 256;
+    const std::uint32_t end = counter + (to - from) * 256;  // may wrap to 0
+    Words4 high = cache.high(counter);
+    while (true) {
+        const Words4 base = high ^ cache.middle(counter);
 #pragma unroll
-            for (int k = 0; k < kHeld; ++k) {
-                const Words4 x = load_aligned(in + 512 * k);
-                store_aligned(out + 512 * k,
-                              kernels::finish_masked<kRounds, 3>(tables, keys, base ^ low[k], x));
-            }
-        } else {  // the message's first or last group
-#pragma unroll 1
-            for (int k = 0; k < kHeld; ++k) {
-                const std::uint64_t index = g * 256 + position + kernels::kLanes * k;
-                if (index < skew || index >= end) continue;
-                const int to_byte = index < whole_end ? 16 : static_cast<int>(work.size % 16);
-                const Words4 x = load_part(in + 512 * k, 0, to_byte);
-                const Words4 state = base ^ cache.low(position + kernels::kLanes * k);
-                store_part(out + 512 * k,
-                           kernels::finish_masked<kRounds, 3>(tables, keys, state, x), 0, to_byte);
-            }
+        for (int k = 0; k < kOwn; ++k) {
+            const Words4 x = load_aligned(in + 512 * k);
+            store_aligned(out + 512 * k,
+                          kernels::finish_masked<kRounds, 3, kStreamUnroll<kTables, kRounds>>(
+                              tables, keys, base ^ low[k], x));
         }
+        counter += 256;
+        if (counter == end) break;
+        if ((counter & 0xff00) == 0) high = cache.high(counter);  // bytes 12 and 13 are new
+        in += 4096;
+        out += 4096;
     }
 }
 
@@ -79,9 +100,8 @@ Kernel ctr_kernel(int rounds, int tables) {
 
 Kernel ctr_stream_kernel(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
-        constexpr int kThreads = r.value == 10 ? 896 : 1024;
-        return Kernel{reinterpret_cast<const void*>(&ctr_stream<r.value, t.value, kThreads>),
-                      kThreads, kernels::Tables<t.value, false>::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&ctr_stream<r.value, t.value>), kStreamThreads,
+                      kernels::Tables<t.value, false>::kBytes};
     });
 }
 

@@ -20,22 +20,27 @@ using core::Segment;
 // from about one group of 256 blocks for every team of warps.
 constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
 
-constexpr std::size_t kMaxLayout[] = {160 * 1024, 96 * 1024, 64 * 1024};  // for 4, 2 and 1 tables
+// The most tables of 32 KiB that fit beside `extra` bytes.
+int tables_that_fit(std::size_t shared_memory, std::size_t extra) {
+    for (const int tables : {4, 2})
+        if (tables * std::size_t{32 * 1024} + extra <= shared_memory) return tables;
+    return 1;
+}
 
 bool serial_mode(Mode mode, Direction direction) {
     return !parallel_within_message(mode, direction);
 }
 
-bool inverse_cipher(const Operation& operation) {
-    return operation.direction == Direction::decrypt &&
-           (operation.mode == Mode::ecb || operation.mode == Mode::cbc);
+bool inverse_cipher(Mode mode, Direction direction) {
+    return direction == Direction::decrypt && (mode == Mode::ecb || mode == Mode::cbc);
 }
 
 RoundKeys round_keys(const Operation& operation) {
     const core::KeySchedule& schedule = operation.key->schedule();
     RoundKeys keys{};
     std::memcpy(keys.w,
-                inverse_cipher(operation) ? schedule.decrypt.data() : schedule.encrypt.data(),
+                inverse_cipher(operation.mode, operation.direction) ? schedule.decrypt.data()
+                                                                    : schedule.encrypt.data(),
                 sizeof keys.w);
     return keys;
 }
@@ -50,7 +55,8 @@ DeviceSegment device_segment(const Segment& s) {
     return {s.in, s.out, s.size, words(s.iv), s.skip};
 }
 
-Kernel find(Mode mode, Direction direction, int rounds, int tables) {
+Kernel find(Mode mode, Direction direction, int rounds, const Layout& layout) {
+    const int tables = inverse_cipher(mode, direction) ? layout.inverse : layout.forward;
     switch (mode) {
         case Mode::ecb:
             return ecb_kernel(direction == Direction::decrypt, rounds, tables);
@@ -112,14 +118,18 @@ class Prepared final : public core::PreparedBatch {
     int device_;
 };
 
+// Complete when it returns: a plain cudaMemcpy from pageable memory may still be on its way then,
+// and streams that do not wait for the default stream would read too early.
 template <class T>
 Result<> upload(T*& device_memory, const std::vector<T>& items) {
     void* memory = nullptr;
-    DAEL_TRY(checked(cudaMalloc(&memory, items.size() * sizeof(T)), "cudaMalloc"));
+    const std::size_t size = items.size() * sizeof(T);
+    DAEL_TRY(checked(cudaMalloc(&memory, size), "cudaMalloc"));
     device_memory = static_cast<T*>(memory);
-    return checked(
-        cudaMemcpy(memory, items.data(), items.size() * sizeof(T), cudaMemcpyHostToDevice),
-        "cudaMemcpy");
+    DAEL_TRY(checked(
+        cudaMemcpyAsync(memory, items.data(), size, cudaMemcpyHostToDevice, cudaStreamPerThread),
+        "cudaMemcpyAsync"));
+    return checked(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
 }
 
 // Divides the segments' blocks evenly among warps, 32 blocks the smallest share.
@@ -149,25 +159,23 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables) {
     DAEL_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
     const CurrentDevice current(index);
     DAEL_TRY(current.result());
-    if (tables == 0)
-        tables = properties.sharedMemPerBlockOptin >= kMaxLayout[0]   ? 4
-                 : properties.sharedMemPerBlockOptin >= kMaxLayout[1] ? 2
-                                                                      : 1;
+    const Layout layout{
+        tables ? tables : tables_that_fit(properties.sharedMemPerBlockOptin, 0),
+        tables ? tables : tables_that_fit(properties.sharedMemPerBlockOptin, 32 * 1024)};
     core::DeviceInfo info;
     info.name = properties.name;
     info.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
     info.memory = properties.totalGlobalMem;
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
-    info.layout = std::to_string(tables * 32) + " KiB";
+    info.layout = std::to_string(layout.forward * 32) + " KiB";
     return std::unique_ptr<CudaDevice>(
-        new CudaDevice(index, tables, std::move(info), properties.cooperativeLaunch != 0));
+        new CudaDevice(index, layout, std::move(info), properties.cooperativeLaunch != 0));
 }
 
-unsigned CudaDevice::grid_for(const Kernel& kernel, std::uint64_t units) const {
+unsigned CudaDevice::grid_for(std::uint64_t units) const {
     // Few units are spread over many multiprocessors, down to four warps on each.
     const std::uint64_t wanted = std::max<std::uint64_t>(1, (units + 3) / 4);
-    (void)kernel;
     return static_cast<unsigned>(std::min<std::uint64_t>(wanted, info_.multiprocessors));
 }
 
@@ -218,8 +226,8 @@ Result<> CudaDevice::run(const Operation& operation, const Segment& segment, Str
     BlocksWork work{device_segment(segment), nullptr, nullptr,
                     chained(operation.mode) && segment.in == segment.out};
     const Kernel kernel =
-        find(operation.mode, operation.direction, operation.key->rounds(), tables_);
-    const unsigned grid = grid_for(kernel, (work.one.blocks() + 31) / 32);
+        find(operation.mode, operation.direction, operation.key->rounds(), layout_);
+    const unsigned grid = grid_for((work.one.blocks() + 31) / 32);
     RoundKeys keys = round_keys(operation);
     auto result = launch(kernel, grid, work.synchronise, &work, keys, stream);
     wipe(&keys, sizeof keys);
@@ -229,7 +237,7 @@ Result<> CudaDevice::run(const Operation& operation, const Segment& segment, Str
 // A long message in CTR, one launch for each stretch in which the counter's low 32 bits do not wrap
 // (64 GiB).
 Result<> CudaDevice::run_stream(const Operation& operation, const Segment& segment, Stream stream) {
-    const Kernel kernel = ctr_stream_kernel(operation.key->rounds(), tables_);
+    const Kernel kernel = ctr_stream_kernel(operation.key->rounds(), layout_.forward);
     RoundKeys keys = round_keys(operation);
     Result<> result;
     Block counter = segment.iv;
@@ -239,7 +247,7 @@ Result<> CudaDevice::run_stream(const Operation& operation, const Segment& segme
             std::min<std::uint64_t>(segment.size - done, blocks * kBlockSize));
         const StreamWork work{segment.in + done, segment.out + done, size, words(counter)};
         const std::uint64_t groups = size / (256 * kBlockSize) + 2;
-        result = launch(kernel, grid_for(kernel, 2 * groups), false, &work, keys, stream);
+        result = launch(kernel, grid_for(2 * groups), false, &work, keys, stream);
         counter = modes::counter_add(counter, blocks);
         done += size;
     }
@@ -268,17 +276,17 @@ Result<std::unique_ptr<core::PreparedBatch>> CudaDevice::prepare(
     batch->count = static_cast<std::uint32_t>(list.size());
     if (list.empty()) return std::unique_ptr<core::PreparedBatch>(std::move(batch));
 
-    const Kernel kernel = find(mode, direction, 10, tables_);  // all key sizes share the shape
+    const Kernel kernel = find(mode, direction, 10, layout_);  // all key sizes share the shape
     if (serial_mode(mode, direction)) {
         // Lanes of a warp wait for the longest of their messages: put like beside like.
         std::stable_sort(list.begin(), list.end(),
                          [](const auto& a, const auto& b) { return a.size > b.size; });
-        batch->grid = grid_for(kernel, (list.size() + 31) / 32 * 4);
+        batch->grid = grid_for((list.size() + 31) / 32 * 4);
     } else {
         const std::uint64_t units = std::accumulate(
             list.begin(), list.end(), std::uint64_t{0},
             [](std::uint64_t sum, const DeviceSegment& s) { return sum + (s.blocks() + 31) / 32; });
-        batch->grid = grid_for(kernel, units);
+        batch->grid = grid_for(units);
         const std::uint64_t warps = std::uint64_t{batch->grid} * (kernel.threads / kernels::kLanes);
         DAEL_TRY(upload(batch->starts, share_out(list, units, warps)));
     }
@@ -296,7 +304,7 @@ Result<> CudaDevice::run(const Operation& operation, const core::PreparedBatch& 
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     const Kernel kernel =
-        find(operation.mode, operation.direction, operation.key->rounds(), tables_);
+        find(operation.mode, operation.direction, operation.key->rounds(), layout_);
     RoundKeys keys = round_keys(operation);
     Result<> result;
     if (serial_mode(operation.mode, operation.direction)) {

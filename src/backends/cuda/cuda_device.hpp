@@ -10,6 +10,13 @@
 
 namespace dael::cuda {
 
+// How many T-tables the kernels keep in shared memory: 4, 2 or 1. The inverse cipher needs room for
+// one more, the inverse S-box.
+struct Layout {
+    int forward = 4;
+    int inverse = 4;
+};
+
 class CudaDevice final : public core::Device {
   public:
     // `tables` forces a layout (4, 2 or 1 tables; for tests), 0 takes the largest that fits.
@@ -51,18 +58,18 @@ class CudaDevice final : public core::Device {
                   Stream stream) override;
 
   private:
-    CudaDevice(int index, int tables, core::DeviceInfo info, bool cooperative)
-        : index_(index), tables_(tables), info_(std::move(info)), cooperative_(cooperative) {}
+    CudaDevice(int index, Layout layout, core::DeviceInfo info, bool cooperative)
+        : index_(index), layout_(layout), info_(std::move(info)), cooperative_(cooperative) {}
 
     // Thread blocks for `units` units of work that a warp takes at once.
-    unsigned grid_for(const Kernel& kernel, std::uint64_t units) const;
+    unsigned grid_for(std::uint64_t units) const;
     Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, const void* work,
                     const RoundKeys& keys, Stream stream);
     Result<> run_stream(const core::Operation& operation, const core::Segment& segment,
                         Stream stream);
 
     int index_;
-    int tables_;
+    Layout layout_;
     core::DeviceInfo info_;
     bool cooperative_;
     std::mutex mutex_;                        // guards `loaded_`

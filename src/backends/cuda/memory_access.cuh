@@ -18,10 +18,14 @@ template <int kTables, bool kInverse>
 __device__ __forceinline__ kernels::Tables<kTables, kInverse> fill_tables() {
     using Image = kernels::Tables<kTables, kInverse>;
     const std::uint32_t* t0 = kInverse ? decrypt_table.data() : encrypt_table.data();
-    // Four neighbouring lanes hold the same word: 16 bytes a store.
-    for (std::uint32_t i = threadIdx.x; i < Image::kWords / 4; i += blockDim.x) {
-        const std::uint32_t word = Image::image_word(4 * i, t0, inverse_sbox.data());
-        reinterpret_cast<uint4*>(table_image)[i] = make_uint4(word, word, word, word);
+    // One load a run, then eight stores of 16 bytes. Threads of a warp write neighbouring rows,
+    // which are a multiple of 128 bytes apart: each begins at another place of its run, so that no
+    // bank is hit twice.
+    for (std::uint32_t i = threadIdx.x; i < Image::kRuns; i += blockDim.x) {
+        const std::uint32_t word = Image::run_word(i, t0, inverse_sbox.data());
+        uint4* run = reinterpret_cast<uint4*>(table_image + Image::run_offset(i));
+#pragma unroll
+        for (std::uint32_t k = 0; k < 8; ++k) run[(i + k) % 8] = make_uint4(word, word, word, word);
     }
     __syncthreads();
     return Image(table_image, threadIdx.x % kernels::kLanes);

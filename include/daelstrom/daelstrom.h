@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * daelstrom for C, and for whatever can call C.
+ *
+ * Safety: the modes here keep secrets but do not authenticate. Never use one (key, counter) or
+ * (key, IV) twice in CTR or OFB; a CBC or CFB IV must be unpredictable; ECB shows equal blocks.
+ *
+ * Every function that can fail returns a dael_status; dael_last_error() then says, for the calling
+ * thread, what exactly went wrong. No exception leaves the library and nothing is printed. Engines
+ * and keys may be used by any number of threads at once, but not while they are closed or freed.
+ * Sizes are in bytes. A null pointer is invalid where nothing else is said, but data of size 0 may
+ * be null, and every free and close takes null.
+ */
+#ifndef DAELSTROM_DAELSTROM_H
+#define DAELSTROM_DAELSTROM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DAEL_BLOCK_SIZE 16
+
+/* The values never change; they are those of dael::Code. */
+typedef enum dael_status {
+    DAEL_OK = 0,
+    DAEL_INVALID_ARGUMENT = 1,
+    DAEL_KEY_SIZE = 2,
+    DAEL_IV_SIZE = 3,
+    DAEL_RAGGED_LENGTH = 4,
+    DAEL_BAD_PADDING = 5,
+    DAEL_OVERLAP = 6,
+    DAEL_LIMIT = 7,
+    DAEL_UNKNOWN_BACKEND = 8,
+    DAEL_BACKEND_ABSENT = 9,
+    DAEL_UNSUPPORTED = 10,
+    DAEL_OUT_OF_MEMORY = 11,
+    DAEL_DEVICE = 12,
+    DAEL_IO = 13,
+    DAEL_BAD_FORMAT = 14,
+    DAEL_INTERNAL = 15
+} dael_status;
+
+typedef enum dael_mode {
+    DAEL_ECB = 0, /* whole blocks, no IV */
+    DAEL_CBC = 1, /* whole blocks */
+    DAEL_CFB = 2, /* CFB-128, any length */
+    DAEL_OFB = 3, /* any length */
+    DAEL_CTR = 4  /* any length; the IV is a 128-bit big-endian counter, which wraps */
+} dael_mode;
+
+typedef enum dael_direction { DAEL_ENCRYPT = 0, DAEL_DECRYPT = 1 } dael_direction;
+
+/* What a status means, in one sentence; never null, whatever the value. */
+const char* dael_strerror(dael_status status);
+/* What went wrong in the calling thread's last call that failed; "" if none has. Valid until the
+ * thread's next call that fails. */
+const char* dael_last_error(void);
+
+typedef struct dael_engine dael_engine;
+typedef struct dael_key dael_key;
+
+/* `backend`: "auto", "cpu", "openssl", "cuda", "cuda:1", ...; null: the environment's
+ * DAELSTROM_BACKEND, else "auto". A named backend is used or refused, never replaced. `threads`:
+ * host threads, 0 for all cores. Close it after all its work, that on devices included. */
+dael_status dael_engine_open(const char* backend, int threads, dael_engine** engine);
+void dael_engine_close(dael_engine* engine);
+
+/* `size`: 16, 24 or 32. The key is copied to locked memory, and wiped when it is freed. */
+dael_status dael_key_import(const void* bytes, size_t size, dael_key** key);
+void dael_key_free(dael_key* key);
+
+/* What a call did. Every `ran` below may be null. */
+typedef struct dael_ran {
+    char backend[32]; /* the backend that processed the data: "cpu", "cuda:0" */
+    int threads;      /* host threads that took part */
+    uint64_t chunks;  /* chunks that crossed to a device and back; 0: none */
+} dael_ran;
+
+/* Host memory; done when it returns. `iv`: 16 bytes; null in ECB. `offset`: CTR only, the byte of
+ * the keystream at which the data starts. `out` is `in` or does not overlap it. */
+dael_status dael_crypt(dael_engine* engine, const dael_key* key, dael_mode mode,
+                       dael_direction direction, const uint8_t* iv, uint64_t offset, const void* in,
+                       void* out, size_t size, dael_ran* ran);
+
+/* Device memory: launches on the stream (a cudaStream_t; null is the default stream) and returns.
+ */
+dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, dael_mode mode,
+                              dael_direction direction, const uint8_t* iv, uint64_t offset,
+                              const void* device_in, void* device_out, size_t size, void* stream,
+                              dael_ran* ran);
+
+typedef struct dael_message {
+    const void* in;
+    void* out;
+    size_t size;
+    uint8_t iv[DAEL_BLOCK_SIZE]; /* ignored by ECB */
+    uint64_t offset;             /* CTR only */
+} dael_message;
+
+/* Many independent messages in host memory at once; done when it returns. */
+dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, dael_mode mode,
+                             dael_direction direction, const dael_message* messages, size_t count,
+                             dael_ran* ran);
+
+/* Page-locked memory, which a device reaches at full speed; plain memory where there is no device.
+ * Null when memory ran out. */
+void* dael_pinned_alloc(size_t size);
+void dael_pinned_free(void* memory);
+
+/* Calls `visit` for each backend that daelstrom knows. The strings are valid during the call only.
+ */
+typedef struct dael_backend {
+    const char* name;        /* "cuda:0" */
+    const char* description; /* what there is of it here; "" when absent */
+    const char* summary;     /* one line on what the backend is */
+    int present;             /* 1 or 0 */
+    const char* missing;     /* what is missing when absent; "" when present */
+} dael_backend;
+dael_status dael_list_backends(void (*visit)(void* context, const dael_backend* backend),
+                               void* context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* DAELSTROM_DAELSTROM_H */

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI over the C++ interface: checks pointers and enumerations, turns Results into statuses.
+#include <daelstrom/daelstrom.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <daelstrom/engine.hpp>
+
+struct dael_engine {
+    dael::Engine engine;
+};
+struct dael_key {
+    dael::Key key;
+};
+
+namespace {
+
+using dael::Code;
+using dael::Error;
+using dael::Result;
+
+static_assert(static_cast<int>(Code::internal) == DAEL_INTERNAL &&
+              DAEL_INTERNAL + 1 == dael::kCodeCount);
+static_assert(static_cast<int>(Code::unsupported) == DAEL_UNSUPPORTED);
+static_assert(static_cast<int>(dael::Mode::ctr) == DAEL_CTR);
+static_assert(static_cast<int>(dael::Direction::decrypt) == DAEL_DECRYPT);
+static_assert(dael::kBlockSize == DAEL_BLOCK_SIZE);
+
+thread_local std::string last_error;
+
+dael_status failed(Error error) noexcept {
+    last_error = std::move(error.message);
+    return static_cast<dael_status>(error.code);
+}
+
+// Runs `work`, which returns a Result<>, and lets nothing but a status out.
+template <class Work>
+dael_status call(Work&& work) noexcept {
+    try {
+        Result<> result = work();
+        return result ? DAEL_OK : failed(std::move(result).error());
+    } catch (const std::bad_alloc&) {
+        last_error.clear();  // no memory for words
+        return DAEL_OUT_OF_MEMORY;
+    } catch (...) {
+        last_error.clear();
+        return DAEL_INTERNAL;
+    }
+}
+
+Error null(const char* what) {
+    return {Code::invalid_argument, std::string(what) + " is null"};
+}
+
+Result<dael::Cipher> cipher(dael_mode mode, dael_direction direction, const std::uint8_t* iv,
+                            std::uint64_t offset) {
+    if (mode < DAEL_ECB || mode > DAEL_CTR)
+        return Error{Code::invalid_argument, "mode " + std::to_string(static_cast<int>(mode)) +
+                                                 " is unknown; there are 0 to 4"};
+    if (direction != DAEL_ENCRYPT && direction != DAEL_DECRYPT)
+        return Error{Code::invalid_argument, "direction " +
+                                                 std::to_string(static_cast<int>(direction)) +
+                                                 " is unknown; give 0 to encrypt, 1 to decrypt"};
+    dael::Cipher result{
+        static_cast<dael::Mode>(mode), static_cast<dael::Direction>(direction), {}, offset};
+    if (iv)
+        std::copy_n(iv, dael::kBlockSize, result.iv.begin());
+    else if (dael::takes_iv(result.mode))
+        return Error{Code::iv_size, "the IV is null; this mode takes 16 bytes"};
+    return result;
+}
+
+// Hands `ran`'s value to the caller who asked for it.
+Result<> report(Result<dael::Ran> ran, dael_ran* out) {
+    if (!ran) return std::move(ran).error();
+    if (!out) return {};
+    *out = {};
+    std::strncpy(out->backend, ran->backend.c_str(), sizeof out->backend - 1);
+    out->threads = ran->threads;
+    out->chunks = ran->chunks;
+    return {};
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* dael_strerror(dael_status status) {
+    const int value = status;
+    if (value < 0 || value >= dael::kCodeCount) return "unknown status";
+    return dael::describe(static_cast<Code>(value)).data();  // literals, which end in a zero
+}
+
+const char* dael_last_error(void) {
+    return last_error.c_str();
+}
+
+dael_status dael_engine_open(const char* backend, int threads, dael_engine** engine) {
+    return call([&]() -> Result<> {
+        if (!engine) return null("engine");
+        *engine = nullptr;
+        auto opened = dael::Engine::open({.backend = backend ? backend : "", .threads = threads});
+        if (!opened) return std::move(opened).error();
+        *engine = new dael_engine{std::move(*opened)};
+        return {};
+    });
+}
+
+void dael_engine_close(dael_engine* engine) {
+    delete engine;
+}
+
+dael_status dael_key_import(const void* bytes, size_t size, dael_key** key) {
+    return call([&]() -> Result<> {
+        if (!key) return null("key");
+        *key = nullptr;
+        if (!bytes) return null("the key's bytes");
+        auto imported = dael::Key::import({static_cast<const std::uint8_t*>(bytes), size});
+        if (!imported) return std::move(imported).error();
+        *key = new dael_key{std::move(*imported)};
+        return {};
+    });
+}
+
+void dael_key_free(dael_key* key) {
+    delete key;
+}
+
+dael_status dael_crypt(dael_engine* engine, const dael_key* key, dael_mode mode,
+                       dael_direction direction, const uint8_t* iv, uint64_t offset, const void* in,
+                       void* out, size_t size, dael_ran* ran) {
+    return call([&]() -> Result<> {
+        if (!engine || !key) return null(engine ? "key" : "engine");
+        auto how = cipher(mode, direction, iv, offset);
+        if (!how) return std::move(how).error();
+        return report(
+            engine->engine.run(key->key, *how, {static_cast<const std::uint8_t*>(in), size},
+                               {static_cast<std::uint8_t*>(out), size}),
+            ran);
+    });
+}
+
+dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, dael_mode mode,
+                              dael_direction direction, const uint8_t* iv, uint64_t offset,
+                              const void* device_in, void* device_out, size_t size, void* stream,
+                              dael_ran* ran) {
+    return call([&]() -> Result<> {
+        if (!engine || !key) return null(engine ? "key" : "engine");
+        auto how = cipher(mode, direction, iv, offset);
+        if (!how) return std::move(how).error();
+        return report(engine->engine.run(key->key, *how, dael::DeviceIn{device_in, size},
+                                         dael::DeviceOut{device_out, size}, dael::Stream{stream}),
+                      ran);
+    });
+}
+
+dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, dael_mode mode,
+                             dael_direction direction, const dael_message* messages, size_t count,
+                             dael_ran* ran) {
+    return call([&]() -> Result<> {
+        if (!engine || !key) return null(engine ? "key" : "engine");
+        if (!messages && count != 0) return null("messages");
+        constexpr std::uint8_t kUnused[DAEL_BLOCK_SIZE] = {};
+        auto how = cipher(mode, direction, kUnused, 0);
+        if (!how) return std::move(how).error();
+        std::vector<dael::Message> batch(count);
+        for (size_t i = 0; i < count; ++i) {
+            const dael_message& from = messages[i];
+            batch[i] = {static_cast<const std::uint8_t*>(from.in),
+                        static_cast<std::uint8_t*>(from.out),
+                        from.size,
+                        {},
+                        from.offset};
+            std::copy_n(from.iv, dael::kBlockSize, batch[i].iv.begin());
+        }
+        return report(engine->engine.run(key->key, how->mode, how->direction, batch), ran);
+    });
+}
+
+void* dael_pinned_alloc(size_t size) {
+    return dael::allocate_pinned(size);
+}
+void dael_pinned_free(void* memory) {
+    dael::release_pinned(memory);
+}
+
+dael_status dael_list_backends(void (*visit)(void* context, const dael_backend* backend),
+                               void* context) {
+    return call([&]() -> Result<> {
+        if (!visit) return null("visit");
+        for (const dael::BackendInfo& info : dael::list_backends()) {
+            const dael_backend backend{info.name.c_str(), info.description.c_str(),
+                                       info.summary.c_str(), info.present, info.missing.c_str()};
+            visit(context, &backend);
+        }
+        return {};
+    });
+}
+
+}  // extern "C"

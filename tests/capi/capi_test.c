@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The C ABI, as a C program uses it. */
+#include <daelstrom/daelstrom.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                          \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            printf("%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition, \
+                   dael_last_error());                                             \
+            ++failures;                                                            \
+        }                                                                          \
+    } while (0)
+
+/* SP 800-38A, F.5.1: CTR-AES128. */
+static const uint8_t kKey[16] = {0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6,
+                                 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c};
+static const uint8_t kCounter[16] = {0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7,
+                                     0xf8, 0xf9, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff};
+static const uint8_t kPlain[16] = {0x6b, 0xc1, 0xbe, 0xe2, 0x2e, 0x40, 0x9f, 0x96,
+                                   0xe9, 0x3d, 0x7e, 0x11, 0x73, 0x93, 0x17, 0x2a};
+static const uint8_t kCipher[16] = {0x87, 0x4d, 0x61, 0x91, 0xb6, 0x20, 0xe3, 0x26,
+                                    0x1b, 0xef, 0x68, 0x64, 0x99, 0x0d, 0xb6, 0xce};
+
+static void visit(void* context, const dael_backend* backend) {
+    int* found = context;
+    if (strcmp(backend->name, "openssl") == 0 && backend->present) *found = 1;
+    EXPECT(backend->present ? backend->missing[0] == 0 : backend->missing[0] != 0);
+}
+
+static void known_answers(dael_engine* engine, dael_key* key) {
+    uint8_t out[16];
+    dael_ran ran;
+    EXPECT(dael_crypt(engine, key, DAEL_CTR, DAEL_ENCRYPT, kCounter, 0, kPlain, out, 16, &ran) ==
+           DAEL_OK);
+    EXPECT(memcmp(out, kCipher, 16) == 0);
+    EXPECT(strcmp(ran.backend, "openssl") == 0);
+    EXPECT(ran.threads == 1 && ran.chunks == 0);
+    /* From the fifth byte of the keystream on. */
+    EXPECT(dael_crypt(engine, key, DAEL_CTR, DAEL_DECRYPT, kCounter, 5, kCipher + 5, out, 11,
+                      NULL) == DAEL_OK);
+    EXPECT(memcmp(out, kPlain + 5, 11) == 0);
+    EXPECT(dael_crypt(engine, key, DAEL_CTR, DAEL_ENCRYPT, kCounter, 0, NULL, NULL, 0, NULL) ==
+           DAEL_OK);
+
+    uint8_t first[16], second[16];
+    dael_message messages[2] = {{kPlain, first, 16, {0}, 0}, {kPlain, second, 16, {0}, 0}};
+    memcpy(messages[0].iv, kCounter, 16);
+    memcpy(messages[1].iv, kCounter, 16);
+    EXPECT(dael_crypt_batch(engine, key, DAEL_CTR, DAEL_ENCRYPT, messages, 2, &ran) == DAEL_OK);
+    EXPECT(memcmp(first, kCipher, 16) == 0 && memcmp(second, kCipher, 16) == 0);
+}
+
+static void bad_calls(dael_engine* engine, dael_key* key) {
+    uint8_t out[32];
+    dael_engine* no_engine = (dael_engine*)(void*)out;
+    dael_key* no_key = (dael_key*)(void*)out;
+    EXPECT(dael_engine_open("abacus", 0, &no_engine) == DAEL_UNKNOWN_BACKEND);
+    EXPECT(no_engine == NULL);
+    EXPECT(strstr(dael_last_error(), "abacus") != NULL);
+    EXPECT(dael_engine_open("openssl", -1, &no_engine) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_engine_open("openssl", 1, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_key_import(kKey, 15, &no_key) == DAEL_KEY_SIZE);
+    EXPECT(no_key == NULL);
+    EXPECT(dael_key_import(NULL, 16, &no_key) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_crypt(engine, key, DAEL_ECB, DAEL_ENCRYPT, NULL, 0, kPlain, out, 15, NULL) ==
+           DAEL_RAGGED_LENGTH);
+    EXPECT(dael_crypt(engine, key, DAEL_CBC, DAEL_ENCRYPT, NULL, 0, kPlain, out, 16, NULL) ==
+           DAEL_IV_SIZE);
+    EXPECT(dael_crypt(engine, key, (dael_mode)9, DAEL_ENCRYPT, kCounter, 0, kPlain, out, 16,
+                      NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_crypt(engine, key, DAEL_CTR, (dael_direction)2, kCounter, 0, kPlain, out, 16,
+                      NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_crypt(engine, key, DAEL_CTR, DAEL_ENCRYPT, kCounter, 0, NULL, out, 16, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_crypt(NULL, key, DAEL_CTR, DAEL_ENCRYPT, kCounter, 0, kPlain, out, 16, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_crypt(engine, key, DAEL_CTR, DAEL_ENCRYPT, kCounter, 0, out, out + 8, 16, NULL) ==
+           DAEL_OVERLAP);
+    EXPECT(dael_crypt_device(engine, key, DAEL_CTR, DAEL_ENCRYPT, kCounter, 0, kPlain, out, 16,
+                             NULL, NULL) == DAEL_UNSUPPORTED);
+    EXPECT(dael_crypt_batch(engine, key, DAEL_CTR, DAEL_ENCRYPT, NULL, 1, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_list_backends(NULL, NULL) == DAEL_INVALID_ARGUMENT);
+}
+
+int main(void) {
+    dael_engine* engine = NULL;
+    dael_key* key = NULL;
+    int found = 0;
+    EXPECT(dael_last_error()[0] == 0);
+    EXPECT(dael_engine_open("openssl", 1, &engine) == DAEL_OK);
+    EXPECT(dael_key_import(kKey, sizeof kKey, &key) == DAEL_OK);
+    if (engine && key) {
+        known_answers(engine, key);
+        bad_calls(engine, key);
+    }
+    EXPECT(dael_list_backends(visit, &found) == DAEL_OK);
+    EXPECT(found);
+    for (int status = DAEL_OK; status <= DAEL_INTERNAL; ++status)
+        EXPECT(dael_strerror((dael_status)status)[0] != 0);
+    EXPECT(strcmp(dael_strerror((dael_status)99), "unknown status") == 0);
+    void* memory = dael_pinned_alloc(100);
+    EXPECT(memory != NULL);
+    if (memory) memset(memory, 1, 100);
+    dael_pinned_free(memory);
+    dael_pinned_free(NULL);
+    dael_key_free(key);
+    dael_key_free(NULL);
+    dael_engine_close(engine);
+    dael_engine_close(NULL);
+    return failures != 0;
+}
