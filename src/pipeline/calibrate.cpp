@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures what this machine's backends do.
+#include "pipeline/calibrate.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <ctime>
@@ -9,7 +10,6 @@
 #include <daelstrom/calibration.hpp>
 
 #include "core/registry.hpp"
-#include "pipeline/engine_state.hpp"
 #include "pipeline/guard.hpp"
 #include "pipeline/host.hpp"
 #include "pipeline/measure.hpp"
@@ -21,13 +21,6 @@ using Clock = std::chrono::steady_clock;
 using pipeline::kLanes;
 
 constexpr double kGiga = 1e9;
-constexpr auto kLong = std::chrono::milliseconds(15);  // one figure on the host
-constexpr std::size_t kOneCore = std::size_t{1}
-                                 << 20;  // bytes that one core is given; in its cache
-constexpr std::size_t kEveryCore = std::size_t{4} << 20;  // bytes for each core when all work
-constexpr std::size_t kBus = std::size_t{256} << 20;      // bytes that cross the bus
-constexpr std::size_t kKernel = std::size_t{256} << 20;   // bytes in device memory
-constexpr std::size_t kSequential = std::size_t{32} << 20;
 
 struct Way {
     Mode mode;
@@ -40,16 +33,20 @@ constexpr Way kWays[] = {
     {Mode::ofb, Direction::encrypt}, {Mode::ctr, Direction::encrypt},
 };
 
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 // Rates in GB/s of `work`, which does `bytes`: the best of as many runs as fit the time, since
 // whatever else the machine does only ever makes a run slower.
 template <class Work>
-Result<double> best_rate(std::size_t bytes, Work work) {
+Result<double> best_rate(std::size_t bytes, std::chrono::milliseconds time, Work work) {
     double best = 0;
-    const auto stop = Clock::now() + kLong;
+    const auto stop = Clock::now() + time;
     do {
         const auto start = Clock::now();
         DAEL_TRY(work());
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+        const double seconds = seconds_since(start);
         best = std::max(best, static_cast<double>(bytes) / kGiga / std::max(seconds, 1e-9));
     } while (Clock::now() < stop);
     return best;
@@ -57,15 +54,18 @@ Result<double> best_rate(std::size_t bytes, Work work) {
 
 class Calibrator {
   public:
-    explicit Calibrator(const CalibrationProgress& progress)
+    Calibrator(const CalibrationProgress& progress, const pipeline::Effort& effort)
         : progress_(progress),
-          buffer_(std::max(kEveryCore * static_cast<std::size_t>(pool_.threads()), kOneCore)) {
+          effort_(effort),
+          buffer_(std::max(effort.every_core * static_cast<std::size_t>(pool_.threads()),
+                           effort.one_core)) {
         for (const int bytes : {16, 24, 32})
             keys_.push_back(
                 *Key::import(std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0x2b)));
     }
 
-    Result<Calibration> run() {
+    Result<Calibration> run(const pipeline::Backends& hosts,
+                            const std::function<pipeline::Backends()>& find_devices) {
         Calibration calibration;
         calibration.machine = describe_machine();
         char now[32];
@@ -74,13 +74,10 @@ class Calibrator {
         std::strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &utc));
         calibration.made = now;
 
-        pipeline::Backends hosts;
-        for (const char* backend : {"cpu", "openssl"})
-            if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));
         report("looking for devices", 0);
         const auto start = Clock::now();
-        pipeline::Backends devices = pipeline::open_devices();
-        const double opening = std::chrono::duration<double>(Clock::now() - start).count();
+        pipeline::Backends devices = find_devices();
+        const double opening = seconds_since(start);
         steps_ = static_cast<double>(hosts.size() * std::size(kWays) * keys_.size() +
                                      devices.size() * (8 + std::size(kWays) * keys_.size()));
         for (const auto& host : hosts) DAEL_TRY(measure_host(*host, calibration));
@@ -109,9 +106,9 @@ class Calibrator {
     Result<double> host_rate(core::Backend& backend, const core::Operation& operation, int threads,
                              std::size_t count) {
         const auto cores = static_cast<std::size_t>(threads);
-        const std::size_t bytes = threads == 1 ? kOneCore : kEveryCore * cores;
+        const std::size_t bytes = threads == 1 ? effort_.one_core : effort_.every_core * cores;
         const auto segments = messages(count, bytes);
-        return best_rate(bytes, [&]() -> Result<> {
+        return best_rate(bytes, effort_.figure, [&]() -> Result<> {
             auto ran = pipeline::run_on_host(backend, pool_, operation, segments, threads);
             if (!ran) return std::move(ran).error();
             return {};
@@ -151,13 +148,18 @@ class Calibrator {
         DeviceRates rates;
         rates.backend = backend->name();
         rates.device = pipeline::identity(device.info());
-        rates.start_seconds = std::max(opening, 1e-3);
+        // Drivers put off most of the start until something is asked of the device.
+        const auto start = Clock::now();
+        auto first = pipeline::measure_kernel(device, {Mode::ctr, Direction::encrypt, &keys_[0]},
+                                              std::size_t{1} << 20, 1);
+        if (!first) return std::move(first).error();
+        rates.start_seconds = std::max(opening + seconds_since(start), 1e-3);
         DAEL_TRY(measure_copies(device, rates));
         for (const auto& [mode, direction] : kWays)
             for (const Key& key : keys_) {
                 step(rates.backend, std::string("kernel ") + std::string(name(mode)));
                 const bool parallel = parallel_within_message(mode, direction);
-                const std::size_t size = parallel ? kKernel : kSequential;
+                const std::size_t size = parallel ? effort_.kernel : effort_.sequential;
                 auto seconds = pipeline::measure_kernel(device, {mode, direction, &key}, size, 5);
                 if (!seconds) return std::move(seconds).error();
                 rates.kernels.push_back(
@@ -173,12 +175,13 @@ class Calibrator {
         const auto release = [&](std::uint8_t* memory) { device.release_pinned(memory); };
         using Pinned = std::unique_ptr<std::uint8_t, decltype(release)>;
         step(rates.backend, "page-locking memory");
-        auto in_memory = device.allocate_pinned(kBus), out_memory = device.allocate_pinned(kBus);
+        auto in_memory = device.allocate_pinned(effort_.bus),
+             out_memory = device.allocate_pinned(effort_.bus);
         const Pinned in(in_memory ? static_cast<std::uint8_t*>(*in_memory) : nullptr, release);
         const Pinned out(out_memory ? static_cast<std::uint8_t*>(*out_memory) : nullptr, release);
         if (!in || !out) return in ? std::move(out_memory).error() : std::move(in_memory).error();
-        const HostIn from(in.get(), kBus);
-        const HostOut to(out.get(), kBus);
+        const HostIn from(in.get(), effort_.bus);
+        const HostOut to(out.get(), effort_.bus);
 
         pipeline::Transfer transfer(device, pool_);
         for (const std::size_t mebibytes : {2, 4, 8, 16, 32}) {
@@ -202,19 +205,19 @@ class Calibrator {
         }
 
         step(rates.backend, "pageable memory");
-        std::vector<std::uint8_t> pageable_in(kBus, 1), pageable_out(kBus, 2);
+        std::vector<std::uint8_t> pageable_in(effort_.bus, 1), pageable_out(effort_.bus, 2);
         pipeline::TransferOptions options;
         options.chunk = rates.chunk;
         options.threads = pool_.threads();
         const core::Operation operation{Mode::ctr, Direction::encrypt, &keys_[0]};
         const auto timed = [&](const core::Segment& segment) {
-            return best_rate(segment.size, [&]() -> Result<> {
+            return best_rate(segment.size, effort_.figure, [&]() -> Result<> {
                 auto done = transfer.run(operation, std::span(&segment, 1), options);
                 if (!done) return std::move(done).error();
                 return {};
             });
         };
-        const core::Segment large{pageable_in.data(), pageable_out.data(), kBus, {}, 0};
+        const core::Segment large{pageable_in.data(), pageable_out.data(), effort_.bus, {}, 0};
         DAEL_TRY(timed(large));  // allocates the staging rings
         auto rate = timed(large);
         if (!rate) return std::move(rate).error();
@@ -229,6 +232,7 @@ class Calibrator {
     }
 
     const CalibrationProgress& progress_;
+    const pipeline::Effort effort_;
     pipeline::ThreadPool pool_;
     std::vector<std::uint8_t> buffer_;
     std::vector<Key> keys_;
@@ -238,8 +242,21 @@ class Calibrator {
 
 }  // namespace
 
+namespace pipeline {
+
+Result<Calibration> calibrate_backends(const Backends& hosts,
+                                       const std::function<Backends()>& find_devices,
+                                       const CalibrationProgress& progress, const Effort& effort) {
+    return guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
+}
+
+}  // namespace pipeline
+
 Result<Calibration> calibrate(const CalibrationProgress& progress) {
-    return pipeline::guarded([&] { return Calibrator(progress).run(); });
+    pipeline::Backends hosts;
+    for (const char* backend : {"cpu", "openssl"})
+        if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));
+    return pipeline::calibrate_backends(hosts, pipeline::open_devices, progress, {});
 }
 
 }  // namespace dael

@@ -157,7 +157,7 @@ Result<Ran> Engine::State::run(const core::Operation& operation,
     if (ran || (ran.code() != Code::device && ran.code() != Code::out_of_memory)) return ran;
     // The device failed, or has no room. The host can still do it, as long as the input is
     // untouched.
-    lane->failed = ran.code() == Code::device;
+    if (ran.code() == Code::device) lane->failed = true;
     return in_place ? std::move(ran) : run_on_host(operation, segments);
 }
 
@@ -171,7 +171,7 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
         return Error{Code::backend_absent,
                      "data in device memory, but no device is available here; `daelstrom devices` "
                      "says what is missing"};
-    started_.store(true, std::memory_order_relaxed);
+    started_ = true;
     if (lanes.size() == 1) return lanes.front().get();
     for (const auto& lane : lanes)
         if (lane->device.owns(device_memory)) return lane.get();

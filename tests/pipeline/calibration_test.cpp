@@ -12,6 +12,9 @@
 #include <daelstrom/calibration.hpp>
 #include <daelstrom/engine.hpp>
 
+#include "pipeline/calibrate.hpp"
+#include "support/host_device.hpp"
+
 namespace {
 
 using namespace dael;
@@ -145,6 +148,38 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     for (const auto& rate : calibration->hosts) EXPECT_GT(rate.one_core, 0) << rate.backend;
     ASSERT_TRUE(store(*calibration));
     EXPECT_TRUE(load_calibration());
+}
+
+// A device that takes a tenth of a millisecond or more for whatever it does: the figures must say so.
+TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
+    test::HostDevice device({.delay = std::chrono::microseconds(100)});
+    const pipeline::Effort effort{.figure = std::chrono::milliseconds(1),
+                                  .bus = std::size_t{64} << 20,
+                                  .kernel = 1 << 20,
+                                  .sequential = 1 << 20};
+    const auto calibration = pipeline::calibrate_backends(
+        {},
+        [&] {
+            pipeline::Backends devices;
+            devices.push_back(std::make_unique<test::HostDeviceBackend>(device));
+            return devices;
+        },
+        {}, effort);
+    ASSERT_TRUE(calibration) << calibration.error().message;
+    ASSERT_EQ(calibration->devices.size(), 1u);
+    const DeviceRates& rates = calibration->devices[0];
+    EXPECT_EQ(rates.backend, "threads:0");
+    EXPECT_EQ(rates.kernels.size(), 24u);
+    for (const KernelRate& kernel : rates.kernels)
+        EXPECT_LE(kernel.rate, (1 << 20) / 100e-6 * 1e-9) << name(kernel.mode);
+    EXPECT_GE(rates.start_seconds, 1e-3);
+    EXPECT_GE(rates.setup_seconds, 300e-6);  // in, kernel, out
+    EXPECT_GT(rates.duplex, 0);
+    EXPECT_GT(rates.pageable, 0);
+    EXPECT_EQ(device.live(), 0u);
+    for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
+    ASSERT_TRUE(store(*calibration));
+    EXPECT_TRUE(load_calibration());  // every figure is one that a file may hold
 }
 
 }  // namespace
