@@ -159,7 +159,7 @@ DAEL_FOR_EVERY_BACKEND(Bounds);
 
 // The guards themselves: a test that cannot fail proves nothing.
 TEST(GuardedDeathTest, CatchesOneByteTooFarOnEitherSide) {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";  // GTEST_FLAG_SET came with 1.12
     for (const bool after : {false, true})
         EXPECT_EXIT(
             {

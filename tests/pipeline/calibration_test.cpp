@@ -150,7 +150,8 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     EXPECT_TRUE(load_calibration());
 }
 
-// A device that takes a tenth of a millisecond or more for whatever it does: the figures must say so.
+// A device that takes a tenth of a millisecond or more for whatever it does: the figures must say
+// so.
 TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
     test::HostDevice device({.delay = std::chrono::microseconds(100)});
     const pipeline::Effort effort{.figure = std::chrono::milliseconds(1),
