@@ -10,6 +10,7 @@ import time
 from harness import CHUNK, IV, PROGRAM, CliTest, data, openssl_enc
 
 ENCRYPT = ("encrypt", "--key-file", "key128", "--iv", IV)
+SLOWLY = ("--backend", "reference", "--threads", "1")
 # In a mount namespace of its own: a file system of 8 MiB, and where asked for, a /proc that is empty, so
 # that files without a name cannot be given one. Shows what is left on it, and passes the status on.
 SMALL_DISK = """
@@ -54,7 +55,7 @@ class Signals(CliTest):
         with open(self.dir / "large", "wb") as large:
             large.truncate(200 << 20)
         names = set(os.listdir(self.dir))
-        with subprocess.Popen([PROGRAM, *ENCRYPT, "--backend", "reference", "large", "-o", "out"],
+        with subprocess.Popen([PROGRAM, *ENCRYPT, *SLOWLY, "large", "-o", "out"],
                               cwd=self.dir) as program:
             time.sleep(0.5)
             self.assertIsNone(program.poll())
@@ -180,10 +181,10 @@ class Vanishing(CliTest):
         size = 200 << 20
         with open(self.dir / "large", "wb") as large:
             large.truncate(size)
-        with subprocess.Popen([PROGRAM, *ENCRYPT, "--backend", "reference", "large", "-o", "out"], cwd=self.dir,
+        with subprocess.Popen([PROGRAM, *ENCRYPT, *SLOWLY, "large", "-o", "out"], cwd=self.dir,
                               stderr=subprocess.PIPE) as program:
             time.sleep(0.3)
             os.truncate(self.dir / "large", 0)
-            self.check_failure(1, f"'large' was cut from {size} to 0 bytes while it was read", program.wait(60),
+            self.check_failure(1, f"'large' was cut from {size} to 0 bytes while it was read", program.wait(300),
                                program.stderr.read())
         self.assertEqual({name for name in os.listdir(self.dir) if not name.startswith("key")}, {"large"})

@@ -147,15 +147,16 @@ class Progress(CliTest):
     def setUp(self):
         super().setUp()
         with open(self.dir / "large", "wb") as large:
-            large.truncate(2 * CHUNK)
+            large.truncate(4 * CHUNK)
         # The slow backend, so that there is something to see.
-        self.command = ["encrypt", "--backend", "reference", "--key-file", "key128", "large", "-f", "-o", "out"]
+        self.command = ["encrypt", "--backend", "reference", "--threads", "1", "--key-file", "key128", "large", "-f",
+                        "-o", "out"]
 
     def test_on_a_terminal(self):
         terminal = Terminal(self, *self.command, on_terminal=["stderr"])
         self.assertEqual(terminal.finish()[2], 0)
-        self.assertRegex(terminal.shown, rb"\r'large'  4 MiB of 8 MiB  50%  [0-9.]+ MB/s  \d+:\d\d left\x1b\[K")
-        self.assertRegex(terminal.shown, rb"'large'  8 MiB in [0-9.]+ m?s, [0-9.]+ MB/s on reference.*\r?\n\Z")
+        self.assertRegex(terminal.shown, rb"\r'large'  (4|8|12) MiB of 16 MiB  (25|50|75)%  [0-9.]+ MB/s  \d+:\d\d left\x1b\[K")
+        self.assertRegex(terminal.shown, rb"'large'  16 MiB in [0-9.]+ m?s, [0-9.]+ MB/s on reference.*\r?\n\Z")
 
     def test_quiet_and_no_progress(self):
         for option in ("--quiet", "--no-progress"):
@@ -166,12 +167,11 @@ class Progress(CliTest):
     def test_into_a_log_only_when_asked(self):
         self.assertEqual(self.run_program(*self.command).stderr, b"")
         lines = self.run_program(*self.command, "--progress").stderr.decode().splitlines()
-        self.assertRegex(lines[0], r"\A'large'  4 MiB of 8 MiB  50%  ")
-        self.assertRegex(lines[-1], r"\A'large'  8 MiB in .* on reference")
+        self.assertRegex(lines[0], r"\A'large'  4 MiB of 16 MiB  25%  ")
+        self.assertRegex(lines[-1], r"\A'large'  16 MiB in .* on reference")
         self.assertFalse(any("\r" in line or "\x1b" in line for line in lines))
 
     def test_a_failure_clears_the_line(self):
-        os.truncate(self.dir / "large", 2 * CHUNK)
         with open(self.dir / "large", "rb") as large:
             terminal = Terminal(self, "decrypt", "--progress", "-m", "cbc", "--iv", IV, "--key-file", "key128",
                                 "-o", "out", stdin=large, on_terminal=["stderr"])
