@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/machine.hpp"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
 #include <ctime>
 #include <fstream>
+#include <memory>
 
 #include "bench/team.hpp"
 #include "core/device.hpp"
@@ -21,6 +23,23 @@ std::string cpu_name() {
             if (const auto colon = line.find(": "); colon != line.npos)
                 return line.substr(colon + 2);
     return DAEL_PROCESSOR;
+}
+
+// "580.82.07", from NVIDIA's management library, which comes with the driver; empty without it.
+std::string driver_version() {
+    const std::unique_ptr<void, int (*)(void*)> library(dlopen("libnvidia-ml.so.1", RTLD_LAZY),
+                                                        [](void* l) { return l ? dlclose(l) : 0; });
+    if (!library) return {};
+    const auto function = [&](const char* name) { return dlsym(library.get(), name); };
+    const auto init = reinterpret_cast<int (*)()>(function("nvmlInit_v2"));
+    const auto shutdown = reinterpret_cast<int (*)()>(function("nvmlShutdown"));
+    const auto version =
+        reinterpret_cast<int (*)(char*, unsigned)>(function("nvmlSystemGetDriverVersion"));
+    if (!init || !shutdown || !version || init() != 0) return {};
+    std::array<char, 80> text{};
+    if (version(text.data(), text.size()) != 0) text[0] = 0;
+    shutdown();
+    return text.data();
 }
 
 std::uint64_t pages(int name) {
@@ -50,9 +69,10 @@ void describe_device(Machine& machine, const core::DeviceInfo& info) {
     machine.gpu = info.name;
     machine.multiprocessors = info.multiprocessors;
     machine.gpu_memory = info.memory;
-    const auto comma = info.driver.find(", CUDA ");  // "580.82, CUDA 13.0"
-    machine.driver = info.driver.substr(0, comma);
-    machine.cuda_runtime = comma == std::string::npos ? "" : info.driver.substr(comma + 7);
+    machine.driver = driver_version();
+    if (machine.driver.empty()) machine.driver = info.driver;
+    // The run-time library's version ends the device's own words: "..., runtime 13.0".
+    machine.cuda_runtime = info.driver.substr(info.driver.rfind(' ') + 1);
 }
 
 void describe_build(Report& report) {

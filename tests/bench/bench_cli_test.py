@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`daelstrom bench` as a user meets it: bench_cli_test.py PROGRAM."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+SMALL = ["--backend", "openssl", "--mode", "ctr", "--bits", "192", "--size", "4K", "--repeats", "2"]
+
+
+def bench(*arguments):
+    return subprocess.run([PROGRAM, "bench", *arguments], capture_output=True, text=True, timeout=120)
+
+
+class Bench(unittest.TestCase):
+    def test_json_on_standard_output_and_nothing_beside_it(self):
+        ran = bench(*SMALL, "--json", "-")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        rows = json.loads(ran.stdout)["rows"]
+        self.assertEqual({row["where"] for row in rows}, {"cache", "host"})
+        for row in rows:
+            self.assertEqual((row["backend"], row["mode"], row["bits"], row["size"], row["samples"]),
+                             ("openssl", "ctr", 192, 4096, 2))
+
+    def test_table_and_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "figures.json")
+            ran = bench(*SMALL, "--json", str(path))
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            self.assertIn("ctr-192", ran.stdout)
+            self.assertTrue(json.loads(path.read_text())["rows"])
+
+    def test_faults_name_the_thing_and_leave_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            nowhere = str(pathlib.Path(folder, "no", "figures.json"))
+            for status, word, arguments in [
+                    (2, "abacus", ["--backend", "abacus"]),
+                    (2, "cwc", ["--mode", "cwc"]),
+                    (2, "huge", ["--suite", "huge"]),
+                    (2, "avx9", ["--isa", "avx9"]),
+                    (2, "1000", ["--size", "1000"]),
+                    (2, "129", ["--bits", "129"]),
+                    (1, "no/figures.json", [*SMALL, "--json", nowhere])]:
+                with self.subTest(arguments=arguments):
+                    ran = bench(*arguments)
+                    self.assertEqual(ran.returncode, status, ran.stderr)
+                    self.assertIn(word, ran.stderr)
+                    self.assertEqual(ran.stdout, "")
+                    self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
