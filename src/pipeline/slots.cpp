@@ -16,13 +16,16 @@ constexpr std::size_t kKeptBytes = std::size_t{512} << 20;
 SlotSet::~SlotSet() {
     wipe();
     for (Slot& slot : slots_) {
-        if (slot.done.handle) device_.destroy_event(slot.done);
-        if (slot.stream.handle) device_.destroy_stream(slot.stream);
+        for (const core::Event event : {slot.arrived, slot.transformed, slot.done})
+            if (event.handle) device_.destroy_event(event);
+        if (slot.work.handle) device_.destroy_stream(slot.work);
         if (slot.in) device_.release(slot.in);
         if (slot.out) device_.release(slot.out);
         if (slot.in_staging) device_.release_pinned(slot.in_staging);
         if (slot.out_staging) device_.release_pinned(slot.out_staging);
     }
+    for (const Stream stream : {inward_, outward_})
+        if (stream.handle) device_.destroy_stream(stream);
 }
 
 // Errors are passed over: a device that cannot wipe its memory any more has failed as a whole, and
@@ -30,8 +33,8 @@ SlotSet::~SlotSet() {
 void SlotSet::wipe() noexcept {
     (void)wait();
     for (Slot& slot : slots_) {
-        if (slot.in) (void)device_.fill(slot.in, 0, capacity_, slot.stream);
-        if (slot.out) (void)device_.fill(slot.out, 0, capacity_, slot.stream);
+        if (slot.in) (void)device_.fill(slot.in, 0, capacity_, slot.work);
+        if (slot.out) (void)device_.fill(slot.out, 0, capacity_, slot.work);
         if (slot.in_staging) dael::wipe(slot.in_staging, capacity_);
         if (slot.out_staging) dael::wipe(slot.out_staging, capacity_);
     }
@@ -40,11 +43,14 @@ void SlotSet::wipe() noexcept {
 
 Result<> SlotSet::wait() noexcept {
     Result<> first;
-    for (Slot& slot : slots_) {
-        if (!slot.stream.handle) continue;
-        auto waited = device_.wait(slot.stream);
+    const auto wait_for = [&](Stream stream) {
+        if (!stream.handle) return;
+        auto waited = device_.wait(stream);
         if (!waited && first) first = std::move(waited);
-    }
+    };
+    wait_for(inward_);
+    for (const Slot& slot : slots_) wait_for(slot.work);
+    wait_for(outward_);
     return first;
 }
 
@@ -55,10 +61,12 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
         where = static_cast<std::remove_reference_t<decltype(where)>>(*result);
         return {};
     };
+    for (Stream* stream : {&inward_, &outward_})
+        if (!stream->handle) DAEL_TRY(obtain(*stream, device_.create_stream()));
     for (Slot& slot : slots_) {
-        slot.device = &device_;
-        if (!slot.stream.handle) DAEL_TRY(obtain(slot.stream, device_.create_stream()));
-        if (!slot.done.handle) DAEL_TRY(obtain(slot.done, device_.create_event()));
+        if (!slot.work.handle) DAEL_TRY(obtain(slot.work, device_.create_stream()));
+        for (core::Event* event : {&slot.arrived, &slot.transformed, &slot.done})
+            if (!event->handle) DAEL_TRY(obtain(*event, device_.create_event()));
         if (!slot.in) DAEL_TRY(obtain(slot.in, device_.allocate(capacity_)));
         if (!slot.out) DAEL_TRY(obtain(slot.out, device_.allocate(capacity_)));
         if (needs.in_staging && !slot.in_staging)

@@ -17,11 +17,12 @@
 namespace dael::pipeline {
 
 struct Slot {
-    core::Device* device = nullptr;
-    Stream stream;
-    core::Event done;
-    std::uint8_t* in = nullptr;          // device memory, a chunk
-    std::uint8_t* out = nullptr;         // device memory, a chunk
+    Stream work;                  // kernels; chunks of different slots may be transformed at once
+    core::Event arrived;          // the chunk is in `in`
+    core::Event transformed;      // the result is in `out`
+    core::Event done;             // the result is on the host
+    std::uint8_t* in = nullptr;   // device memory, a chunk
+    std::uint8_t* out = nullptr;  // device memory, a chunk
     std::uint8_t* in_staging = nullptr;  // page-locked host memory, a chunk; null until needed
     std::uint8_t* out_staging = nullptr;
 };
@@ -49,12 +50,18 @@ class SlotSet {
     std::size_t capacity() const noexcept { return capacity_; }
     std::size_t bytes() const noexcept { return slots_.size() * capacity_ * 4; }
     std::vector<Slot>& slots() noexcept { return slots_; }
+    // All copies of a direction share one stream. On a stream for each slot, copies of one
+    // direction would run at once and finish together, and the other direction would lie idle
+    // meanwhile.
+    Stream inward() const noexcept { return inward_; }
+    Stream outward() const noexcept { return outward_; }
 
   private:
     void wipe() noexcept;
 
     core::Device& device_;
     std::size_t capacity_;
+    Stream inward_, outward_;
     std::vector<Slot> slots_;
 };
 

@@ -137,24 +137,34 @@ class Transfer::Call {
         return {};
     }
 
-    // Hands the chunk to the slot's stream.
+    // Hands the chunk to the device: in, transform, out, each once its buffers are free and filled.
     Result<> issue(std::size_t index, const Chunk& chunk) {
         Slot& slot = slots_[index];
+        const Stream inward = set_.inward(), outward = set_.outward();
         inside_[index].chunk = &chunk;
         const auto pieces = chunks_.of(chunk);
+        // An event that has never been recorded holds nothing up.
+        DAEL_TRY(device_.wait(inward, options_.transform ? slot.transformed : slot.done));
         if (direct_.in)
             for (const auto& [in, out, size, place] : extents_in(pieces))
-                DAEL_TRY(device_.copy_in(slot.in + place, in, size, slot.stream));
+                DAEL_TRY(device_.copy_in(slot.in + place, in, size, inward));
         else
-            DAEL_TRY(device_.copy_in(slot.in, slot.in_staging, chunk.size, slot.stream));
-        if (options_.transform) DAEL_TRY(launch(index, pieces));
+            DAEL_TRY(device_.copy_in(slot.in, slot.in_staging, chunk.size, inward));
+        DAEL_TRY(device_.record(slot.arrived, inward));
+        if (options_.transform) {
+            DAEL_TRY(device_.wait(slot.work, slot.arrived));
+            DAEL_TRY(device_.wait(slot.work, slot.done));
+            DAEL_TRY(launch(index, pieces));
+            DAEL_TRY(device_.record(slot.transformed, slot.work));
+        }
+        DAEL_TRY(device_.wait(outward, options_.transform ? slot.transformed : slot.arrived));
         const std::uint8_t* result = options_.transform ? slot.out : slot.in;
         if (direct_.out)
             for (const auto& [in, out, size, place] : extents_out(pieces))
-                DAEL_TRY(device_.copy_out(out, result + place, size, slot.stream));
+                DAEL_TRY(device_.copy_out(out, result + place, size, outward));
         else
-            DAEL_TRY(device_.copy_out(slot.out_staging, result, chunk.size, slot.stream));
-        return device_.record(slot.done, slot.stream);
+            DAEL_TRY(device_.copy_out(slot.out_staging, result, chunk.size, outward));
+        return device_.record(slot.done, outward);
     }
 
     Result<> launch(std::size_t index, std::span<const Piece> pieces) {
@@ -166,11 +176,11 @@ class Transfer::Call {
                 {slot.in + place, slot.out + place, segment.size, segment.iv, segment.skip});
         const auto [mode, direction] = std::pair(operation_.mode, operation_.direction);
         if (on_device.size() == 1 && parallel_within_message(mode, direction))
-            return device_.run(operation_, on_device[0], slot.stream);
+            return device_.run(operation_, on_device[0], slot.work);
         auto batch = device_.prepare(mode, direction, on_device);
         if (!batch) return std::move(batch).error();
         inside_[index].batch = std::move(*batch);
-        return device_.run(operation_, *inside_[index].batch, slot.stream);
+        return device_.run(operation_, *inside_[index].batch, slot.work);
     }
 
     core::Device& device_;

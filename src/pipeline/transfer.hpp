@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory through a device: chunks go in, are transformed, and come out, all three at once for
-// different chunks, on one stream for each slot.
+// different chunks: a stream for each direction, and one for each slot's kernels.
 //
 // Promises: page-locked memory is copied directly, other memory through page-locked rings that
 // several threads fill and drain while the device works. Work may be in place. Data may be larger

@@ -293,9 +293,9 @@ TEST(Transfer, EveryFailureIsReportedAndLeavesNothingBehind) {
         }
         expect_clean(device);
     }
-    for (const char* call :
-         {"allocate", "allocate_pinned", "create_stream", "create_event", "copy_in", "copy_out",
-          "run", "run batch", "prepare", "record", "wait for event", "wait for stream"})
+    for (const char* call : {"allocate", "allocate_pinned", "create_stream", "create_event",
+                             "copy_in", "copy_out", "run", "run batch", "prepare", "record",
+                             "stream waits for event", "wait for event", "wait for stream"})
         EXPECT_EQ(failed.count(call), 1u) << call << " was never made to fail";
 }
 
