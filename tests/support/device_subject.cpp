@@ -32,6 +32,9 @@ class DeviceSubject final : public Subject {
 
     Result<> run(const Key& key, Mode mode, Direction direction,
                  std::span<const Message> messages) override {
+        for (const Message& message : messages)  // what only the host's addresses show: overlaps
+            if (auto valid = modes::to_segment(mode, direction, message); !valid)
+                return std::move(valid).error();
         // Where each message's input and output lie in one piece of device memory.
         std::vector<std::size_t> in_at, out_at;
         std::size_t end = 0;

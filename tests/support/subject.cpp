@@ -39,14 +39,21 @@ class BackendSubject final : public Subject {
 
 class EngineSubject final : public Subject {
   public:
-    EngineSubject(Engine engine, std::string expected)
-        : engine_(std::move(engine)), expected_(std::move(expected)) {}
+    EngineSubject(Engine engine, std::string expected, bool device)
+        : engine_(std::move(engine)), expected_(std::move(expected)), device_(device) {}
 
     bool supports(Mode, Direction, std::size_t) const override { return true; }
     Result<> run(const Key& key, Mode mode, Direction direction,
                  std::span<const Message> messages) override {
         Result<Ran> ran = Error{};
-        if (messages.size() == 1) {
+        if (device_ && messages.size() == 1 && !parallel_within_message(mode, direction)) {
+            // A device takes sequential modes as batches only: give the message company.
+            const Message& one = messages[0];
+            Bytes copy(one.in, one.in + one.size);
+            const Message two[] = {one,
+                                   {copy.data(), copy.data(), copy.size(), one.iv, one.offset}};
+            ran = engine_.run(key, mode, direction, two);
+        } else if (messages.size() == 1) {
             const Message& one = messages[0];
             ran = engine_.run(key, {mode, direction, one.iv, one.offset}, {one.in, one.size},
                               {one.out, one.size});
@@ -63,6 +70,7 @@ class EngineSubject final : public Subject {
   private:
     Engine engine_;
     std::string expected_;  // the backend that must have run; empty for "auto"
+    bool device_;
 };
 
 bool required(const std::string& name) {
@@ -130,7 +138,7 @@ Result<std::unique_ptr<Subject>> open_subject(const Target& target) {
         if (!engine) return std::move(engine).error();
         const std::string expected = target.backend == std::string("auto") ? "" : target.backend;
         return std::unique_ptr<Subject>(
-            std::make_unique<EngineSubject>(std::move(*engine), expected));
+            std::make_unique<EngineSubject>(std::move(*engine), expected, target.gpu));
     }
     auto backend = core::open_backend(target.backend, {target.isa, 0});
     if (!backend) return std::move(backend).error();
