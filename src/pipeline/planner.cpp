@@ -162,10 +162,10 @@ Estimate Planner::device(const DeviceRates& rates, const Job& job,
                          : pinned     ? "the bus, both directions at once"
                                       : "the copies through page-locked memory";
         estimate.chunk = rates.chunk;
-        // The small first and last chunks have the bus to themselves, one direction each.
-        const double alone = std::min(total(job), static_cast<double>(rates.chunk)) / 8;
-        estimate.setup_seconds += rates.setup_seconds + alone / (rates.copy_in * kGiga) +
-                                  alone / (rates.copy_out * kGiga);
+        // While the last chunk goes out nothing else does anything; copies are cut to fit small
+        // jobs.
+        const double alone = std::min(total(job) / 4, static_cast<double>(rates.chunk));
+        estimate.setup_seconds += rates.setup_seconds + alone / (rates.copy_out * kGiga);
     }
     estimate.seconds = estimate.setup_seconds + total(job) / (estimate.rate * kGiga);
     return estimate;

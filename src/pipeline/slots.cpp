@@ -79,11 +79,15 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
 
 std::unique_ptr<SlotSet> SlotPool::take_kept(const SlotNeeds& needs) {
     const std::lock_guard lock(mutex_);
-    const auto fits = std::ranges::find_if(
-        kept_, [&](const auto& set) { return set->capacity() >= needs.capacity; });
-    if (fits == kept_.end()) return nullptr;
-    auto set = std::move(*fits);
-    kept_.erase(fits);
+    // The smallest that fits, and of those the one used last: it has the staging it needed.
+    auto best = kept_.rend();
+    for (auto set = kept_.rbegin(); set != kept_.rend(); ++set)
+        if ((*set)->capacity() >= needs.capacity &&
+            (best == kept_.rend() || (*set)->capacity() < (*best)->capacity()))
+            best = set;
+    if (best == kept_.rend()) return nullptr;
+    auto set = std::move(*best);
+    kept_.erase(std::next(best).base());
     return set;
 }
 

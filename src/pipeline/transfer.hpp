@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory through a device: chunks go in, are transformed, and come out, all three at once for
-// different chunks: a stream for each direction, and one for each slot's kernels.
+// different chunks: a stream for each direction of the bus, and others for the kernels.
 //
 // Promises: page-locked memory is copied directly, other memory through page-locked rings that
 // several threads fill and drain while the device works. Work may be in place. Data may be larger
@@ -18,7 +18,7 @@
 
 namespace dael::pipeline {
 
-inline constexpr std::size_t kDefaultChunk = std::size_t{8} << 20;
+inline constexpr std::size_t kDefaultChunk = std::size_t{16} << 20;
 
 struct TransferOptions {
     std::size_t chunk = kDefaultChunk;  // bytes
