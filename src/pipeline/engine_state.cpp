@@ -128,7 +128,10 @@ Result<Ran> Engine::State::run_through(Lane& lane, const core::Operation& operat
                                        std::span<const core::Segment> segments) {
     started_ = true;
     const std::string backend(lane.backend->name());
-    if (!lane.backend->supports(operation.mode, operation.direction, segments.size()))
+    // Messages without a byte need nothing of a device, so no mode refuses them.
+    const bool any_bytes = std::ranges::any_of(
+        segments, [](const core::Segment& segment) { return segment.size != 0; });
+    if (any_bytes && !lane.backend->supports(operation.mode, operation.direction, segments.size()))
         return Error{
             Code::unsupported,
             "backend '" + backend + "' cannot " + std::string(name(operation.direction)) +

@@ -229,6 +229,28 @@ TEST(Transfer, ASingleSequentialMessageIsRefusedWithTheMend) {
     EXPECT_NE(ran.error().message.find("'auto'"), std::string::npos);
 }
 
+TEST(Transfer, NothingToDoIsNeverRefused) {
+    const Key key = *Key::import(random_bytes(16, 1));
+    HostDevice device;
+    {
+        Engine engine = engine_on(device);
+        for (const Mode mode : kModes)
+            for (const Direction direction : kDirections) {
+                for (const std::size_t messages : {0, 1, 5}) {
+                    const std::vector<Message> empty(messages);  // null pointers, no bytes
+                    const auto ran = engine.run(key, mode, direction, empty);
+                    ASSERT_TRUE(ran) << name(mode) << ": " << ran.error().message;
+                    EXPECT_EQ(ran->backend, "threads:0");
+                    EXPECT_EQ(ran->chunks, 0u);
+                }
+                const auto ran = engine.run(key, {mode, direction, {}, 0}, HostIn(), HostOut());
+                EXPECT_TRUE(ran) << name(mode) << ": " << ran.error().message;
+            }
+    }
+    EXPECT_EQ(device.kernels(), 0u);
+    expect_clean(device);
+}
+
 TEST(Transfer, TooLittleMemoryMeansSmallerChunks) {
     const Bytes raw = random_bytes(16, 10);
     const Key key = *Key::import(raw);
