@@ -87,8 +87,16 @@ core::Segment Chain::begin(const std::uint8_t* in, std::uint8_t* out, std::size_
     current_.out = out;
     current_.size = size;
     const std::size_t whole = size / kBlockSize * kBlockSize;
-    if (whole != 0) std::memcpy(last_input_.data(), in + whole - kBlockSize, kBlockSize);
+    const bool decrypts_chained =
+        (mode_ == Mode::cbc || mode_ == Mode::cfb) && direction_ == Direction::decrypt;
+    if (whole != 0 && (decrypts_chained || mode_ == Mode::ofb))
+        std::memcpy(last_input_.data(), in + whole - kBlockSize, kBlockSize);
     return current_;
+}
+
+Chain::~Chain() {
+    wipe(last_input_.data(), last_input_.size());
+    wipe(current_.iv.data(), current_.iv.size());
 }
 
 void Chain::end() noexcept {

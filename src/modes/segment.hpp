@@ -35,6 +35,7 @@ std::vector<core::Segment> split(Mode mode, const core::Segment& segment, std::s
 class Chain {
   public:
     Chain(Mode mode, Direction direction, const Block& iv, std::uint64_t offset = 0) noexcept;
+    ~Chain();  // wipes: in OFB the state is keystream, and the last block of input is plaintext
     core::Segment begin(const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept;
     void end() noexcept;
 

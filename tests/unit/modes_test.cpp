@@ -2,14 +2,97 @@
 // What the modes mean, free of any backend: counters, offsets, cutting, chaining, padding.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "core/registry.hpp"
 #include "modes/counter.hpp"
 #include "modes/padding.hpp"
 #include "modes/segment.hpp"
+#include "support/bytes.hpp"
+#include "support/oracle.hpp"
 
 namespace {
 
 using namespace dael;
 using modes::counter_add;
+using test::Bytes;
+
+// What a message becomes in one piece, by OpenSSL, and a backend for its parts.
+struct Cutting : testing::Test {
+    const Bytes key_bytes = test::pattern(24, 7), in = test::pattern(208, 3);
+    const Result<Key> key = Key::import(key_bytes);
+    const Result<std::unique_ptr<core::Backend>> backend = core::open_backend("reference");
+
+    void SetUp() override { ASSERT_TRUE(key && backend); }
+
+    // CTR starts within a block, next to a carry through every byte.
+    static Cipher cipher(Mode mode, Direction direction) {
+        Block iv;
+        iv.fill(0xff);
+        return {mode, direction, iv, mode == Mode::ctr ? 21u : 0u};
+    }
+    void run(const Cipher& cipher, const core::Segment& segment) const {
+        ASSERT_TRUE(
+            (*backend)->run({cipher.mode, cipher.direction, &*key}, std::span(&segment, 1)));
+    }
+};
+
+constexpr Direction kDirections[] = {Direction::encrypt, Direction::decrypt};
+
+TEST_F(Cutting, AChainOfChunksGivesWhatOneCallGives) {
+    for (const Mode mode : kModes)
+        for (const Direction direction : kDirections)
+            for (const bool in_place : {false, true})
+                for (const std::size_t first : {16, 48, 208}) {
+                    const Cipher how = cipher(mode, direction);
+                    modes::Chain chain(mode, direction, how.iv, how.offset);
+                    Bytes out = in;
+                    for (std::size_t done = 0, size = first; done < in.size(); done += size) {
+                        size = std::min(done == 0 ? first : 32, in.size() - done);
+                        const auto* from = (in_place ? out : in).data() + done;
+                        run(how, chain.begin(from, out.data() + done, size));
+                        chain.end();
+                    }
+                    EXPECT_EQ(test::difference(test::oracle(key_bytes, how, in), out), "")
+                        << name(mode) << " " << name(direction) << " " << first;
+                }
+}
+
+TEST_F(Cutting, PiecesMayBeProcessedInPlaceInAnyOrder) {
+    for (const Mode mode : kModes)
+        for (const Direction direction : kDirections) {
+            if (!parallel_within_message(mode, direction)) continue;
+            const Cipher how = cipher(mode, direction);
+            Bytes out = in;
+            const auto whole = modes::to_segment(
+                mode, direction, {out.data(), out.data(), out.size(), how.iv, how.offset});
+            ASSERT_TRUE(whole);
+            auto pieces = modes::split(mode, *whole, 48);
+            EXPECT_EQ(pieces.size(), 5u) << name(mode);
+            std::ranges::reverse(pieces);
+            for (const auto& piece : pieces) run(how, piece);
+            EXPECT_EQ(test::difference(test::oracle(key_bytes, how, in), out), "")
+                << name(mode) << " " << name(direction);
+        }
+}
+
+TEST(Messages, WhatCannotBeIsRefused) {
+    std::array<std::uint8_t, 64> data{};
+    const auto code = [&](Mode mode, Message message) {
+        return modes::to_segment(mode, Direction::encrypt, message).code();
+    };
+    const auto a = data.data();
+    EXPECT_EQ(code(Mode::ctr, {nullptr, a, 1}), Code::invalid_argument);
+    EXPECT_EQ(code(Mode::ctr, {nullptr, nullptr, 0}), Code::ok);
+    EXPECT_EQ(code(Mode::cbc, {a, a, 17}), Code::ragged_length);
+    EXPECT_EQ(code(Mode::cfb, {a, a, 17}), Code::ok);
+    EXPECT_EQ(code(Mode::ctr, {a, a + 1, 32}), Code::overlap);
+    EXPECT_EQ(code(Mode::ctr, {a + 31, a, 32}), Code::overlap);
+    EXPECT_EQ(code(Mode::ctr, {a + 32, a, 32}), Code::ok);
+    EXPECT_EQ(code(Mode::ofb, {a, a, 16, {}, 1}), Code::invalid_argument);
+    EXPECT_EQ(code(Mode::ctr, {a, a, 16, {}, ~std::uint64_t{0} - 15}), Code::limit);
+    EXPECT_EQ(code(Mode::ctr, {a, a, 16, {}, ~std::uint64_t{0} - 16}), Code::ok);
+}
 
 TEST(Counter, CarriesThroughEveryByteAndWraps) {
     Block all_ones;
