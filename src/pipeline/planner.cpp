@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 
 #include "pipeline/host.hpp"
 #include "pipeline/transfer.hpp"
@@ -82,8 +83,14 @@ DeviceRates built_in_device() {
     return rates;
 }
 
+// All bytes of a job; what 64 bits cannot count is counted as the most that they can.
+std::uint64_t total_bytes(const Job& job) {
+    const auto most = std::numeric_limits<std::uint64_t>::max();
+    return job.messages != 0 && job.size > most / job.messages ? most : job.size * job.messages;
+}
+
 double total(const Job& job) {
-    return static_cast<double>(job.size) * static_cast<double>(job.messages);
+    return static_cast<double>(total_bytes(job));
 }
 
 Estimate impossible(std::string_view reason) {
@@ -106,14 +113,14 @@ HostRate Planner::host_rate(std::string_view backend, const Job& job,
 }
 
 bool Planner::device_considered(const Job& job) noexcept {
-    return job.from == Job::From::device || job.size * job.messages >= kDeviceConsidered;
+    return job.from == Job::From::device || total_bytes(job) >= kDeviceConsidered;
 }
 
 Estimate Planner::host(std::string_view backend, const Job& job, int threads) const noexcept {
     if (job.from == Job::From::device) return impossible("the data lies in device memory");
     Estimate estimate;
     const HostRate rate = host_rate(backend, job, estimate.measured);
-    const std::uint64_t bytes = job.size * job.messages;
+    const std::uint64_t bytes = total_bytes(job);
     estimate.threads = threads_worth(job.mode, job.direction, bytes, job.messages, threads);
     const double count = estimate.threads;
     if (parallel_within_message(job.mode, job.direction)) {
@@ -216,12 +223,11 @@ std::string time_in_words(double seconds) {
 std::string why(std::string_view backend, const Job& job, const Estimate& estimate) {
     const std::string limit(estimate.limit);
     if (!estimate.possible) return limit;
-    const double bytes = total(job);
     return std::string(backend) +
            (estimate.threads > 1 ? " on " + std::to_string(estimate.threads) + " threads" : "") +
-           ": " + in_words(static_cast<std::uint64_t>(bytes)) + " in " +
-           time_in_words(estimate.seconds) + ", of which " + time_in_words(estimate.setup_seconds) +
-           " to set up; " + rate_in_words(estimate.rate) + ", limited by " + limit +
+           ": " + in_words(total_bytes(job)) + " in " + time_in_words(estimate.seconds) +
+           ", of which " + time_in_words(estimate.setup_seconds) + " to set up; " +
+           rate_in_words(estimate.rate) + ", limited by " + limit +
            (estimate.measured ? " (measured here)" : " (built-in figure)");
 }
 

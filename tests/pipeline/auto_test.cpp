@@ -125,6 +125,15 @@ TEST(Auto, WhatIsExplainedIsWhatIsDone) {
                 }
 }
 
+TEST(Auto, APlanForMoreThan64BitsCountStaysFinite) {
+    Machine machine;
+    const Plan plan = machine.engine(figures(1, 0.5, 0.1))
+                          .explain({.size = std::uint64_t{1} << 63, .messages = 1 << 20});
+    ASSERT_EQ(plan.options.size(), 2u);
+    EXPECT_NE(plan.summary.find("16777216 TiB"), std::string::npos) << plan.summary;
+    for (const Option& option : plan.options) EXPECT_GT(option.seconds, 1e9) << option.backend;
+}
+
 TEST(Auto, ThePlanGivesItsFigures) {
     Machine machine;
     Engine engine = machine.engine(figures(0.25, 50, 0.001));
