@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: choosing, shaping and launching them. Memory and order are in cuda_memory.cu.
+// Kernels: choosing, shaping and launching them. Memory and order are in cuda_memory.cpp.
 #include "backends/cuda/cuda_device.hpp"
 
 #include <algorithm>

@@ -101,8 +101,8 @@ class Openssl final : public core::Backend {
 }  // namespace
 
 extern const core::BackendEntry openssl;
-const core::BackendEntry openssl{
-    "openssl", "OpenSSL's libcrypto: runs everywhere, one core per message",
-    [](std::string*) { return 1; }, [](const core::BackendOptions&) { return Openssl::open(); }};
+const core::BackendEntry openssl{"openssl", "OpenSSL's libcrypto: runs everywhere",
+                                 [](std::string*) { return 1; },
+                                 [](const core::BackendOptions&) { return Openssl::open(); }};
 
 }  // namespace dael::backends
