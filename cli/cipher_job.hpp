@@ -3,6 +3,7 @@
 // stream itself.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 

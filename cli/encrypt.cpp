@@ -27,7 +27,7 @@ void add_secret(CLI::App& command, const std::string& what, const std::string& f
         .add_option("--" + what + "-fd", source.fd,
                     "Read the " + what + " from this file descriptor")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Range(0, 1 << 20))
         ->excludes(file);
 }
 

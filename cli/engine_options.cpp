@@ -15,6 +15,11 @@ Result<Engine> EngineChoice::open() const {
                                                      "; leave one of them out"};
         options.backend = "cuda:" + std::to_string(device);
     }
+    if (!isa.empty() && !options.backend.empty() && options.backend != "auto" &&
+        options.backend != "cpu")
+        return Error{Code::invalid_argument, "--isa is for the backend cpu, not for " +
+                                                 in_quotes(options.backend) +
+                                                 "; leave one of them out"};
     return Engine::open(std::move(options));
 }
 
@@ -28,7 +33,7 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
         .add_option("--device", choice.device,
                     "Use the GPU of this number, as `devices` lists them")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(0, 4095));
     add_choice(command, context, "--isa", choice.isa, {"sse", "avx2", "avx512"},
                "Instruction set of the backend cpu (default: the best that the machine has)");
     command.add_option("--threads", choice.threads, "CPU threads (default: all cores)")

@@ -83,7 +83,7 @@ void add_explain(CLI::App& app, Context& context) {
     context.choices[bits] = {"128", "192", "256"};
     command->add_option("--messages", options->messages, "How many messages at once (default: 1)")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
     add_engine_options(*command, context, options->engine);
     command->callback([&context, options] {
         context.action = [options]() -> Result<> {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `daelstrom`. Exit status: 0 done, 1 it failed, 2 the command line is wrong.
 #include <cstdio>
+#include <exception>
 #include <iostream>
+#include <new>
 
 #include "io/signals.hpp"
 #include "io/text.hpp"
@@ -100,8 +102,14 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace dael::cli
 
-int main(int argc, char** argv) {
+// What the standard library throws when memory runs out ends as a message too, after everything on
+// the way here has been tidied up.
+int main(int argc, char** argv) try {
     dael::cli::disable_core_dumps();
     dael::cli::install_signal_handlers();
     return dael::cli::run(argc, argv);
+} catch (const std::bad_alloc&) {
+    return dael::cli::complain("memory ran out; close other programs", dael::cli::kFailed);
+} catch (const std::exception& fault) {
+    return dael::cli::complain(std::string("unexpected: ") + fault.what(), dael::cli::kFailed);
 }

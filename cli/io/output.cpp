@@ -2,6 +2,7 @@
 #include "io/output.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -161,7 +162,12 @@ Result<> Output::reserve(std::uint64_t size) {
 Result<> Output::write(std::span<const std::uint8_t> bytes) {
     while (!bytes.empty()) {
         const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
-        if (put < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (put < 0 && errno == EAGAIN) {  // a pipe that somebody made non-blocking, and full
+            pollfd room{fd_, POLLOUT, 0};
+            (void)::poll(&room, 1, -1);  // whatever it says, the next write tells
+            continue;
+        }
+        if (put < 0 && errno == EINTR) continue;
         if (put < 0) return failure("write to");
         bytes = bytes.subspan(static_cast<std::size_t>(put));
     }

@@ -8,7 +8,10 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
@@ -103,22 +106,36 @@ class Transfer {
         }
         // A stage that fails stops those before it; what has passed it still goes all the way, so
         // that how much comes out does not depend on chance.
-        std::thread reader([this] {
+        std::thread reader, writer;
+        keep_failure(start(reader, [this] {
             keep_failure(read_ahead());
             filled_.finish();
-        });
-        std::thread writer([this] {
+        }));
+        keep_failure(start(writer, [this] {
             if (!keep_failure(write_behind())) stop_reading();
-        });
-        if (!keep_failure(work_between(work))) stop_reading();
+        }));
+        const bool started = reader.joinable() && writer.joinable();
+        if (!started || !keep_failure(work_between(work))) stop_reading();
         worked_.finish();
-        writer.join();
-        reader.join();
+        for (std::thread* thread : {&writer, &reader})
+            if (thread->joinable()) thread->join();
         if (failure_) return *std::move(failure_);
         return {};
     }
 
   private:
+    template <class Body>
+    static Result<> start(std::thread& thread, Body body) {
+        try {
+            thread = std::thread(std::move(body));
+            return {};
+        } catch (const std::system_error& fault) {
+            return Error{Code::out_of_memory, std::string("cannot start a thread: ") +
+                                                  fault.code().message() +
+                                                  "; close other programs or raise ulimit -u"};
+        }
+    }
+
     // Keeps one chunk back until it is known whether another follows.
     Result<> read_ahead() {
         std::optional<Chunk> held;

@@ -22,6 +22,8 @@ class CommandLine(CliTest):
         self.refused("no backend 'abacus'; there are .*openssl", "--backend", "abacus")
         self.refused("must be a device number", "--backend", "cuda:x")
         self.refused("not available", "--device", "4000", status=FAILED)
+        self.refused("--isa is for the backend cpu, not for 'openssl'", "--isa", "sse", "--backend", "openssl")
+        self.refused("--isa is for the backend cpu, not for 'cuda:0'", "--isa", "sse", "--device", "0")
         self.refused("--device chooses a GPU, but --backend is 'openssl'", "--backend", "openssl", "--device", "0")
         ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--isa", "mmx")
         self.assertNotEqual(ran.returncode, 0)
@@ -56,8 +58,11 @@ class CommandLine(CliTest):
         self.refused("--progress", "--progress", "--no-progress")
 
     def test_numbers(self):
-        for option, value in (("--threads", "0"), ("--threads", "x"), ("--device", "-1"), ("--key-fd", "x")):
+        for option, value in (("--threads", "0"), ("--threads", "x"), ("--device", "x"), ("--key-fd", "x")):
             self.refused(option, option, value)
+        self.refused(r"--device: Value -1 not in range 0 to \d{4};", "--device", "-1")
+        self.fails(USAGE, r"--key-fd: Value -1 not in range 0 to \d{7};", "encrypt", "--key-fd", "-1")
+        self.fails(USAGE, r"--messages: Value 0 not in range 1 to \d{13};", "explain", "--size", "1", "--messages", "0")
         for option, value in (("--bits", "100"), ("--iterations", "0"), ("--iterations", "99999999999")):
             self.fails(USAGE, option, "encrypt", "--openssl", "--password-file", "key128", option, value)
 

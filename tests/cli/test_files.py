@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import threading
+import time
 
 from harness import CHUNK, IV, PROGRAM, CliTest, data, openssl_enc
 
@@ -115,6 +116,21 @@ class Streams(CliTest):
         command = f"(printf abc; sleep 0.3; printf defg) | '{PROGRAM}' encrypt --key-file key128 --iv {IV}"
         made = subprocess.run(["sh", "-c", command], cwd=self.dir, check=True, capture_output=True).stdout
         self.assertEqual(made, openssl_enc("ctr", 128, b"abcdefg"))
+
+    def test_a_full_pipe_that_does_not_block(self):
+        """Whoever made the pipe non-blocking: the program waits for room, and does not spin."""
+        self.write("plain", data(CHUNK))
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        with subprocess.Popen([PROGRAM, "encrypt", *WITH_IV, "plain"], cwd=self.dir, stdout=write) as program:
+            os.close(write)
+            time.sleep(2)
+            with open(f"/proc/{program.pid}/stat") as stat_file:
+                user, system = stat_file.read().rpartition(")")[2].split()[11:13]
+            with open(read, "rb") as pipe:
+                self.assertEqual(pipe.read(), openssl_enc("ctr", 128, data(CHUNK)))
+        self.assertEqual(program.returncode, 0)
+        self.assertLess((int(user) + int(system)) / os.sysconf("SC_CLK_TCK"), 1)
 
     def test_files_of_the_kernel_that_state_a_wrong_size(self):
         self.assertEqual(self.ok("encrypt", *WITH_IV, "/proc/self/limits")[:4],

@@ -2,6 +2,7 @@
 """Signals, full disks, broken pipes, vanishing files: a clear end, and nothing left behind."""
 import contextlib
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -25,6 +26,21 @@ exit $status
 
 def can_mount():
     return subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
+
+
+class Scarcity(CliTest):
+    def test_no_more_threads(self):
+        self.write("plain", data(5 * CHUNK))
+        if os.geteuid() == 0:  # the limit does not bind root
+            if any(not os.stat(p).st_mode & 1 for p in pathlib.Path(PROGRAM).resolve().parents):
+                self.skipTest("another user cannot reach the program to run it")
+            self.dir.chmod(0o777)
+            nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        else:
+            nobody = {}
+        env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # which takes a thread
+        self.fails(1, "cannot start a thread", *ENCRYPT, "--backend", "openssl", "plain", "-o", "out", **nobody,
+                   env=env, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
 
 
 class Signals(CliTest):
