@@ -26,26 +26,29 @@ std::uint64_t blocks_touched(std::uint64_t skip, std::uint64_t bytes) {
 
 }  // namespace
 
-Result<core::Segment> to_segment(Mode mode, Direction direction, const Message& message) {
-    (void)direction;
-    const std::string mode_name(name(mode));
+Result<> check(Mode mode, const Message& message) {
     if (message.size != 0 && (!message.in || !message.out))
         return Error{Code::invalid_argument, "input or output is null, but its size is " +
                                                  std::to_string(message.size) + " bytes"};
     if (whole_blocks_only(mode) && message.size % kBlockSize != 0)
-        return Error{Code::ragged_length, "length " + std::to_string(message.size) +
-                                              " is not a multiple of 16; " + mode_name +
-                                              " takes whole blocks: pad the data, or use ctr"};
+        return Error{Code::ragged_length,
+                     "length " + std::to_string(message.size) + " is not a multiple of 16; " +
+                         std::string(name(mode)) + " takes whole blocks: pad the data, or use ctr"};
     if (partly_overlap(message.in, message.out, message.size))
         return Error{
             Code::overlap,
             "input and output overlap; pass the same buffer to work in place, or two apart"};
+    if (message.offset != 0 && mode != Mode::ctr)
+        return Error{Code::invalid_argument,
+                     "an offset is for ctr only, not for " + std::string(name(mode))};
+    if (message.size > std::numeric_limits<std::uint64_t>::max() - message.offset)
+        return Error{Code::limit, "offset plus length passes 2^64 bytes"};
+    return {};
+}
+
+core::Segment to_segment(const Message& message) noexcept {
     core::Segment segment{message.in, message.out, message.size, message.iv, 0};
     if (message.offset != 0) {
-        if (mode != Mode::ctr)
-            return Error{Code::invalid_argument, "an offset is for ctr only, not for " + mode_name};
-        if (message.size > std::numeric_limits<std::uint64_t>::max() - message.offset)
-            return Error{Code::limit, "offset plus length passes 2^64 bytes"};
         segment.iv = counter_add(message.iv, message.offset / kBlockSize);
         segment.skip = static_cast<std::uint8_t>(message.offset % kBlockSize);
     }

@@ -13,10 +13,13 @@
 
 namespace dael::modes {
 
-// Checks a message and folds its offset into the counter.
+// Whether the mode takes the message.
 // Errors: ragged_length (ECB, CBC), overlap, invalid_argument (null data, an offset outside CTR),
 // limit (CTR: offset + size passes 2^64 bytes).
-Result<core::Segment> to_segment(Mode mode, Direction direction, const Message& message);
+Result<> check(Mode mode, const Message& message);
+
+// A message that check() has passed, its offset folded into the counter.
+core::Segment to_segment(const Message& message) noexcept;
 
 // The part of `segment` from byte `begin` (a multiple of 16 less segment.skip, or 0) on, `size`
 // bytes. For CBC and CFB decryption the bytes before `begin` must still be ciphertext. Only for

@@ -42,17 +42,16 @@ Error sizes_differ(std::size_t in, std::size_t out) {
                                         std::to_string(in) + "; they must be the same"};
 }
 
-Result<std::vector<core::Segment>> to_segments(Mode mode, Direction direction,
-                                               std::span<const Message> messages) {
+Result<std::vector<core::Segment>> to_segments(Mode mode, std::span<const Message> messages) {
     std::vector<core::Segment> segments;
     segments.reserve(messages.size());
     for (const Message& message : messages) {
-        auto segment = modes::to_segment(mode, direction, message);
-        if (segment) {
-            segments.push_back(*segment);
+        auto valid = modes::check(mode, message);
+        if (valid) {
+            segments.push_back(modes::to_segment(message));
             continue;
         }
-        Error error = std::move(segment).error();
+        Error error = std::move(valid).error();
         if (messages.size() > 1)
             error.message = "message " + std::to_string(segments.size()) + ": " + error.message;
         return error;
@@ -88,18 +87,17 @@ Result<Engine> Engine::open(EngineOptions options) {
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
     if (in.size() != out.size()) return sizes_differ(in.size(), out.size());
     return pipeline::guarded([&]() -> Result<Ran> {
-        auto segment =
-            modes::to_segment(cipher.mode, cipher.direction,
-                              {in.data(), out.data(), in.size(), cipher.iv, cipher.offset});
-        if (!segment) return std::move(segment).error();
-        return state_->run({cipher.mode, cipher.direction, &key}, std::span(&*segment, 1));
+        const Message message{in.data(), out.data(), in.size(), cipher.iv, cipher.offset};
+        DAEL_TRY(modes::check(cipher.mode, message));
+        const core::Segment segment = modes::to_segment(message);
+        return state_->run({cipher.mode, cipher.direction, &key}, std::span(&segment, 1));
     });
 }
 
 Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
                         std::span<const Message> messages) {
     return pipeline::guarded([&]() -> Result<Ran> {
-        auto segments = to_segments(mode, direction, messages);
+        auto segments = to_segments(mode, messages);
         if (!segments) return std::move(segments).error();
         return state_->run({mode, direction, &key}, *segments);
     });
@@ -109,15 +107,15 @@ Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, Devic
                         Stream stream) {
     if (in.size != out.size) return sizes_differ(in.size, out.size);
     return pipeline::guarded([&]() -> Result<Ran> {
-        auto segment = modes::to_segment(
-            cipher.mode, cipher.direction,
-            {static_cast<const std::uint8_t*>(in.data), static_cast<std::uint8_t*>(out.data),
-             in.size, cipher.iv, cipher.offset});
-        if (!segment) return std::move(segment).error();
+        const Message message{static_cast<const std::uint8_t*>(in.data),
+                              static_cast<std::uint8_t*>(out.data), in.size, cipher.iv,
+                              cipher.offset};
+        DAEL_TRY(modes::check(cipher.mode, message));
         auto lane = state_->lane_of(in.data);
         if (!lane) return std::move(lane).error();
         if (in.size != 0)
-            DAEL_TRY((*lane)->device.run({cipher.mode, cipher.direction, &key}, *segment, stream));
+            DAEL_TRY((*lane)->device.run({cipher.mode, cipher.direction, &key},
+                                         modes::to_segment(message), stream));
         return Ran{std::string((*lane)->backend->name()), 1, 0};
     });
 }
@@ -125,7 +123,7 @@ Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, Devic
 Result<Batch> Engine::prepare(Mode mode, Direction direction,
                               std::span<const Message> device_messages) {
     return pipeline::guarded([&]() -> Result<Batch> {
-        auto segments = to_segments(mode, direction, device_messages);
+        auto segments = to_segments(mode, device_messages);
         if (!segments) return std::move(segments).error();
         auto lane = state_->lane_of(segments->empty() ? nullptr : segments->front().in);
         if (!lane) return std::move(lane).error();

@@ -51,9 +51,9 @@ Bytes run(core::Backend& backend, const Key& key, Mode mode, Direction direction
         const Plan& plan = plans[i];
         std::uint8_t* const in = ins[i].data() + plan.in_at;
         std::uint8_t* const out = plan.in_place ? in : outs[i].data() + plan.out_at;
-        segments.push_back(
-            value(modes::to_segment(mode, direction, {in, out, plan.size, plan.iv, plan.offset}),
-                  "segment"));
+        const Message message{in, out, plan.size, plan.iv, plan.offset};
+        value(modes::check(mode, message), "check");
+        segments.push_back(modes::to_segment(message));
     }
     value(backend.run({mode, direction, &key}, segments), "run");
     Bytes all;

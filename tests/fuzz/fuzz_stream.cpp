@@ -52,10 +52,9 @@ void check_chain(FuzzedDataProvider& data, const Case& c) {
 void check_split(FuzzedDataProvider& data, const Case& c) {
     if (!parallel_within_message(c.operation.mode, c.operation.direction)) return;
     Bytes out = c.in;
-    const auto whole =
-        value(modes::to_segment(c.operation.mode, c.operation.direction,
-                                {out.data(), out.data(), out.size(), c.iv, c.offset}),
-              "segment");
+    const Message message{out.data(), out.data(), out.size(), c.iv, c.offset};
+    value(modes::check(c.operation.mode, message), "check");
+    const core::Segment whole = modes::to_segment(message);
     auto pieces = modes::split(c.operation.mode, whole,
                                kBlockSize * data.ConsumeIntegralInRange<std::size_t>(1, 40));
     std::size_t total = 0;
@@ -106,9 +105,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     if (whole_blocks_only(mode)) length = length / kBlockSize * kBlockSize;
     c.in = bytes(data, length);
     c.want.resize(length);
-    run(c.operation, value(modes::to_segment(mode, direction,
-                                             {c.in.data(), c.want.data(), length, c.iv, c.offset}),
-                           "segment"));
+    const Message message{c.in.data(), c.want.data(), length, c.iv, c.offset};
+    value(modes::check(mode, message), "check");
+    run(c.operation, modes::to_segment(message));
     check_chain(data, c);
     check_split(data, c);
     return 0;

@@ -33,8 +33,7 @@ class DeviceSubject final : public Subject {
     Result<> run(const Key& key, Mode mode, Direction direction,
                  std::span<const Message> messages) override {
         for (const Message& message : messages)  // what only the host's addresses show: overlaps
-            if (auto valid = modes::to_segment(mode, direction, message); !valid)
-                return std::move(valid).error();
+            DAEL_TRY(modes::check(mode, message));
         // Where each message's input and output lie in one piece of device memory.
         std::vector<std::size_t> in_at, out_at;
         std::size_t end = 0;
@@ -62,9 +61,8 @@ class DeviceSubject final : public Subject {
             Message moved = messages[i];
             moved.in = buffer.data() + in_at[i];
             moved.out = buffer.data() + out_at[i];
-            auto segment = modes::to_segment(mode, direction, moved);
-            if (!segment) return std::move(segment).error();
-            segments.push_back(*segment);
+            DAEL_TRY(modes::check(mode, moved));
+            segments.push_back(modes::to_segment(moved));
         }
         DAEL_TRY(launch({mode, direction, &key}, segments));
 

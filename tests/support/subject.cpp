@@ -26,9 +26,8 @@ class BackendSubject final : public Subject {
                  std::span<const Message> messages) override {
         std::vector<core::Segment> segments;
         for (const Message& message : messages) {
-            auto segment = modes::to_segment(mode, direction, message);
-            if (!segment) return std::move(segment).error();
-            segments.push_back(*segment);
+            DAEL_TRY(modes::check(mode, message));
+            segments.push_back(modes::to_segment(message));
         }
         return backend_->run({mode, direction, &key}, segments);
     }
