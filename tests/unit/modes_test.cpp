@@ -64,10 +64,9 @@ TEST_F(Cutting, PiecesMayBeProcessedInPlaceInAnyOrder) {
             if (!parallel_within_message(mode, direction)) continue;
             const Cipher how = cipher(mode, direction);
             Bytes out = in;
-            const auto whole = modes::to_segment(
-                mode, direction, {out.data(), out.data(), out.size(), how.iv, how.offset});
-            ASSERT_TRUE(whole);
-            auto pieces = modes::split(mode, *whole, 48);
+            const Message message{out.data(), out.data(), out.size(), how.iv, how.offset};
+            ASSERT_TRUE(modes::check(mode, message));
+            auto pieces = modes::split(mode, modes::to_segment(message), 48);
             EXPECT_EQ(pieces.size(), 5u) << name(mode);
             std::ranges::reverse(pieces);
             for (const auto& piece : pieces) run(how, piece);
@@ -79,7 +78,7 @@ TEST_F(Cutting, PiecesMayBeProcessedInPlaceInAnyOrder) {
 TEST(Messages, WhatCannotBeIsRefused) {
     std::array<std::uint8_t, 64> data{};
     const auto code = [&](Mode mode, Message message) {
-        return modes::to_segment(mode, Direction::encrypt, message).code();
+        return modes::check(mode, message).code();
     };
     const auto a = data.data();
     EXPECT_EQ(code(Mode::ctr, {nullptr, a, 1}), Code::invalid_argument);
