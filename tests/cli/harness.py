@@ -2,6 +2,7 @@
 """What the tests of the program share: a scratch folder, the program, openssl, and what a good failure is."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -35,6 +36,11 @@ def openssl(*arguments, given=b""):
 def openssl_enc(mode, bits, given, *, padding=True):
     return openssl("enc", f"-aes-{bits}-{mode}", "-K", key(bits).hex(), *iv_options(mode)[1],
                    *([] if padding else ["-nopad"]), given=given)
+
+
+def sanitized():
+    """Whether the program is built with a sanitizer, which wants /proc and terabytes of address space."""
+    return bool(re.search(rb"lib[at]san", subprocess.run(["ldd", PROGRAM], capture_output=True).stdout))
 
 
 class CliTest(unittest.TestCase):
