@@ -94,7 +94,7 @@ std::string bash_completion(const CLI::App& app, const Context& context) {
            "    if [[ -n $command && $cur != -* ]]; then\n"
            "        local files\n"
            "        mapfile -t files < <(compgen -f -- \"$cur\")\n"
-           "        mapfile -t COMPREPLY < <(compgen -W \"${words//-*([^ ])/}\" -- \"$cur\")\n"
+           "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -X '-*' -- \"$cur\")\n"
            "        COMPREPLY+=(\"${files[@]}\")\n"
            "    fi\n"
            "}\n"

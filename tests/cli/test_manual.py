@@ -117,6 +117,7 @@ class Completion(HelpTest):
         self.assertEqual(self.complete("daelstrom encrypt --iv "), set())
         self.assertEqual(self.complete("daelstrom encrypt key2"), {"key256"})
         self.assertEqual(self.complete("daelstrom completion z"), {"zsh"})
+        self.assertEqual({word for word in self.complete("daelstrom completion ") if word[0] == "-"}, set())
 
     def test_zsh_and_fish_take_theirs(self):
         for shell, check in (("zsh", ["-n"]), ("fish", ["--no-execute"])):
