@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors are values. Every call that can fail returns a Result; nothing in the library prints,
-// exits or throws across its boundary. The messages name the thing and the mend, and never hold key
-// bytes.
+// Errors are values. Every call that can fail returns a Result and does not throw; those that
+// return none throw at most std::bad_alloc. Nothing in the library prints or exits. The messages
+// name the thing and the mend, and never hold key bytes.
 #pragma once
 
 #include <string>

@@ -14,6 +14,8 @@
 
 #include <daelstrom/calibration.hpp>
 
+#include "pipeline/guard.hpp"
+
 namespace dael {
 namespace {
 
@@ -143,7 +145,9 @@ std::string calibration_path() {
     return {};
 }
 
-Result<std::string> store(const Calibration& calibration) {
+namespace {
+
+Result<std::string> write_file(const Calibration& calibration) {
     const std::string path = calibration_path();
     if (path.empty())
         return Error{Code::io, "no place for the calibration: set XDG_CACHE_HOME or HOME"};
@@ -173,6 +177,12 @@ Result<std::string> store(const Calibration& calibration) {
     Error error = io_error("write", path);
     unlink(temporary.c_str());
     return error;
+}
+
+}  // namespace
+
+Result<std::string> store(const Calibration& calibration) {
+    return pipeline::guarded([&] { return write_file(calibration); });
 }
 
 std::optional<Calibration> load_calibration() {

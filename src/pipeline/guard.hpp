@@ -18,7 +18,8 @@ auto guarded(Work&& work) noexcept -> decltype(work()) {
     try {
         return std::forward<Work>(work)();
     } catch (const std::bad_alloc&) {
-        return Error{Code::out_of_memory, "host memory ran out"};
+        // So short that the string needs no memory of its own.
+        return Error{Code::out_of_memory, "no host memory"};
     } catch (const std::exception& fault) {
         return Error{Code::internal, std::string("unexpected exception: ") + fault.what()};
     }

@@ -117,6 +117,13 @@ TEST_F(CalibrationFile, AFolderThatCannotBeMadeIsAnError) {
     EXPECT_FALSE(load_calibration());
 }
 
+TEST_F(CalibrationFile, WhatJsonCannotHoldIsAnErrorAndNoException) {
+    Calibration calibration = sample();
+    calibration.machine = "\xff";  // no UTF-8
+    EXPECT_EQ(store(calibration).code(), Code::internal);
+    EXPECT_FALSE(std::filesystem::exists(folder_ + "/daelstrom"));
+}
+
 TEST_F(CalibrationFile, TheEngineGoesByIt) {
     Calibration calibration = sample();
     calibration.hosts.clear();
