@@ -106,8 +106,8 @@ class Engine {
                     Stream stream);
 
     // A batch of messages whose `in` and `out` are device pointers. prepare() allocates and copies
-    // the descriptors; run() may be repeated, on any stream, one launch each. Destroy it after the
-    // work.
+    // the descriptors; run() may be repeated, on any stream, one launch each. It belongs to this
+    // engine: destroy it after the work and before the engine.
     Result<Batch> prepare(Mode mode, Direction direction, std::span<const Message> device_messages);
     Result<Ran> run(const Key& key, const Batch& batch, Stream stream);
 
