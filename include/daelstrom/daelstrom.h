@@ -54,7 +54,7 @@ typedef enum dael_mode {
 typedef enum dael_direction { DAEL_ENCRYPT = 0, DAEL_DECRYPT = 1 } dael_direction;
 
 /* What a status means, in one sentence; never null, whatever the value. */
-const char* dael_strerror(dael_status status);
+const char* dael_strerror(int status);
 /* What went wrong in the calling thread's last call that failed; "" if none has. Valid until the
  * thread's next call that fails. */
 const char* dael_last_error(void);
@@ -79,18 +79,20 @@ typedef struct dael_ran {
     uint64_t chunks;  /* chunks that crossed to a device and back; 0: none */
 } dael_ran;
 
-/* Host memory; done when it returns. `iv`: 16 bytes; null in ECB. `offset`: CTR only, the byte of
+/* In the calls below `mode` is a dael_mode and `direction` a dael_direction. They are passed as
+ * int, so that a value out of range is refused (DAEL_INVALID_ARGUMENT) and never undefined.
+ *
+ * Host memory; done when it returns. `iv`: 16 bytes; null in ECB. `offset`: CTR only, the byte of
  * the keystream at which the data starts. `out` is `in` or does not overlap it. */
-dael_status dael_crypt(dael_engine* engine, const dael_key* key, dael_mode mode,
-                       dael_direction direction, const uint8_t* iv, uint64_t offset, const void* in,
-                       void* out, size_t size, dael_ran* ran);
+dael_status dael_crypt(dael_engine* engine, const dael_key* key, int mode, int direction,
+                       const uint8_t* iv, uint64_t offset, const void* in, void* out, size_t size,
+                       dael_ran* ran);
 
 /* Device memory: launches on the stream (a cudaStream_t; null is the default stream) and returns.
  */
-dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, dael_mode mode,
-                              dael_direction direction, const uint8_t* iv, uint64_t offset,
-                              const void* device_in, void* device_out, size_t size, void* stream,
-                              dael_ran* ran);
+dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, int mode, int direction,
+                              const uint8_t* iv, uint64_t offset, const void* device_in,
+                              void* device_out, size_t size, void* stream, dael_ran* ran);
 
 typedef struct dael_message {
     const void* in;
@@ -101,9 +103,8 @@ typedef struct dael_message {
 } dael_message;
 
 /* Many independent messages in host memory at once; done when it returns. */
-dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, dael_mode mode,
-                             dael_direction direction, const dael_message* messages, size_t count,
-                             dael_ran* ran);
+dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, int mode, int direction,
+                             const dael_message* messages, size_t count, dael_ran* ran);
 
 /* Page-locked memory, which a device reaches at full speed; plain memory where there is no device.
  * Null when memory ran out. */

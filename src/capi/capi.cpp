@@ -56,14 +56,12 @@ Error null(const char* what) {
     return {Code::invalid_argument, std::string(what) + " is null"};
 }
 
-Result<dael::Cipher> cipher(dael_mode mode, dael_direction direction, const std::uint8_t* iv,
-                            std::uint64_t offset) {
+Result<dael::Cipher> cipher(int mode, int direction, const std::uint8_t* iv, std::uint64_t offset) {
     if (mode < DAEL_ECB || mode > DAEL_CTR)
-        return Error{Code::invalid_argument, "mode " + std::to_string(static_cast<int>(mode)) +
-                                                 " is unknown; there are 0 to 4"};
+        return Error{Code::invalid_argument,
+                     "mode " + std::to_string(mode) + " is unknown; there are 0 to 4"};
     if (direction != DAEL_ENCRYPT && direction != DAEL_DECRYPT)
-        return Error{Code::invalid_argument, "direction " +
-                                                 std::to_string(static_cast<int>(direction)) +
+        return Error{Code::invalid_argument, "direction " + std::to_string(direction) +
                                                  " is unknown; give 0 to encrypt, 1 to decrypt"};
     dael::Cipher result{
         static_cast<dael::Mode>(mode), static_cast<dael::Direction>(direction), {}, offset};
@@ -89,8 +87,7 @@ Result<> report(Result<dael::Ran> ran, dael_ran* out) {
 
 extern "C" {
 
-const char* dael_strerror(dael_status status) {
-    const int value = status;
+const char* dael_strerror(int value) {
     if (value < 0 || value >= dael::kCodeCount) return "unknown status";
     return dael::describe(static_cast<Code>(value)).data();  // literals, which end in a zero
 }
@@ -130,9 +127,9 @@ void dael_key_free(dael_key* key) {
     delete key;
 }
 
-dael_status dael_crypt(dael_engine* engine, const dael_key* key, dael_mode mode,
-                       dael_direction direction, const uint8_t* iv, uint64_t offset, const void* in,
-                       void* out, size_t size, dael_ran* ran) {
+dael_status dael_crypt(dael_engine* engine, const dael_key* key, int mode, int direction,
+                       const uint8_t* iv, uint64_t offset, const void* in, void* out, size_t size,
+                       dael_ran* ran) {
     return call([&]() -> Result<> {
         if (!engine || !key) return null(engine ? "key" : "engine");
         auto how = cipher(mode, direction, iv, offset);
@@ -144,10 +141,9 @@ dael_status dael_crypt(dael_engine* engine, const dael_key* key, dael_mode mode,
     });
 }
 
-dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, dael_mode mode,
-                              dael_direction direction, const uint8_t* iv, uint64_t offset,
-                              const void* device_in, void* device_out, size_t size, void* stream,
-                              dael_ran* ran) {
+dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, int mode, int direction,
+                              const uint8_t* iv, uint64_t offset, const void* device_in,
+                              void* device_out, size_t size, void* stream, dael_ran* ran) {
     return call([&]() -> Result<> {
         if (!engine || !key) return null(engine ? "key" : "engine");
         auto how = cipher(mode, direction, iv, offset);
@@ -158,9 +154,8 @@ dael_status dael_crypt_device(dael_engine* engine, const dael_key* key, dael_mod
     });
 }
 
-dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, dael_mode mode,
-                             dael_direction direction, const dael_message* messages, size_t count,
-                             dael_ran* ran) {
+dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, int mode, int direction,
+                             const dael_message* messages, size_t count, dael_ran* ran) {
     return call([&]() -> Result<> {
         if (!engine || !key) return null(engine ? "key" : "engine");
         if (!messages && count != 0) return null("messages");

@@ -184,6 +184,7 @@ class Calibrator {
         const HostOut to(out.get(), effort_.bus);
 
         pipeline::Transfer transfer(device, pool_);
+        double best_job = 0;
         for (const std::size_t mebibytes : {2, 4, 8, 16, 32}) {
             step(rates.backend, "copies");
             const std::size_t chunk = mebibytes << 20;
@@ -194,12 +195,14 @@ class Calibrator {
                 best.copy_in = std::max(best.copy_in, bus->copy_in);
                 best.copy_out = std::max(best.copy_out, bus->copy_out);
                 best.duplex = std::max(best.duplex, bus->duplex);
+                best.whole_job = std::max(best.whole_job, bus->whole_job);
             }
             rates.copy_in = std::max(rates.copy_in, best.copy_in);
             rates.copy_out = std::max(rates.copy_out, best.copy_out);
-            // A larger chunk must earn its memory and the wait for its first bytes.
-            if (best.duplex > rates.duplex * 1.02) {
-                rates.duplex = best.duplex;
+            rates.duplex = std::max(rates.duplex, best.duplex);
+            // A larger chunk must earn its memory, and the wait for its first bytes and its last.
+            if (best.whole_job > best_job * 1.02) {
+                best_job = best.whole_job;
                 rates.chunk = chunk;
             }
         }

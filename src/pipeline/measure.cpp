@@ -100,6 +100,7 @@ Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in
     // Nothing overlaps with the last chunk's way out: a job takes as long as its data and one chunk
     // more.
     rates.duplex = (gigabytes + static_cast<double>(chunk) * 1e-9) / *seconds;
+    rates.whole_job = gigabytes / *seconds;
     return rates;
 }
 

@@ -16,7 +16,8 @@ namespace dael::pipeline {
 struct BusRates {
     double copy_in = 0;  // GB/s, page-locked, one direction at a time
     double copy_out = 0;
-    double duplex = 0;  // each way, both at once
+    double duplex = 0;     // each way, both at once, in the steady state
+    double whole_job = 0;  // the same with the first chunk's way in and the last one's way out
 };
 // `in` and `out` are page-locked, apart, and at least two chunks long. The duplex rate is that of
 // the same chunks through the same slots as a job's, without the kernel.

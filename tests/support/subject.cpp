@@ -45,7 +45,8 @@ class EngineSubject final : public Subject {
     Result<> run(const Key& key, Mode mode, Direction direction,
                  std::span<const Message> messages) override {
         Result<Ran> ran = Error{};
-        if (device_ && messages.size() == 1 && !parallel_within_message(mode, direction)) {
+        const bool alone = messages.size() == 1 && messages[0].in && messages[0].out;
+        if (device_ && alone && !parallel_within_message(mode, direction)) {
             // A device takes sequential modes as batches only: give the message company.
             const Message& one = messages[0];
             Bytes copy(one.in, one.in + one.size);
