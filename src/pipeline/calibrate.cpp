@@ -256,10 +256,12 @@ Result<Calibration> calibrate_backends(const Backends& hosts,
 }  // namespace pipeline
 
 Result<Calibration> calibrate(const CalibrationProgress& progress) {
-    pipeline::Backends hosts;
-    for (const char* backend : {"cpu", "openssl"})
-        if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));
-    return pipeline::calibrate_backends(hosts, pipeline::open_devices, progress, {});
+    return pipeline::guarded([&] {
+        pipeline::Backends hosts;
+        for (const char* backend : {"cpu", "openssl"})
+            if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));
+        return pipeline::calibrate_backends(hosts, pipeline::open_devices, progress, {});
+    });
 }
 
 }  // namespace dael

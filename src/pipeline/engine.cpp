@@ -30,11 +30,28 @@ Batch::~Batch() = default;
 
 namespace {
 
-// What `auto` uses for host memory: the vector units where there are any, else OpenSSL.
-Result<std::unique_ptr<core::Backend>> open_host(const EngineOptions& options) {
-    auto cpu = core::open_backend("cpu", {options.isa, 0});
-    if (cpu || !options.isa.empty()) return cpu;
-    return core::open_backend("openssl");
+// What `auto` chooses among for host memory: the vector units where there are any, and OpenSSL,
+// which is faster where a single message keeps only one of their lanes busy. An instruction set
+// that was asked for leaves the first alone.
+Result<pipeline::Backends> open_hosts(const EngineOptions& options) {
+    pipeline::Backends hosts;
+    if (auto cpu = core::open_backend("cpu", {options.isa, 0}))
+        hosts.push_back(std::move(*cpu));
+    else if (!options.isa.empty())
+        return std::move(cpu).error();
+    if (!options.isa.empty()) return hosts;
+    auto openssl = core::open_backend("openssl");
+    if (!openssl) return std::move(openssl).error();
+    hosts.push_back(std::move(*openssl));
+    return hosts;
+}
+
+Result<pipeline::Backends> open_forced(const EngineOptions& options) {
+    auto backend = core::open_backend(options.backend, {options.isa, 0});
+    if (!backend) return std::move(backend).error();
+    pipeline::Backends forced;
+    forced.push_back(std::move(*backend));
+    return forced;
 }
 
 Error sizes_differ(std::size_t in, std::size_t out) {
@@ -73,12 +90,15 @@ Result<Engine> Engine::open(EngineOptions options) {
             if (const char* forced = std::getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
         const bool automatic = options.backend == "auto";
-        auto backend =
-            automatic ? open_host(options) : core::open_backend(options.backend, {options.isa, 0});
-        if (!backend) return std::move(backend).error();
+        if (!options.isa.empty() && !automatic && options.backend != "cpu")
+            return Error{Code::invalid_argument, "isa '" + options.isa +
+                                                     "' is for the backend 'cpu', not for '" +
+                                                     options.backend + "'"};
+        auto backends = automatic ? open_hosts(options) : open_forced(options);
+        if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
         return State::wrap(std::make_unique<State>(
-            std::move(options), std::move(*backend),
+            std::move(options), std::move(*backends),
             automatic ? pipeline::open_devices : std::function<pipeline::Backends()>(),
             std::move(calibration)));
     });

@@ -32,14 +32,18 @@ Backends open_devices() {
 }
 
 Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options) {
-    return Engine::State::wrap(std::make_unique<Engine::State>(
-        std::move(options), std::move(backend), nullptr, std::nullopt));
+    Backends given;
+    given.push_back(std::move(backend));
+    return Engine::State::wrap(std::make_unique<Engine::State>(std::move(options), std::move(given),
+                                                               nullptr, std::nullopt));
 }
 
 Engine make_auto_engine(std::unique_ptr<core::Backend> host, std::function<Backends()> devices,
                         EngineOptions options, std::optional<Calibration> calibration) {
+    Backends given;
+    given.push_back(std::move(host));
     return Engine::State::wrap(std::make_unique<Engine::State>(
-        std::move(options), std::move(host), std::move(devices), std::move(calibration)));
+        std::move(options), std::move(given), std::move(devices), std::move(calibration)));
 }
 
 }  // namespace pipeline
@@ -47,7 +51,7 @@ Engine make_auto_engine(std::unique_ptr<core::Backend> host, std::function<Backe
 using pipeline::Estimate;
 using pipeline::Lane;
 
-Engine::State::State(EngineOptions engine_options, std::unique_ptr<core::Backend> forced_or_host,
+Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
                      std::function<pipeline::Backends()> find_devices,
                      std::optional<Calibration> calibration)
     : options_(std::move(engine_options)),
@@ -55,10 +59,10 @@ Engine::State::State(EngineOptions engine_options, std::unique_ptr<core::Backend
       expected_(planner_.expected_device()),
       pool_(options_.threads),
       find_devices_(std::move(find_devices)) {
-    if (!forced_or_host->device()) {
-        host_ = std::move(forced_or_host);
+    if (!given.front()->device()) {
+        hosts_ = std::move(given);
     } else {
-        lanes_.push_back(std::make_unique<Lane>(std::move(forced_or_host), pool_, planner_));
+        lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), pool_, planner_));
         opened_ = started_ = true;
     }
 }
@@ -81,10 +85,18 @@ double Engine::State::start_seconds(const DeviceRates& rates) const noexcept {
     return started_ ? 0 : std::max(0.0, rates.start_seconds - missed_seconds_);
 }
 
-Lane* Engine::State::choose(std::span<const core::Segment> segments, Job& job) {
+core::Backend& Engine::State::choose_host(const Job& job) const {
+    if (hosts_.size() == 1) return *hosts_.front();
+    return **std::ranges::min_element(hosts_, {}, [&](const auto& host) {
+        return planner_.host(host->name(), job, pool_.threads()).seconds;
+    });
+}
+
+Lane* Engine::State::choose(const core::Backend& host, std::span<const core::Segment> segments,
+                            Job& job) {
     if (!pipeline::Planner::device_considered(job)) return nullptr;
     if (opened_ && lanes_.empty()) return nullptr;
-    const double host_seconds = planner_.host(host_->name(), job, pool_.threads()).seconds;
+    const double host_seconds = planner_.host(host.name(), job, pool_.threads()).seconds;
     if (!started_) {
         const DeviceRates& rates = opened_ ? lanes_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
@@ -110,11 +122,11 @@ Lane* Engine::State::choose(std::span<const core::Segment> segments, Job& job) {
     return best;
 }
 
-Result<Ran> Engine::State::run_on_host(const core::Operation& operation,
+Result<Ran> Engine::State::run_on_host(core::Backend& host, const core::Operation& operation,
                                        std::span<const core::Segment> segments) {
-    auto threads = pipeline::run_on_host(*host_, pool_, operation, segments, pool_.threads());
+    auto threads = pipeline::run_on_host(host, pool_, operation, segments, pool_.threads());
     if (!threads) return std::move(threads).error();
-    return Ran{std::string(host_->name()), *threads, 0};
+    return Ran{std::string(host.name()), *threads, 0};
 }
 
 pipeline::TransferOptions Engine::State::transfer_options(const Lane& lane) const {
@@ -145,8 +157,8 @@ Result<Ran> Engine::State::run_through(Lane& lane, const core::Operation& operat
 
 Result<Ran> Engine::State::run(const core::Operation& operation,
                                std::span<const core::Segment> segments) {
-    if (!host_) return run_through(*lanes_.front(), operation, segments);
-    if (!find_devices_) return run_on_host(operation, segments);
+    if (hosts_.empty()) return run_through(*lanes_.front(), operation, segments);
+    if (!find_devices_) return run_on_host(*hosts_.front(), operation, segments);
     Job job{operation.mode, operation.direction, operation.key->bits(), 0, segments.size()};
     bool in_place = false;
     for (const auto& segment : segments) {
@@ -154,19 +166,20 @@ Result<Ran> Engine::State::run(const core::Operation& operation,
         in_place = in_place || segment.in == segment.out;
     }
     if (!segments.empty()) job.size /= segments.size();
-    Lane* lane = choose(segments, job);
-    if (!lane) return run_on_host(operation, segments);
+    core::Backend& host = choose_host(job);
+    Lane* lane = choose(host, segments, job);
+    if (!lane) return run_on_host(host, operation, segments);
     auto ran = run_through(*lane, operation, segments);
     if (ran || (ran.code() != Code::device && ran.code() != Code::out_of_memory)) return ran;
     // The device failed, or has no room. The host can still do it, as long as the input is
     // untouched.
     if (ran.code() == Code::device) lane->failed = true;
-    return in_place ? std::move(ran) : run_on_host(operation, segments);
+    return in_place ? std::move(ran) : run_on_host(host, operation, segments);
 }
 
 Result<Lane*> Engine::State::lane_of(const void* device_memory) {
-    if (host_ && !find_devices_)
-        return Error{Code::unsupported, "backend '" + std::string(host_->name()) +
+    if (!hosts_.empty() && !find_devices_)
+        return Error{Code::unsupported, "backend '" + std::string(hosts_.front()->name()) +
                                             "' does not reach device memory; open the engine with "
                                             "the backend 'auto' or 'cuda'"};
     auto& lanes = this->lanes();
@@ -181,16 +194,16 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
     return Error{Code::invalid_argument, "the pointer is in no device's memory"};
 }
 
-Option Engine::State::host_option(const Job& job) const {
-    const Estimate estimate = planner_.host(host_->name(), job, pool_.threads());
-    return {std::string(host_->name()),
+Option Engine::State::host_option(const core::Backend& host, const Job& job) const {
+    const Estimate estimate = planner_.host(host.name(), job, pool_.threads());
+    return {std::string(host.name()),
             estimate.threads,
             0,
             estimate.rate,
             estimate.setup_seconds,
             estimate.seconds,
             estimate.measured,
-            pipeline::why(host_->name(), job, estimate),
+            pipeline::why(host.name(), job, estimate),
             estimate.possible};
 }
 
@@ -205,7 +218,7 @@ Option Engine::State::device_option(const Lane& lane, const Job& job) const {
                   estimate.measured,
                   pipeline::why(lane.backend->name(), job, estimate),
                   estimate.possible};
-    if (host_ && !pipeline::Planner::device_considered(job)) {
+    if (!hosts_.empty() && !pipeline::Planner::device_considered(job)) {
         option.possible = false;
         option.why = "too little data to be worth asking a device";
     } else if (lane.failed) {
@@ -217,14 +230,14 @@ Option Engine::State::device_option(const Lane& lane, const Job& job) const {
 
 Plan Engine::State::explain(const Job& job) {
     std::vector<Option> options;
-    if (host_) options.push_back(host_option(job));
+    for (const auto& host : hosts_) options.push_back(host_option(*host, job));
     for (const auto& lane : lanes()) options.push_back(device_option(*lane, job));
     return pipeline::make_plan(job, std::move(options), planner_.calibrated());
 }
 
 std::vector<std::string> Engine::State::backends() {
     std::vector<std::string> names;
-    if (host_) names.emplace_back(host_->name());
+    for (const auto& host : hosts_) names.emplace_back(host->name());
     if (opened_.load(std::memory_order_acquire))
         for (const auto& lane : lanes_) names.emplace_back(lane->backend->name());
     return names;

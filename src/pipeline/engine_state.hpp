@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is behind an Engine. Internal: the engine's own sources, the benchmark and the tests.
 //
-// Promises: an engine for `auto` opens its host backend at once and its devices only when a job
+// Promises: an engine for `auto` opens its host backends at once and its devices only when a job
 // comes that they would win, or one whose data lies on them. State may be used by many threads at
 // once.
 #pragma once
@@ -51,7 +51,9 @@ Engine make_auto_engine(std::unique_ptr<core::Backend> host, std::function<Backe
 namespace dael {
 
 struct Engine::State {
-    State(EngineOptions engine_options, std::unique_ptr<core::Backend> forced_or_host,
+    // `given`: the one that is forced, or the host backends that `auto` chooses among, the first of
+    // which serves where they are equal.
+    State(EngineOptions engine_options, pipeline::Backends given,
           std::function<pipeline::Backends()> find_devices, std::optional<Calibration> calibration);
 
     // An Engine over this state.
@@ -68,23 +70,26 @@ struct Engine::State {
     using Lanes = std::vector<std::unique_ptr<pipeline::Lane>>;
     // The devices; opens them if this is the first need of them.
     Lanes& lanes();
-    // The device that should do the job, null for the host backend. Only for `auto`.
-    pipeline::Lane* choose(std::span<const core::Segment> segments, Job& job);
+    // The host backend that should do the job.
+    core::Backend& choose_host(const Job& job) const;
+    // The device that should do the job, null for `host`. Only for `auto`.
+    pipeline::Lane* choose(const core::Backend& host, std::span<const core::Segment> segments,
+                           Job& job);
     // What the first use of a device still costs.
     double start_seconds(const DeviceRates& rates) const noexcept;
-    Result<Ran> run_on_host(const core::Operation& operation,
+    Result<Ran> run_on_host(core::Backend& host, const core::Operation& operation,
                             std::span<const core::Segment> segments);
     Result<Ran> run_through(pipeline::Lane& lane, const core::Operation& operation,
                             std::span<const core::Segment> segments);
     pipeline::TransferOptions transfer_options(const pipeline::Lane& lane) const;
-    Option host_option(const Job& job) const;
+    Option host_option(const core::Backend& host, const Job& job) const;
     Option device_option(const pipeline::Lane& lane, const Job& job) const;
 
     const EngineOptions options_;
     const pipeline::Planner planner_;
     const DeviceRates expected_;
     pipeline::ThreadPool pool_;
-    std::unique_ptr<core::Backend> host_;                     // null where a device is forced
+    pipeline::Backends hosts_;                                // none where a device is forced
     const std::function<pipeline::Backends()> find_devices_;  // null where a backend is forced
     std::once_flag opened_once_;
     std::atomic<bool> opened_{false};   // lanes_ may be read

@@ -190,6 +190,33 @@ TEST(Forced, TheNamedBackendRunsOrIsRefused) {
     }
 }
 
+// One message of a sequential mode fills one lane of libipsec-mb's sixteen, and OpenSSL is faster.
+TEST(AutoOnTheHost, OneSequentialMessageGoesToOpensslAndManyToTheLanes) {
+    if (!core::open_backend("cpu")) GTEST_SKIP() << "this machine or build has no backend cpu";
+    auto engine = Engine::open({.backend = "auto", .calibrated = false});
+    ASSERT_TRUE(engine);
+    const Key key = *Key::import(random_bytes(16, 1));
+    constexpr std::size_t kSize = 4096;
+    Bytes data(64 * kSize, 7);
+    for (const Mode mode : {Mode::cbc, Mode::ofb}) {
+        const auto one = engine->run(key, {mode, Direction::encrypt, {}, 0}, data, data);
+        ASSERT_TRUE(one) << one.error().message;
+        EXPECT_EQ(one->backend, "openssl") << name(mode);
+        std::vector<Message> messages;
+        for (std::size_t at = 0; at < data.size(); at += kSize)
+            messages.push_back({data.data() + at, data.data() + at, kSize, {}, 0});
+        const auto many = engine->run(key, mode, Direction::encrypt, messages);
+        ASSERT_TRUE(many) << many.error().message;
+        EXPECT_EQ(many->backend, "cpu") << name(mode);
+    }
+    const auto parallel = engine->ctr(key, {}, data, data);
+    ASSERT_TRUE(parallel);
+    EXPECT_EQ(parallel->backend, "cpu");
+    const Plan plan = engine->explain({Mode::cbc, Direction::encrypt, 128, 1 << 20});
+    EXPECT_EQ(plan.options.at(0).backend, "openssl");
+    EXPECT_EQ(plan.options.at(1).backend, "cpu");
+}
+
 TEST(Forced, TheEnvironmentForcesToo) {
     ASSERT_EQ(setenv("DAELSTROM_BACKEND", "openssl", 1), 0);
     EXPECT_EQ(Engine::open()->backends(), std::vector<std::string>{"openssl"});
