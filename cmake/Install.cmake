@@ -4,13 +4,19 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS daelstrom_lib daelstrom_cli
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY include/daelstrom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # The package's target is written by hand (daelstromConfig.cmake.in), not exported: an exported target
 # would ask everyone who links the library to have CUDA's compiler, where its run-time library is enough.
 get_target_property(library_name daelstrom_lib OUTPUT_NAME)
-set(DAELSTROM_ARCHIVE ${CMAKE_STATIC_LIBRARY_PREFIX}${library_name}${CMAKE_STATIC_LIBRARY_SUFFIX})
+get_target_property(library_type daelstrom_lib TYPE)
+string(REPLACE _LIBRARY "" DAELSTROM_TYPE ${library_type})  # STATIC or SHARED
+set(DAELSTROM_FILE
+    ${CMAKE_${DAELSTROM_TYPE}_LIBRARY_PREFIX}${library_name}${CMAKE_${DAELSTROM_TYPE}_LIBRARY_SUFFIX})
+file(RELATIVE_PATH to_libraries /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set_target_properties(daelstrom_cli PROPERTIES INSTALL_RPATH $ORIGIN/${to_libraries})
 if(DAELSTROM_WITH_CUDA)
     find_library(DAELSTROM_CUDART NAMES libcudart_static.a
                  PATHS ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES} NO_DEFAULT_PATH REQUIRED)
