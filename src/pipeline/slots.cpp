@@ -33,8 +33,8 @@ SlotSet::~SlotSet() {
 void SlotSet::wipe() noexcept {
     (void)wait();
     for (Slot& slot : slots_) {
-        if (slot.in) (void)device_.fill(slot.in, 0, capacity_, slot.work);
-        if (slot.out) (void)device_.fill(slot.out, 0, capacity_, slot.work);
+        if (slot.in) (void)device_.fill(slot.in, 0, capacity_, inward_);
+        if (slot.out) (void)device_.fill(slot.out, 0, capacity_, inward_);
         if (slot.in_staging) dael::wipe(slot.in_staging, capacity_);
         if (slot.out_staging) dael::wipe(slot.out_staging, capacity_);
     }
@@ -64,7 +64,8 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
     for (Stream* stream : {&inward_, &outward_})
         if (!stream->handle) DAEL_TRY(obtain(*stream, device_.create_stream()));
     for (Slot& slot : slots_) {
-        if (!slot.work.handle) DAEL_TRY(obtain(slot.work, device_.create_stream()));
+        if (!slot.work.handle && (needs.kernels_at_once || &slot == &slots_.front()))
+            DAEL_TRY(obtain(slot.work, device_.create_stream()));
         for (core::Event* event : {&slot.arrived, &slot.transformed, &slot.done})
             if (!event->handle) DAEL_TRY(obtain(*event, device_.create_event()));
         if (!slot.in) DAEL_TRY(obtain(slot.in, device_.allocate(capacity_)));

@@ -17,7 +17,7 @@
 namespace dael::pipeline {
 
 struct Slot {
-    Stream work;                  // kernels; chunks of different slots may be transformed at once
+    Stream work;                  // kernels; null where the first slot's stream serves them all
     core::Event arrived;          // the chunk is in `in`
     core::Event transformed;      // the result is in `out`
     core::Event done;             // the result is on the host
@@ -33,6 +33,10 @@ struct SlotNeeds {
     int slots = 4;
     bool in_staging = false;
     bool out_staging = false;
+    // A stream for each slot's kernels, so that they run at once. Streams are not for free: beyond
+    // eight (CUDA_DEVICE_MAX_CONNECTIONS) they share queues, and copies wait for kernels that are
+    // none of theirs.
+    bool kernels_at_once = false;
 };
 
 class SlotSet {

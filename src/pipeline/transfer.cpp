@@ -223,6 +223,7 @@ Result<Transferred> Transfer::run(const core::Operation& operation,
                                           std::min(bytes / static_cast<std::size_t>(options.slots),
                                                    kSequentialChunk)});
     needs.slots = options.slots;
+    needs.kernels_at_once = !parallel;
     needs.in_staging = !direct.in;
     needs.out_staging = !direct.out;
     auto set = slots_.acquire(needs);
