@@ -5,7 +5,7 @@
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "support/host_device.hpp"
-#include "support/openssl_oracle.hpp"
+#include "support/oracle.hpp"
 
 namespace {
 
@@ -53,7 +53,7 @@ Run run(Engine& engine, Mode mode, std::size_t size, bool in_place = false) {
     const Bytes raw = random_bytes(16, 1);
     const Key key = *Key::import(raw);
     Bytes in = random_bytes(size, 2), apart(size);
-    const Bytes expected = openssl(raw, mode, Direction::encrypt, {}, in);
+    const Bytes expected = oracle(raw, {mode, Direction::encrypt, {}, 0}, in);
     Bytes& out = in_place ? in : apart;
     auto ran = engine.run(key, {mode, Direction::encrypt, {}, 0}, in, out);
     return {std::move(ran), out == expected};

@@ -44,6 +44,14 @@ class Random {
     std::mt19937_64 engine_;
 };
 
+// One-off random content, told apart by its seed.
+inline Bytes random_bytes(std::size_t size, std::uint32_t seed) {
+    return Random(seed).bytes(size);
+}
+inline Block random_block(std::uint32_t seed) {
+    return Random(seed).block();
+}
+
 // `size` bytes at a chosen distance from a 64-byte boundary, poisoned within and for 64 bytes and
 // more on both sides, so that a byte that was not written, or one that was written outside, shows.
 class Poisoned {

@@ -11,7 +11,7 @@
 
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
-#include "support/openssl_oracle.hpp"
+#include "support/oracle.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ using test::random_bytes;
 Bytes expected(Mode mode, Direction direction, const Key& key, const Block& iv,
                std::span<const std::uint8_t> in, std::size_t skip = 0) {
     const auto raw = key.schedule().key();
-    return test::openssl(Bytes(raw.begin(), raw.end()), mode, direction, iv, in, skip);
+    return test::oracle(raw, {mode, direction, iv, skip}, in);
 }
 
 // Whether this CPU has the instructions, by the compiler's word and not the backend's.

@@ -12,7 +12,7 @@
 #include "backends/cpu/ipsec_mb.hpp"
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
-#include "support/openssl_oracle.hpp"
+#include "support/oracle.hpp"
 
 namespace {
 

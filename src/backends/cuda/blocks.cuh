@@ -4,11 +4,9 @@
 // length.
 //
 // In place and chained (CBC and CFB decryption need the ciphertext block before each of their own):
-// - within its share a warp goes from the end to the beginning, so what it needs is not yet
-// overwritten;
+// - within its share a warp goes from the end to the beginning, so that what it needs still stands;
 // - the block before its share belongs to another warp: every warp reads that one first, then the
-// whole
-//   grid synchronises (a cooperative launch), then writing may begin.
+//   whole grid synchronises (a cooperative launch), then writing may begin.
 #pragma once
 
 #include <cooperative_groups.h>
