@@ -40,7 +40,8 @@ typedef enum dael_status {
     DAEL_DEVICE = 12,
     DAEL_IO = 13,
     DAEL_BAD_FORMAT = 14,
-    DAEL_INTERNAL = 15
+    DAEL_INTERNAL = 15,
+    DAEL_AUTHENTICATION = 16
 } dael_status;
 
 typedef enum dael_mode {

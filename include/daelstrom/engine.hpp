@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <daelstrom/error.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
@@ -110,6 +111,26 @@ class Engine {
     // engine: destroy it after the work and before the engine.
     Result<Batch> prepare(Mode mode, Direction direction, std::span<const Message> device_messages);
     Result<Ran> run(const Key& key, const Batch& batch, Stream stream);
+
+    // GCM; see gcm.hpp. Keys are made ready once and used by index.
+    // Errors: out_of_memory, device, unsupported.
+    Result<KeySet> prepare_keys(std::span<const Key> keys);
+
+    // Batches of messages in host memory; done when it returns. results[i] tells of message i: ok;
+    // authentication (open: its output then holds no plaintext); invalid_argument, overlap or limit
+    // for a message that was not touched. No message disturbs another. The call itself fails
+    // (invalid_argument, device, out_of_memory) only as a whole. `tag_size`: 4, 8, 12 to 16.
+    Result<Ran> seal_batch(const KeySet& keys, std::span<const GcmMessage> messages,
+                           std::span<Code> results, std::size_t tag_size = kTagSize);
+    Result<Ran> open_batch(const KeySet& keys, std::span<const GcmMessage> messages,
+                           std::span<Code> results, std::size_t tag_size = kTagSize);
+
+    // One message in host memory, with an IV of any length from 1 byte (12 is the fast and usual
+    // one); tag.size() is the tag's size. Errors: as above, authentication among them.
+    Result<Ran> gcm_seal(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,
+                         HostOut out, std::span<std::uint8_t> tag);
+    Result<Ran> gcm_open(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,
+                         HostOut out, std::span<const std::uint8_t> tag);
 
     // The same calls by the modes' names (direction as named; CTR and OFB do the same both ways).
     Result<Ran> ecb_encrypt(const Key& key, HostIn in, HostOut out) {

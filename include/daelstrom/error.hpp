@@ -29,8 +29,9 @@ enum class Code : int {
     io = 13,               // a file, pipe or terminal failed
     bad_format = 14,       // input that is not what it should be (truncated, no magic)
     internal = 15,         // a defect in daelstrom itself
+    authentication = 16,   // a tag does not match: a wrong key, nonce or AAD, or altered data
 };
-inline constexpr int kCodeCount = 16;
+inline constexpr int kCodeCount = 17;
 
 // One short sentence for each code, from the only table of them (src/core/error.cpp).
 std::string_view describe(Code code) noexcept;

@@ -23,8 +23,8 @@ using dael::Code;
 using dael::Error;
 using dael::Result;
 
-static_assert(static_cast<int>(Code::internal) == DAEL_INTERNAL &&
-              DAEL_INTERNAL + 1 == dael::kCodeCount);
+static_assert(static_cast<int>(Code::authentication) == DAEL_AUTHENTICATION &&
+              DAEL_AUTHENTICATION + 1 == dael::kCodeCount);
 static_assert(static_cast<int>(Code::unsupported) == DAEL_UNSUPPORTED);
 static_assert(static_cast<int>(dael::Mode::ctr) == DAEL_CTR);
 static_assert(static_cast<int>(dael::Direction::decrypt) == DAEL_DECRYPT);

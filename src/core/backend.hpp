@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <daelstrom/error.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
@@ -35,6 +36,38 @@ struct Operation {
     const Key* key = nullptr;
 };
 
+// One GCM message, already valid: sizes within the limits, pointers where there is a size. `iv` is
+// host memory of 1 byte or more; the rest lies where the backend reaches.
+struct GcmSegment {
+    const std::uint8_t* in = nullptr;
+    std::uint8_t* out = nullptr;
+    std::size_t size = 0;
+    const std::uint8_t* aad = nullptr;
+    std::size_t aad_size = 0;
+    const std::uint8_t* iv = nullptr;
+    std::size_t iv_size = 0;
+    std::uint8_t* tag = nullptr;  // tag_size bytes
+    std::size_t tag_size = 16;
+    std::uint32_t key = 0;  // index into the prepared keys
+};
+
+// Keys as one backend wants them for GCM. Wiped when it goes.
+class PreparedKeys {
+  public:
+    virtual ~PreparedKeys() = default;
+};
+
+// A GCM message in pieces, on the calling thread: aad() any number of times, then update(), then
+// finish(), which yields the whole tag. Decrypts without verifying: what is above it must not
+// release that (src/modes).
+class GcmStream {
+  public:
+    virtual ~GcmStream() = default;
+    virtual Result<> aad(std::span<const std::uint8_t> bytes) = 0;
+    virtual Result<> update(std::span<const std::uint8_t> in, std::uint8_t* out) = 0;
+    virtual Result<Block> finish() = 0;
+};
+
 class Device;
 
 class Backend {
@@ -51,6 +84,17 @@ class Backend {
     // Host memory, on the calling thread, done when it returns. Segments are independent messages.
     // A backend whose memory is its own (device() is not null) answers Code::unsupported.
     virtual Result<> run(const Operation& operation, std::span<const Segment> segments) = 0;
+
+    // GCM over host memory, on the calling thread. A result for each segment: ok, or authentication
+    // when opening finds another tag, and then its output holds no plaintext. The return value
+    // tells of failures of the whole call. Backends without GCM answer Code::unsupported.
+    virtual Result<std::unique_ptr<PreparedKeys>> prepare_keys(std::span<const Key> keys);
+    virtual Result<> gcm(Direction direction, const PreparedKeys& keys,
+                         std::span<const GcmSegment> segments, std::span<Code> results);
+    virtual Result<std::unique_ptr<GcmStream>> gcm_stream(Direction direction,
+                                                          const PreparedKeys& keys,
+                                                          std::uint32_t key,
+                                                          std::span<const std::uint8_t> iv);
 
     // The processor with its own memory behind this backend; null for host backends.
     virtual Device* device() { return nullptr; }

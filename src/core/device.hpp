@@ -33,6 +33,16 @@ class PreparedBatch {
     virtual ~PreparedBatch() = default;
 };
 
+// A batch of GCM messages with its descriptors and workspace in device memory. Its keys must
+// outlive it, and it the work that it was used for. One run at a time.
+class PreparedGcm {
+  public:
+    virtual ~PreparedGcm() = default;
+    // Device memory, one for each message in order: a Code, ok or authentication, as an int. Valid
+    // once a run has ended.
+    virtual const std::uint32_t* results() const = 0;
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -50,6 +60,19 @@ class Device {
     virtual Result<std::unique_ptr<PreparedBatch>> prepare(Mode mode, Direction direction,
                                                            std::span<const Segment> segments) = 0;
     virtual Result<> run(const Operation& operation, const PreparedBatch& batch, Stream stream) = 0;
+
+    // GCM. Keys are expanded into device memory, synchronously. prepare_gcm takes descriptors from
+    // the host, whose in, out, aad and tag are device pointers, or ones that lie in device memory
+    // and are read when the batch runs. gcm() launches and returns, without allocation; opening
+    // verifies a message before it writes its plaintext.
+    virtual Result<std::unique_ptr<PreparedKeys>> prepare_keys(std::span<const Key> keys);
+    virtual Result<std::unique_ptr<PreparedGcm>> prepare_gcm(const PreparedKeys& keys,
+                                                             std::span<const GcmSegment> segments);
+    virtual Result<std::unique_ptr<PreparedGcm>> prepare_gcm(const PreparedKeys& keys,
+                                                             const GcmMessage* device_messages,
+                                                             std::uint32_t count,
+                                                             std::size_t tag_size);
+    virtual Result<> gcm(Direction direction, const PreparedGcm& batch, Stream stream);
 
     // Memory. Device memory that held secrets is wiped by the caller before it is released.
     virtual Result<void*> allocate(std::size_t size) = 0;

@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, kCodeCount> kDescriptions{
     "input or output failed",
     "malformed input",
     "internal error",
+    "authentication failed",
 };
 
 }  // namespace

@@ -100,7 +100,7 @@ int main(void) {
     }
     EXPECT(dael_list_backends(visit, &found) == DAEL_OK);
     EXPECT(found);
-    for (int status = DAEL_OK; status <= DAEL_INTERNAL; ++status)
+    for (int status = DAEL_OK; status <= DAEL_AUTHENTICATION; ++status)
         EXPECT(dael_strerror((dael_status)status)[0] != 0);
     EXPECT(strcmp(dael_strerror((dael_status)99), "unknown status") == 0);
     void* memory = dael_pinned_alloc(100);

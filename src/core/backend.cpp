@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a backend answers for what it does not have.
+#include "core/device.hpp"
+
+namespace dael::core {
+namespace {
+
+Error without_gcm(std::string_view name) {
+    return {Code::unsupported,
+            std::string(name) + ": this backend has no GCM for data in this memory"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedKeys>> Backend::prepare_keys(std::span<const Key>) {
+    return without_gcm(name());
+}
+
+Result<> Backend::gcm(Direction, const PreparedKeys&, std::span<const GcmSegment>,
+                      std::span<Code>) {
+    return without_gcm(name());
+}
+
+Result<std::unique_ptr<GcmStream>> Backend::gcm_stream(Direction, const PreparedKeys&,
+                                                       std::uint32_t,
+                                                       std::span<const std::uint8_t>) {
+    return without_gcm(name());
+}
+
+Result<std::unique_ptr<PreparedKeys>> Device::prepare_keys(std::span<const Key>) {
+    return without_gcm(info().name);
+}
+
+Result<std::unique_ptr<PreparedGcm>> Device::prepare_gcm(const PreparedKeys&,
+                                                         std::span<const GcmSegment>) {
+    return without_gcm(info().name);
+}
+
+Result<std::unique_ptr<PreparedGcm>> Device::prepare_gcm(const PreparedKeys&, const GcmMessage*,
+                                                         std::uint32_t, std::size_t) {
+    return without_gcm(info().name);
+}
+
+Result<> Device::gcm(Direction, const PreparedGcm&, Stream) {
+    return without_gcm(info().name);
+}
+
+}  // namespace dael::core
