@@ -20,6 +20,7 @@
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
+#include <daelstrom/xts.hpp>
 
 namespace dael {
 
@@ -131,6 +132,15 @@ class Engine {
                          HostOut out, std::span<std::uint8_t> tag);
     Result<Ran> gcm_open(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,
                          HostOut out, std::span<const std::uint8_t> tag);
+
+    // XTS over neighbouring sectors; see xts.hpp. in.size() is whole sectors, but for the last,
+    // which may be shorter, down to 16 bytes. Otherwise as run(), on host and on device memory.
+    Result<Ran> xts_encrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in, HostOut out);
+    Result<Ran> xts_decrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in, HostOut out);
+    Result<Ran> xts_encrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
+                            DeviceOut out, Stream stream);
+    Result<Ran> xts_decrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
+                            DeviceOut out, Stream stream);
 
     // The same calls by the modes' names (direction as named; CTR and OFB do the same both ways).
     Result<Ran> ecb_encrypt(const Key& key, HostIn in, HostOut out) {

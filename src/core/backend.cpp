@@ -10,6 +10,12 @@ Error without_gcm(std::string_view name) {
             std::string(name) + ": this backend has no GCM for data in this memory"};
 }
 
+Error without_xts(std::string_view name) {
+    return {Code::unsupported, std::string(name) +
+                                   ": this backend has no XTS for data in this memory; use the "
+                                   "backend 'auto' or 'openssl', or 'cuda' on a GPU"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PreparedKeys>> Backend::prepare_keys(std::span<const Key>) {
@@ -25,6 +31,10 @@ Result<std::unique_ptr<GcmStream>> Backend::gcm_stream(Direction, const Prepared
                                                        std::uint32_t,
                                                        std::span<const std::uint8_t>) {
     return without_gcm(name());
+}
+
+Result<> Backend::xts(const XtsOperation&, const Segment&) {
+    return without_xts(name());
 }
 
 Result<std::unique_ptr<PreparedKeys>> Device::prepare_keys(std::span<const Key>) {
@@ -43,6 +53,10 @@ Result<std::unique_ptr<PreparedGcm>> Device::prepare_gcm(const PreparedKeys&, co
 
 Result<> Device::gcm(Direction, const PreparedGcm&, Stream) {
     return without_gcm(info().name);
+}
+
+Result<> Device::xts(const XtsOperation&, const Segment&, Stream) {
+    return without_xts(info().name);
 }
 
 }  // namespace dael::core

@@ -17,6 +17,7 @@
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
+#include <daelstrom/xts.hpp>
 
 namespace dael::core {
 
@@ -34,6 +35,15 @@ struct Operation {
     Mode mode = Mode::ctr;
     Direction direction = Direction::encrypt;
     const Key* key = nullptr;
+};
+
+// XTS over neighbouring sectors. A segment of it has the number of its first sector, 128 bits
+// little-endian, as its `iv`; all its sectors are `sector_size` bytes, but the last may be shorter,
+// down to 16.
+struct XtsOperation {
+    Direction direction = Direction::encrypt;
+    const XtsKey* key = nullptr;
+    std::size_t sector_size = 512;
 };
 
 // One GCM message, already valid: sizes within the limits, pointers where there is a size. `iv` is
@@ -95,6 +105,10 @@ class Backend {
                                                           const PreparedKeys& keys,
                                                           std::uint32_t key,
                                                           std::span<const std::uint8_t> iv);
+
+    // XTS over host memory, on the calling thread. Backends without it answer Code::unsupported.
+    virtual bool has_xts() const { return false; }
+    virtual Result<> xts(const XtsOperation& operation, const Segment& segment);
 
     // The processor with its own memory behind this backend; null for host backends.
     virtual Device* device() { return nullptr; }

@@ -74,6 +74,10 @@ class Device {
                                                              std::size_t tag_size);
     virtual Result<> gcm(Direction direction, const PreparedGcm& batch, Stream stream);
 
+    // XTS over one segment of device memory (see XtsOperation): launches and returns, without
+    // allocation or synchronisation.
+    virtual Result<> xts(const XtsOperation& operation, const Segment& segment, Stream stream);
+
     // Memory. Device memory that held secrets is wiped by the caller before it is released.
     virtual Result<void*> allocate(std::size_t size) = 0;
     virtual void release(void* memory) noexcept = 0;

@@ -46,6 +46,11 @@ Result<> check(Mode mode, const Message& message) {
     return {};
 }
 
+Error sizes_differ(std::size_t in, std::size_t out) {
+    return {Code::invalid_argument, "output is " + std::to_string(out) + " bytes; the input is " +
+                                        std::to_string(in) + "; they must be the same"};
+}
+
 core::Segment to_segment(const Message& message) noexcept {
     core::Segment segment{message.in, message.out, message.size, message.iv, 0};
     if (message.offset != 0) {

@@ -18,6 +18,9 @@ namespace dael::modes {
 // limit (CTR: offset + size passes 2^64 bytes).
 Result<> check(Mode mode, const Message& message);
 
+// For calls that are given both sizes.
+Error sizes_differ(std::size_t in, std::size_t out);
+
 // A message that check() has passed, its offset folded into the counter.
 core::Segment to_segment(const Message& message) noexcept;
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 
 #include "modes/segment.hpp"
+#include "modes/xts.hpp"
 
 namespace dael::pipeline {
 namespace {
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kLeast = std::size_t{64} << 10;    // bytes worth a chunk
 constexpr std::size_t kSmallest = std::size_t{1} << 20;  // of the small chunks at start and end
 constexpr std::size_t kWorthOwnCopy = std::size_t{128} << 10;
 constexpr std::size_t kRamp = 8;  // the first chunk is this part of a full one
@@ -17,18 +19,20 @@ std::size_t aligned(std::size_t size) {
     return (size + kBlockSize - 1) / kBlockSize * kBlockSize;
 }
 
+// `slice(segment, begin, size)` is the mode's way to take a part of a segment.
+template <class Slice>
 class Packer {
   public:
-    Packer(Mode mode, std::size_t capacity) : mode_(mode), capacity_(capacity) {}
+    Packer(Slice slice, std::size_t capacity) : slice_(slice), capacity_(capacity) {}
 
     // One message in chunks of its own: sizes double up to the full chunk, and halve towards the
-    // end.
-    void ramp(const core::Segment& segment) {
+    // end. They are multiples of `unit`, and `least` where that is too much.
+    void ramp(const core::Segment& segment, std::size_t unit, std::size_t least) {
         std::size_t next = std::max(kSmallest, capacity_ / kRamp);
         for (std::size_t begin = 0; begin < segment.size;) {
             const std::size_t left = segment.size - begin;
             std::size_t size = std::min({next, capacity_, std::max(kSmallest, left / 2)});
-            size = std::max(size / kPage * kPage, kBlockSize);
+            size = std::max(size / unit * unit, least);
             begin += add(segment, begin, size);
             close();
             next = std::min(next * 2, capacity_);
@@ -49,11 +53,11 @@ class Packer {
     }
 
   private:
-    // Adds up to `size` bytes, which is a multiple of 16; returns how many.
+    // Adds up to `size` bytes, where the mode may cut; returns how many.
     std::size_t add(const core::Segment& segment, std::size_t begin, std::size_t size) {
         const std::size_t whole = begin == 0 && segment.size > size ? size - segment.skip : size;
         const std::size_t part = std::min(whole, segment.size - begin);
-        result_.pieces.push_back({modes::slice(mode_, segment, begin, part), used_});
+        result_.pieces.push_back({slice_(segment, begin, part), used_});
         used_ += aligned(part);
         return part;
     }
@@ -68,7 +72,7 @@ class Packer {
         used_ = 0;
     }
 
-    const Mode mode_;
+    const Slice slice_;
     const std::size_t capacity_;
     std::size_t used_ = 0;  // bytes of the open chunk
     Chunks result_;
@@ -90,7 +94,7 @@ std::vector<Extent> extents(std::span<const Piece> pieces, Follows follows) {
 }  // namespace
 
 std::size_t least_chunk(Mode mode, Direction direction, std::span<const core::Segment> segments) {
-    std::size_t least = std::size_t{64} << 10;
+    std::size_t least = kLeast;
     if (parallel_within_message(mode, direction)) return least;
     for (const auto& segment : segments) least = std::max(least, aligned(segment.size));
     return least;
@@ -98,11 +102,28 @@ std::size_t least_chunk(Mode mode, Direction direction, std::span<const core::Se
 
 Chunks cut(Mode mode, Direction direction, std::span<const core::Segment> segments,
            std::size_t capacity) {
-    Packer packer(mode, capacity);
+    const auto slice = [mode](const core::Segment& segment, std::size_t begin, std::size_t size) {
+        return modes::slice(mode, segment, begin, size);
+    };
+    Packer packer(slice, capacity);
     if (segments.size() == 1 && parallel_within_message(mode, direction))
-        packer.ramp(segments[0]);
+        packer.ramp(segments[0], kPage, kBlockSize);
     else
         for (const auto& segment : segments) packer.pack(segment);
+    return std::move(packer).finish();
+}
+
+std::size_t least_chunk(std::size_t sector_size) {
+    return std::max(kLeast, aligned(sector_size));
+}
+
+Chunks cut_sectors(const core::Segment& segment, std::size_t sector_size, std::size_t capacity) {
+    const auto slice = [sector_size](const core::Segment& whole, std::size_t begin,
+                                     std::size_t size) {
+        return modes::slice_sectors(whole, sector_size, begin, size);
+    };
+    Packer packer(slice, capacity);
+    packer.ramp(segment, sector_size, sector_size);
     return std::move(packer).finish();
 }
 

@@ -52,6 +52,10 @@ std::size_t least_chunk(Mode mode, Direction direction, std::span<const core::Se
 Chunks cut(Mode mode, Direction direction, std::span<const core::Segment> segments,
            std::size_t capacity);
 
+// The same for XTS: chunks of whole sectors, each a piece of its own.
+std::size_t least_chunk(std::size_t sector_size);
+Chunks cut_sectors(const core::Segment& segment, std::size_t sector_size, std::size_t capacity);
+
 // The copies of one side that a chunk takes: short pieces that follow one another in host memory,
 // and in the buffer, are one. (Long ones stay apart: neighbours may be separate page-locked
 // allocations, which one copy may not span.)

@@ -54,11 +54,6 @@ Result<pipeline::Backends> open_forced(const EngineOptions& options) {
     return forced;
 }
 
-Error sizes_differ(std::size_t in, std::size_t out) {
-    return {Code::invalid_argument, "output is " + std::to_string(out) + " bytes; the input is " +
-                                        std::to_string(in) + "; they must be the same"};
-}
-
 Result<std::vector<core::Segment>> to_segments(Mode mode, std::span<const Message> messages) {
     std::vector<core::Segment> segments;
     segments.reserve(messages.size());
@@ -105,7 +100,7 @@ Result<Engine> Engine::open(EngineOptions options) {
 }
 
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
-    if (in.size() != out.size()) return sizes_differ(in.size(), out.size());
+    if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
     return pipeline::guarded([&]() -> Result<Ran> {
         const Message message{in.data(), out.data(), in.size(), cipher.iv, cipher.offset};
         DAEL_TRY(modes::check(cipher.mode, message));
@@ -125,7 +120,7 @@ Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
 
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
                         Stream stream) {
-    if (in.size != out.size) return sizes_differ(in.size, out.size);
+    if (in.size != out.size) return modes::sizes_differ(in.size, out.size);
     return pipeline::guarded([&]() -> Result<Ran> {
         const Message message{static_cast<const std::uint8_t*>(in.data),
                               static_cast<std::uint8_t*>(out.data), in.size, cipher.iv,
@@ -160,6 +155,26 @@ Result<Ran> Engine::run(const Key& key, const Batch& batch, Stream stream) {
         DAEL_TRY(lane->device.run({mode, direction, &key}, *prepared, stream));
         return Ran{std::string(lane->backend->name()), 1, 0};
     });
+}
+
+Result<Ran> Engine::xts_encrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in,
+                                HostOut out) {
+    return state_->xts(Direction::encrypt, key, sectors, in, out);
+}
+
+Result<Ran> Engine::xts_decrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in,
+                                HostOut out) {
+    return state_->xts(Direction::decrypt, key, sectors, in, out);
+}
+
+Result<Ran> Engine::xts_encrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
+                                DeviceOut out, Stream stream) {
+    return state_->xts(Direction::encrypt, key, sectors, in, out, stream);
+}
+
+Result<Ran> Engine::xts_decrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
+                                DeviceOut out, Stream stream) {
+    return state_->xts(Direction::decrypt, key, sectors, in, out, stream);
 }
 
 Plan Engine::explain(const Job& job) const {

@@ -61,6 +61,11 @@ struct Engine::State {
 
     // Host memory.
     Result<Ran> run(const core::Operation& operation, std::span<const core::Segment> segments);
+    // XTS, checks included; on the host backends it stays on the host. Defined in xts.cpp.
+    Result<Ran> xts(Direction direction, const XtsKey& key, const XtsSectors& sectors, HostIn in,
+                    HostOut out);
+    Result<Ran> xts(Direction direction, const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
+                    DeviceOut out, Stream stream);
     // The device that holds the memory. Errors: unsupported, backend_absent.
     Result<pipeline::Lane*> lane_of(const void* device_memory);
     Plan explain(const Job& job);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "modes/segment.hpp"
+#include "modes/xts.hpp"
 
 namespace dael::pipeline {
 namespace {
@@ -26,10 +27,8 @@ std::size_t total_size(std::span<const core::Segment> segments) {
 }
 
 // Cuts long messages, and collects short ones, to shares of about one piece.
-Shares share_out_parallel(Mode mode, std::span<const core::Segment> segments, std::size_t threads) {
-    const std::size_t even = total_size(segments) / (threads * kPiecesPerThread);
-    const std::size_t piece =
-        std::clamp(even, kSmallestPiece, kLargestPiece) / kSmallestPiece * kSmallestPiece;
+Shares share_out_parallel(Mode mode, std::span<const core::Segment> segments, int threads) {
+    const std::size_t piece = piece_size(total_size(segments), threads);
     Shares shares;
     std::size_t collected = 0;
     for (const core::Segment& segment : segments) {
@@ -72,11 +71,16 @@ int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint
     return static_cast<int>(std::clamp<std::uint64_t>(worth, 1, static_cast<std::uint64_t>(most)));
 }
 
+std::size_t piece_size(std::size_t bytes, int threads) {
+    const std::size_t even = bytes / (static_cast<std::size_t>(threads) * kPiecesPerThread);
+    return std::clamp(even, kSmallestPiece, kLargestPiece) / kSmallestPiece * kSmallestPiece;
+}
+
 Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> segments,
                  int threads) {
-    const auto count = static_cast<std::size_t>(threads);
-    return parallel_within_message(mode, direction) ? share_out_parallel(mode, segments, count)
-                                                    : share_out_sequential(segments, count);
+    return parallel_within_message(mode, direction)
+               ? share_out_parallel(mode, segments, threads)
+               : share_out_sequential(segments, static_cast<std::size_t>(threads));
 }
 
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Operation& operation,
@@ -90,6 +94,21 @@ Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Op
     const Shares shares = share_out(operation.mode, operation.direction, segments, threads);
     return pool.run(shares.count(), threads,
                     [&](std::size_t share) { return backend.run(operation, shares[share]); });
+}
+
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool,
+                        const core::XtsOperation& operation, const core::Segment& segment,
+                        int most) {
+    // Sectors stand by themselves, as the blocks of ECB do.
+    const int threads = threads_worth(Mode::ecb, operation.direction, segment.size, 1, most);
+    if (threads == 1) {
+        DAEL_TRY(backend.xts(operation, segment));
+        return 1;
+    }
+    const auto pieces =
+        modes::split_sectors(segment, operation.sector_size, piece_size(segment.size, threads));
+    return pool.run(pieces.size(), threads,
+                    [&](std::size_t piece) { return backend.xts(operation, pieces[piece]); });
 }
 
 }  // namespace dael::pipeline

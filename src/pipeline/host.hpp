@@ -36,6 +36,9 @@ struct Shares {
 int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint64_t messages,
                   int most);
 
+// Bytes of a piece when `bytes` are cut for `threads` threads: a multiple of 64 KiB.
+std::size_t piece_size(std::size_t bytes, int threads);
+
 // Cuts for `threads` threads.
 Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> segments,
                  int threads);
@@ -43,5 +46,10 @@ Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> 
 // Returns the number of threads that took part. `most` as in threads_worth.
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Operation& operation,
                         std::span<const core::Segment> segments, int most);
+
+// The same for XTS, cut at sectors' edges.
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool,
+                        const core::XtsOperation& operation, const core::Segment& segment,
+                        int most);
 
 }  // namespace dael::pipeline

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "pipeline/chunks.hpp"
-
 namespace dael::pipeline {
 namespace {
 
@@ -57,14 +55,24 @@ Direct direct_copies(core::Device& device, std::span<const core::Segment> segmen
     return {direct(&core::Segment::in), direct(&core::Segment::out)};
 }
 
+// What happens to a chunk once it is on the device.
+struct Transfer::Kernels {
+    // Whether a single kernel fills the device; else those of all slots run at once.
+    bool fill = true;
+    // Launches on a chunk's pieces. A batch that it needs stays in `batch` until the chunk is out.
+    std::function<Result<>(std::span<const core::Segment> pieces, Stream stream,
+                           std::unique_ptr<core::PreparedBatch>& batch)>
+        launch;
+};
+
 // One call's way through its slots.
 class Transfer::Call {
   public:
-    Call(Transfer& transfer, const core::Operation& operation, const TransferOptions& options,
-         Direct direct, SlotSet& set, const Chunks& chunks)
+    Call(Transfer& transfer, const Kernels& kernels, const TransferOptions& options, Direct direct,
+         SlotSet& set, const Chunks& chunks)
         : device_(transfer.device_),
           pool_(transfer.pool_),
-          operation_(operation),
+          kernels_(kernels),
           options_(options),
           direct_(direct),
           chunks_(chunks),
@@ -168,13 +176,9 @@ class Transfer::Call {
         return device_.record(slot.done, outward);
     }
 
-    // A kernel of a parallel mode fills the device by itself, and one stream for all is a few per
-    // cent faster than several. Kernels of sequential modes leave room: those of all slots run at
-    // once.
-    Stream work_stream(std::size_t index) const {
-        const bool fills = parallel_within_message(operation_.mode, operation_.direction);
-        return slots_[fills ? 0 : index].work;
-    }
+    // A kernel that fills the device by itself shares one stream with the others, which is a few
+    // per cent faster than several. Kernels that leave room have a stream for each slot.
+    Stream work_stream(std::size_t index) const { return slots_[kernels_.fill ? 0 : index].work; }
 
     Result<> launch(std::size_t index, std::span<const Piece> pieces, Stream work) {
         Slot& slot = slots_[index];
@@ -183,18 +187,12 @@ class Transfer::Call {
         for (const auto& [segment, place] : pieces)
             on_device.push_back(
                 {slot.in + place, slot.out + place, segment.size, segment.iv, segment.skip});
-        const auto [mode, direction] = std::pair(operation_.mode, operation_.direction);
-        if (on_device.size() == 1 && parallel_within_message(mode, direction))
-            return device_.run(operation_, on_device[0], work);
-        auto batch = device_.prepare(mode, direction, on_device);
-        if (!batch) return std::move(batch).error();
-        inside_[index].batch = std::move(*batch);
-        return device_.run(operation_, *inside_[index].batch, work);
+        return kernels_.launch(on_device, work, inside_[index].batch);
     }
 
     core::Device& device_;
     ThreadPool& pool_;
-    const core::Operation& operation_;
+    const Kernels& kernels_;
     const TransferOptions& options_;
     const Direct direct_;
     const Chunks& chunks_;
@@ -222,17 +220,55 @@ Result<Transferred> Transfer::run(const core::Operation& operation,
                               : std::max({needs.least, options.chunk,
                                           std::min(bytes / static_cast<std::size_t>(options.slots),
                                                    kSequentialChunk)});
-    needs.slots = options.slots;
     needs.kernels_at_once = !parallel;
-    needs.in_staging = !direct.in;
-    needs.out_staging = !direct.out;
-    auto set = slots_.acquire(needs);
+
+    const Kernels kernels{parallel,
+                          [&](std::span<const core::Segment> pieces, Stream stream,
+                              std::unique_ptr<core::PreparedBatch>& batch) -> Result<> {
+                              if (pieces.size() == 1 && parallel)
+                                  return device_.run(operation, pieces[0], stream);
+                              auto prepared =
+                                  device_.prepare(operation.mode, operation.direction, pieces);
+                              if (!prepared) return std::move(prepared).error();
+                              batch = std::move(*prepared);
+                              return device_.run(operation, *batch, stream);
+                          }};
+    return pass(kernels, direct, needs, options, [&](std::size_t capacity) {
+        return cut(operation.mode, operation.direction, segments,
+                   parallel ? std::min(capacity, needs.capacity) : capacity);
+    });
+}
+
+Result<Transferred> Transfer::run(const core::XtsOperation& operation, const core::Segment& segment,
+                                  const TransferOptions& options) {
+    if (segment.size == 0) return Transferred{};
+    SlotNeeds needs;
+    needs.least = least_chunk(operation.sector_size);
+    needs.capacity = std::max(options.chunk, needs.least);
+    const Kernels kernels{
+        true, [&](std::span<const core::Segment> pieces, Stream stream,
+                  std::unique_ptr<core::PreparedBatch>&) {  // one piece: a run of sectors
+            return device_.xts(operation, pieces[0], stream);
+        }};
+    return pass(kernels, direct_copies(device_, std::span(&segment, 1)), needs, options,
+                [&](std::size_t capacity) {
+                    return cut_sectors(segment, operation.sector_size,
+                                       std::min(capacity, needs.capacity));
+                });
+}
+
+Result<Transferred> Transfer::pass(const Kernels& kernels, Direct direct, const SlotNeeds& needs,
+                                   const TransferOptions& options,
+                                   const std::function<Chunks(std::size_t)>& cut) {
+    SlotNeeds all = needs;
+    all.slots = options.slots;
+    all.in_staging = !direct.in;
+    all.out_staging = !direct.out;
+    auto set = slots_.acquire(all);
     if (!set) return std::move(set).error();
 
-    const std::size_t capacity =
-        parallel ? std::min((*set)->capacity(), needs.capacity) : (*set)->capacity();
-    const Chunks chunks = cut(operation.mode, operation.direction, segments, capacity);
-    auto threads = Call(*this, operation, options, direct, **set, chunks).run();
+    const Chunks chunks = cut((*set)->capacity());
+    auto threads = Call(*this, kernels, options, direct, **set, chunks).run();
     if (!threads) return std::move(threads).error();  // and the set goes, wiped
     slots_.give_back(std::move(*set));
     return Transferred{chunks.chunks.size(), *threads};

@@ -10,9 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/device.hpp"
+#include "pipeline/chunks.hpp"
 #include "pipeline/slots.hpp"
 #include "pipeline/thread_pool.hpp"
 
@@ -32,6 +34,13 @@ struct Transferred {
     int threads = 1;
 };
 
+// Whether copies between the device and all of these messages are direct.
+struct Direct {
+    bool in = false;
+    bool out = false;
+};
+Direct direct_copies(core::Device& device, std::span<const core::Segment> segments);
+
 class Transfer {
   public:
     Transfer(core::Device& device, ThreadPool& pool)
@@ -42,18 +51,20 @@ class Transfer {
                             std::span<const core::Segment> segments,
                             const TransferOptions& options);
 
+    // XTS, in chunks of whole sectors.
+    Result<Transferred> run(const core::XtsOperation& operation, const core::Segment& segment,
+                            const TransferOptions& options);
+
   private:
     class Call;
+    struct Kernels;
+    // `cut` makes the chunks for a capacity in bytes.
+    Result<Transferred> pass(const Kernels& kernels, Direct direct, const SlotNeeds& needs,
+                             const TransferOptions& options,
+                             const std::function<Chunks(std::size_t capacity)>& cut);
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;
 };
-
-// Whether copies between the device and all of these messages are direct.
-struct Direct {
-    bool in = false;
-    bool out = false;
-};
-Direct direct_copies(core::Device& device, std::span<const core::Segment> segments);
 
 }  // namespace dael::pipeline

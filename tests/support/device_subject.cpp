@@ -2,6 +2,7 @@
 #include "support/device_subject.hpp"
 
 #include "modes/segment.hpp"
+#include "modes/xts.hpp"
 
 namespace dael::test {
 namespace {
@@ -34,6 +35,33 @@ class DeviceSubject final : public Subject {
                  std::span<const Message> messages) override {
         for (const Message& message : messages)  // what only the host's addresses show: overlaps
             DAEL_TRY(modes::check(mode, message));
+        return on_device(messages, [&](std::span<const Message> moved) -> Result<> {
+            std::vector<core::Segment> segments;
+            for (const Message& message : moved) {
+                DAEL_TRY(modes::check(mode, message));
+                segments.push_back(modes::to_segment(message));
+            }
+            return launch({mode, direction, &key}, segments);
+        });
+    }
+    bool supports_xts() const override { return true; }
+    Result<> xts(const XtsKey& key, Direction direction, const XtsSectors& sectors, HostIn in,
+                 HostOut out) override {
+        DAEL_TRY(modes::check(sectors, in.data(), out.data(), in.size()));
+        const Message message{in.data(), out.data(), in.size(), {}, 0};
+        return on_device(std::span(&message, 1), [&](std::span<const Message> moved) -> Result<> {
+            const Message& m = moved.front();
+            DAEL_TRY(modes::check(sectors, m.in, m.out, m.size));
+            return device_.xts({direction, &key, sectors.size},
+                               modes::to_segment(sectors, m.in, m.out, m.size), {});
+        });
+    }
+
+  private:
+    // Takes the messages to device memory, calls `work` with where they lie there, and brings the
+    // outputs back. Nothing else may have changed.
+    template <class Work>
+    Result<> on_device(std::span<const Message> messages, Work work) {
         // Where each message's input and output lie in one piece of device memory.
         std::vector<std::size_t> in_at, out_at;
         std::size_t end = 0;
@@ -56,15 +84,12 @@ class DeviceSubject final : public Subject {
         if (!memory) return std::move(memory).error();
         const DeviceBuffer buffer(device_, *memory);
         DAEL_TRY(device_.copy_in(buffer.data(), image.data(), end, {}));
-        std::vector<core::Segment> segments;
+        std::vector<Message> moved(messages.begin(), messages.end());
         for (std::size_t i = 0; i < messages.size(); ++i) {
-            Message moved = messages[i];
-            moved.in = buffer.data() + in_at[i];
-            moved.out = buffer.data() + out_at[i];
-            DAEL_TRY(modes::check(mode, moved));
-            segments.push_back(modes::to_segment(moved));
+            moved[i].in = buffer.data() + in_at[i];
+            moved[i].out = buffer.data() + out_at[i];
         }
-        DAEL_TRY(launch({mode, direction, &key}, segments));
+        DAEL_TRY(work(moved));
 
         Bytes after(end);
         DAEL_TRY(device_.copy_out(after.data(), buffer.data(), end, {}));
@@ -79,7 +104,6 @@ class DeviceSubject final : public Subject {
         return {};
     }
 
-  private:
     Result<> launch(const core::Operation& operation, std::span<const core::Segment> segments) {
         if (segments.size() == 1 && parallel_within_message(operation.mode, operation.direction))
             return device_.run(operation, segments[0], {});

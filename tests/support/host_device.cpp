@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/key_schedule.hpp"
 #include "core/registry.hpp"
+#include "support/bytes.hpp"
 
 namespace dael::test {
 
@@ -350,6 +352,23 @@ Result<> HostDevice::run(const core::Operation& operation, const core::Segment& 
     enqueue(stream, [this, key, operation, segment] {
         ++kernels_;
         if (!maths_->run({operation.mode, operation.direction, key.get()}, std::span(&segment, 1)))
+            violation("the kernel failed");
+    });
+    return {};
+}
+
+Result<> HostDevice::xts(const core::XtsOperation& operation, const core::Segment& segment,
+                         Stream stream) {
+    DAEL_TRY(attempt("xts"));
+    check_device_range(segment.in, segment.size, "xts");
+    check_device_range(segment.out, segment.size, "xts");
+    Bytes raw;
+    for (const Key* key : {&operation.key->data(), &operation.key->tweak()})
+        raw.insert(raw.end(), key->schedule().key().begin(), key->schedule().key().end());
+    auto key = std::make_shared<XtsKey>(*XtsKey::import(raw));
+    enqueue(stream, [this, key, operation, segment] {
+        ++kernels_;
+        if (!maths_->xts({operation.direction, key.get(), operation.sector_size}, segment))
             violation("the kernel failed");
     });
     return {};

@@ -44,6 +44,8 @@ class HostDevice final : public core::Device {
         Mode mode, Direction direction, std::span<const core::Segment> segments) override;
     Result<> run(const core::Operation& operation, const core::PreparedBatch& batch,
                  Stream stream) override;
+    Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
+                 Stream stream) override;
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
     Result<void*> allocate_pinned(std::size_t size) override;

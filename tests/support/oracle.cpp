@@ -3,6 +3,7 @@
 
 #include <openssl/evp.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -62,6 +63,32 @@ Bytes oracle(std::span<const std::uint8_t> key, const Cipher& cipher,
              std::span<const std::uint8_t> in) {
     Bytes out(in.size());
     OracleStream(key, cipher).update(in, out.data());
+    return out;
+}
+
+Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const XtsSectors& sectors,
+                 std::span<const std::uint8_t> in) {
+    const EVP_CIPHER* evp = key.size() == 32 ? EVP_aes_128_xts() : EVP_aes_256_xts();
+    const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
+        EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+    auto number = static_cast<unsigned __int128>(sectors.first_high) << 64 | sectors.first;
+    Bytes out(in.size());
+    for (std::size_t at = 0; at < in.size(); at += sectors.size, ++number) {
+        Block tweak;
+        auto rest = number;
+        for (auto& byte : tweak) {
+            byte = static_cast<std::uint8_t>(rest);
+            rest >>= 8;
+        }
+        require(EVP_CipherInit_ex(context.get(), evp, nullptr, key.data(), tweak.data(),
+                                  direction == Direction::encrypt),
+                "EVP_CipherInit_ex");
+        const auto size = static_cast<int>(std::min(sectors.size, in.size() - at));
+        int written = 0;
+        require(EVP_CipherUpdate(context.get(), out.data() + at, &written, in.data() + at, size),
+                "EVP_CipherUpdate");
+        if (written != size) throw std::runtime_error("the oracle held bytes back");
+    }
     return out;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include <daelstrom/modes.hpp>
+#include <daelstrom/xts.hpp>
 
 #include "support/bytes.hpp"
 
@@ -15,6 +16,10 @@ namespace dael::test {
 
 Bytes oracle(std::span<const std::uint8_t> key, const Cipher& cipher,
              std::span<const std::uint8_t> in);
+
+// XTS, sector by sector.
+Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const XtsSectors& sectors,
+                 std::span<const std::uint8_t> in);
 
 // A message fed piece by piece; OpenSSL keeps the chaining value.
 class OracleStream {

@@ -6,6 +6,7 @@
 
 #include "core/registry.hpp"
 #include "modes/segment.hpp"
+#include "modes/xts.hpp"
 #include "support/device_subject.hpp"
 #include "support/oracle.hpp"
 
@@ -30,6 +31,13 @@ class BackendSubject final : public Subject {
             segments.push_back(modes::to_segment(message));
         }
         return backend_->run({mode, direction, &key}, segments);
+    }
+    bool supports_xts() const override { return backend_->has_xts(); }
+    Result<> xts(const XtsKey& key, Direction direction, const XtsSectors& sectors, HostIn in,
+                 HostOut out) override {
+        DAEL_TRY(modes::check(sectors, in.data(), out.data(), in.size()));
+        return backend_->xts({direction, &key, sectors.size},
+                             modes::to_segment(sectors, in.data(), out.data(), in.size()));
     }
 
   private:
@@ -60,6 +68,17 @@ class EngineSubject final : public Subject {
         } else {
             ran = engine_.run(key, mode, direction, messages);
         }
+        return judge(std::move(ran));
+    }
+    bool supports_xts() const override { return expected_ != "cpu"; }
+    Result<> xts(const XtsKey& key, Direction direction, const XtsSectors& sectors, HostIn in,
+                 HostOut out) override {
+        return judge(direction == Direction::encrypt ? engine_.xts_encrypt(key, sectors, in, out)
+                                                     : engine_.xts_decrypt(key, sectors, in, out));
+    }
+
+  private:
+    Result<> judge(Result<Ran> ran) const {
         if (!ran) return std::move(ran).error();
         if (!expected_.empty() && ran->backend != expected_ && ran->backend != expected_ + ":0")
             return Error{Code::internal,
@@ -67,7 +86,6 @@ class EngineSubject final : public Subject {
         return {};
     }
 
-  private:
     Engine engine_;
     std::string expected_;  // the backend that must have run; empty for "auto"
     bool device_;

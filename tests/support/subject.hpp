@@ -15,6 +15,7 @@
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/modes.hpp>
+#include <daelstrom/xts.hpp>
 
 #include "support/bytes.hpp"
 
@@ -43,6 +44,9 @@ class Subject {
     virtual bool supports(Mode mode, Direction direction, std::size_t messages) const = 0;
     virtual Result<> run(const Key& key, Mode mode, Direction direction,
                          std::span<const Message> messages) = 0;
+    virtual bool supports_xts() const = 0;
+    virtual Result<> xts(const XtsKey& key, Direction direction, const XtsSectors& sectors,
+                         HostIn in, HostOut out) = 0;
 };
 
 // Error backend_absent when the machine lacks it.

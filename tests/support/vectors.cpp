@@ -146,4 +146,69 @@ std::vector<Vector> load_rsp(const std::filesystem::path& file, Mode mode) {
     return vectors;
 }
 
+std::vector<XtsVector> load_xts_json(const std::string& file) {
+    std::vector<XtsVector> vectors;
+    const auto json = read_json(file);
+    for (const auto& object : json.at("vectors")) {
+        vectors.push_back({object.at("name"), std::nullopt, hex_of(object, "key"),
+                           hex_of(object, "number"), hex_of(object, "plaintext"),
+                           hex_of(object, "ciphertext"), 0});
+        vectors.back().bits = 8 * vectors.back().plaintext.size();
+    }
+    return vectors;
+}
+
+// The number comes as `i`, 16 bytes, or as DataUnitSeqNumber, a decimal.
+std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file) {
+    std::ifstream stream(file);
+    if (!stream) throw std::runtime_error("cannot open " + file.string());
+    std::vector<XtsVector> vectors;
+    std::optional<Direction> direction;
+    std::string line;
+    while (std::getline(stream, line)) {
+        trim(line);
+        if (line.empty() || line[0] == '#') continue;
+        if (line == "[ENCRYPT]" || line == "[DECRYPT]") {
+            direction = line == "[ENCRYPT]" ? Direction::encrypt : Direction::decrypt;
+            continue;
+        }
+        const auto equals = line.find(" = ");
+        if (equals == line.npos || !direction)
+            throw std::runtime_error(file.string() + ": what is '" + line + "'?");
+        const std::string field = line.substr(0, equals), value = line.substr(equals + 3);
+        if (field == "COUNT") {
+            vectors.push_back({file.parent_path().filename().string() + "/" +
+                                   file.filename().string() + " " + std::string(name(*direction)) +
+                                   " " + value,
+                               direction,
+                               {},
+                               {},
+                               {},
+                               {},
+                               0});
+            continue;
+        }
+        if (vectors.empty()) throw std::runtime_error(file.string() + ": no COUNT before " + field);
+        XtsVector& vector = vectors.back();
+        if (field == "DataUnitLen") {
+            vector.bits = std::stoul(value);
+        } else if (field == "Key") {
+            vector.key = from_hex(value);
+        } else if (field == "i") {
+            vector.number = from_hex(value);
+        } else if (field == "DataUnitSeqNumber") {
+            vector.number.resize(16);
+            for (std::size_t i = 0, rest = std::stoull(value); i < 8; ++i, rest >>= 8)
+                vector.number[i] = static_cast<std::uint8_t>(rest);
+        } else if (field == "PT") {
+            vector.plaintext = from_hex(value);
+        } else if (field == "CT") {
+            vector.ciphertext = from_hex(value);
+        } else {
+            throw std::runtime_error(file.string() + ": unknown field " + field);
+        }
+    }
+    return vectors;
+}
+
 }  // namespace dael::test

@@ -39,6 +39,14 @@ struct MonteCarlo {
     std::map<int, Bytes> outputs;  // by record number
 };
 
+// One XTS known answer: key1 and key2 as one, the sector's number as 16 bytes, little-endian.
+struct XtsVector {
+    std::string name;
+    std::optional<Direction> direction;  // without one it holds both ways
+    Bytes key, number, plaintext, ciphertext;
+    std::size_t bits = 0;  // of data; CAVP also has lengths that are no multiple of 8
+};
+
 // The folder of our vectors: DAEL_TEST_DATA of the environment, else where the source tree lies.
 std::filesystem::path vectors_folder();
 std::vector<Vector> load_json(const std::string& file);
@@ -46,5 +54,8 @@ std::vector<MonteCarlo> load_monte_carlo(const std::string& file);
 
 // A response file of NIST's CAVP, or one in the same form.
 std::vector<Vector> load_rsp(const std::filesystem::path& file, Mode mode);
+
+std::vector<XtsVector> load_xts_json(const std::string& file);
+std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file);
 
 }  // namespace dael::test

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenSSL's libcrypto as a backend: the portable one, and the yardstick for the others.
 #include <openssl/crypto.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
 
+#include "backends/openssl/evp.hpp"
+#include "backends/openssl/xts.hpp"
 #include "core/backend.hpp"
 #include "core/key_schedule.hpp"
 
@@ -15,39 +15,25 @@ namespace {
 
 using core::Operation;
 using core::Segment;
+using openssl::Cipher;
+using openssl::Context;
+using openssl::failure;
+using openssl::initialise;
 
 // EVP counts bytes in an int. Pieces are shorter still, so that tests go past one.
 constexpr std::size_t kPiece = std::size_t{16} << 20;
 
-struct Free {
-    void operator()(EVP_CIPHER* cipher) const noexcept { EVP_CIPHER_free(cipher); }
-    void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
-};
-using Cipher = std::unique_ptr<EVP_CIPHER, Free>;
-using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;  // freeing it wipes the key in it
-
-// The reason is the first of this thread's error queue, which is left empty.
-Error failure(const char* call, Code code = Code::internal) {
-    char text[256] = "no reason given";
-    if (const auto reason = ERR_get_error()) ERR_error_string_n(reason, text, sizeof text);
-    ERR_clear_error();
-    return {code, std::string("openssl: ") + call + ": " + text};
-}
-
 class Openssl final : public core::Backend {
   public:
-    // Fetches every cipher now: a fetch costs more than the encryption of a kilobyte.
     static Result<std::unique_ptr<core::Backend>> open() {
         auto backend = std::make_unique<Openssl>();
         for (const Mode mode : kModes)
             for (const int key_bits : {128, 192, 256}) {
                 const std::string algorithm =
                     "AES-" + std::to_string(key_bits) + "-" + std::string(dael::name(mode));
-                Cipher& cipher = backend->cipher(mode, key_bits);
-                cipher.reset(EVP_CIPHER_fetch(nullptr, algorithm.c_str(), nullptr));
-                if (!cipher)
-                    return failure(("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
+                DAEL_TRY(openssl::fetch(backend->cipher(mode, key_bits), algorithm));
             }
+        DAEL_TRY(backend->xts_.open());
         return std::unique_ptr<core::Backend>(std::move(backend));
     }
 
@@ -59,17 +45,20 @@ class Openssl final : public core::Backend {
         const Context context(EVP_CIPHER_CTX_new());
         if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
         const int encrypt = operation.direction == Direction::encrypt;
-        if (!EVP_CipherInit_ex2(context.get(), cipher(operation.mode, operation.key->bits()).get(),
-                                operation.key->schedule().key().data(), nullptr, encrypt, nullptr))
-            return failure("EVP_CipherInit_ex2");
+        DAEL_TRY(initialise(context.get(), cipher(operation.mode, operation.key->bits()).get(),
+                            operation.key->schedule().key().data(), nullptr, encrypt));
         EVP_CIPHER_CTX_set_padding(context.get(), 0);
         for (const Segment& segment : segments) {
             const auto* iv = takes_iv(operation.mode) ? segment.iv.data() : nullptr;
-            if (!EVP_CipherInit_ex2(context.get(), nullptr, nullptr, iv, encrypt, nullptr))
-                return failure("EVP_CipherInit_ex2");
+            DAEL_TRY(initialise(context.get(), nullptr, nullptr, iv, encrypt));
             DAEL_TRY(process(context.get(), segment));
         }
         return {};
+    }
+
+    bool has_xts() const override { return true; }
+    Result<> xts(const core::XtsOperation& operation, const Segment& segment) override {
+        return xts_.run(operation, segment);
     }
 
   private:
@@ -96,6 +85,7 @@ class Openssl final : public core::Backend {
     }
 
     std::array<std::array<Cipher, 3>, kModes.size()> ciphers_;  // by mode and key size; read only
+    openssl::Xts xts_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <daelstrom/key.hpp>
 
 #include "backends/reference/aes.hpp"
+#include "backends/reference/xts.hpp"
 #include "core/backend.hpp"
 #include "core/key_schedule.hpp"
 
@@ -134,6 +135,12 @@ class Reference final : public core::Backend {
         const ExpandedKey w(operation.key->schedule().key());
         const ModeFunction function = function_for(operation.mode, operation.direction);
         for (const Segment& segment : segments) function(w, Blocks(segment), segment.iv);
+        return {};
+    }
+
+    bool has_xts() const override { return true; }
+    Result<> xts(const core::XtsOperation& operation, const Segment& segment) override {
+        reference::xts(operation, segment);
         return {};
     }
 };

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this folder's sources share of OpenSSL's EVP interface: owners of its objects, and errors.
+#pragma once
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+
+#include <memory>
+#include <string>
+
+#include <daelstrom/error.hpp>
+
+namespace dael::openssl {
+
+struct Free {
+    void operator()(EVP_CIPHER* cipher) const noexcept { EVP_CIPHER_free(cipher); }
+    void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
+};
+using Cipher = std::unique_ptr<EVP_CIPHER, Free>;
+using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;  // freeing it wipes the key in it
+
+// The reason is the first of this thread's error queue, which is left empty.
+inline Error failure(const char* call, Code code = Code::internal) {
+    char text[256] = "no reason given";
+    if (const auto reason = ERR_get_error()) ERR_error_string_n(reason, text, sizeof text);
+    ERR_clear_error();
+    return {code, std::string("openssl: ") + call + ": " + text};
+}
+
+// Fetched once, when the backend is opened: a fetch costs more than encrypting a kilobyte.
+inline Result<> fetch(Cipher& cipher, const std::string& algorithm) {
+    cipher.reset(EVP_CIPHER_fetch(nullptr, algorithm.c_str(), nullptr));
+    if (!cipher) return failure(("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
+    return {};
+}
+
+inline Result<> initialise(EVP_CIPHER_CTX* context, const EVP_CIPHER* cipher,
+                           const unsigned char* key, const unsigned char* iv, int encrypt) {
+    if (EVP_CipherInit_ex2(context, cipher, key, iv, encrypt, nullptr)) return {};
+    return failure("EVP_CipherInit_ex2");
+}
+
+}  // namespace dael::openssl
