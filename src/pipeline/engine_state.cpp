@@ -13,10 +13,16 @@ Lane::Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planne
     : backend(std::move(opened)),
       device(*backend->device()),
       rates(planner.device_rates(backend->name(), identity(device.info()))),
-      transfer(device, pool) {}
+      transfer(device, pool),
+      gcm(device, pool) {}
 
 std::string identity(const core::DeviceInfo& info) {
     return info.name + ", " + info.driver;
+}
+
+Error authentication_failed() {
+    return {Code::authentication,
+            "the tag does not match: a wrong key, IV or additional data, or altered data"};
 }
 
 Backends open_devices() {

@@ -16,6 +16,7 @@
 #include <daelstrom/engine.hpp>
 
 #include "core/device.hpp"
+#include "pipeline/gcm_work.hpp"
 #include "pipeline/planner.hpp"
 #include "pipeline/thread_pool.hpp"
 #include "pipeline/transfer.hpp"
@@ -30,6 +31,7 @@ struct Lane {
     core::Device& device;
     DeviceRates rates;
     Transfer transfer;
+    GcmTransfer gcm;
     std::atomic<bool> failed{false};  // `auto` leaves a device alone that has failed once
 };
 
@@ -37,6 +39,9 @@ struct Lane {
 std::string identity(const core::DeviceInfo& info);
 
 using Backends = std::vector<std::unique_ptr<core::Backend>>;
+
+// What every call that opens has to say about a tag that does not match.
+Error authentication_failed();
 
 // Everything in the list that has memory of its own and is here.
 Backends open_devices();
@@ -70,6 +75,12 @@ struct Engine::State {
     Result<pipeline::Lane*> lane_of(const void* device_memory);
     Plan explain(const Job& job);
     std::vector<std::string> backends();
+
+    // GCM over host memory (engine_gcm.cpp). gcm() fills in results, one for each message;
+    // gcm_one() makes its one key ready itself, and has the message's failure as its error.
+    Result<std::unique_ptr<KeySet::State>> prepare_keys(std::span<const Key> keys);
+    Result<Ran> gcm(KeySet::State& keys, const pipeline::GcmWork& work, std::span<Code> results);
+    Result<Ran> gcm_one(Direction direction, const Key& key, const core::GcmSegment& segment);
 
   private:
     using Lanes = std::vector<std::unique_ptr<pipeline::Lane>>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/device_subject.hpp"
 
+#include "modes/gcm.hpp"
 #include "modes/segment.hpp"
 #include "modes/xts.hpp"
 
@@ -55,6 +56,68 @@ class DeviceSubject final : public Subject {
             return device_.xts({direction, &key, sectors.size},
                                modes::to_segment(sectors, m.in, m.out, m.size), {});
         });
+    }
+
+    Result<> gcm(Direction direction, std::span<const Key> keys,
+                 std::span<const core::GcmSegment> messages, std::span<Code> results) override {
+        for (const auto& message : messages) DAEL_TRY(modes::check(message, keys.size()));
+        std::size_t end = 0;
+        const auto place = [&end](const std::uint8_t* host, std::size_t size) {
+            const std::size_t at = (end + kGuard + kAlignment - 1) / kAlignment * kAlignment +
+                                   reinterpret_cast<std::uintptr_t>(host) % 16;
+            end = at + size + kGuard;
+            return at;
+        };
+        struct Places {
+            std::size_t in, out, aad, tag;
+        };
+        std::vector<Places> places;
+        for (const auto& m : messages) {
+            const std::size_t in = place(m.in, m.size);
+            places.push_back({in, m.in == m.out ? in : place(m.out, m.size),
+                              place(m.aad, m.aad_size), place(m.tag, m.tag_size)});
+        }
+        Bytes image(end, Poisoned::kPoison);
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            const auto& m = messages[i];
+            std::copy_n(m.in, m.size, image.data() + places[i].in);
+            std::copy_n(m.aad, m.aad_size, image.data() + places[i].aad);
+            std::copy_n(m.tag, m.tag_size, image.data() + places[i].tag);
+        }
+        auto memory = device_.allocate(std::max<std::size_t>(end, 1));
+        if (!memory) return std::move(memory).error();
+        const DeviceBuffer buffer(device_, *memory);
+        DAEL_TRY(device_.copy_in(buffer.data(), image.data(), end, {}));
+        std::vector<core::GcmSegment> moved(messages.begin(), messages.end());
+        for (std::size_t i = 0; i < moved.size(); ++i) {
+            moved[i].in = buffer.data() + places[i].in;
+            moved[i].out = buffer.data() + places[i].out;
+            moved[i].aad = buffer.data() + places[i].aad;
+            moved[i].tag = buffer.data() + places[i].tag;
+        }
+        const auto prepared = device_.prepare_keys(keys);
+        if (!prepared) return prepared.error();
+        const auto batch = device_.prepare_gcm(**prepared, moved);
+        if (!batch) return batch.error();
+        DAEL_TRY(device_.gcm(direction, **batch, {}));
+        std::vector<std::uint32_t> codes(messages.size());
+        DAEL_TRY(device_.copy_out(codes.data(), (*batch)->results(), codes.size() * 4, {}));
+        Bytes after(end);
+        DAEL_TRY(device_.copy_out(after.data(), buffer.data(), end, {}));
+        DAEL_TRY(device_.wait(Stream{}));
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            const auto& m = messages[i];
+            const auto take = [&](std::size_t at, std::size_t size, std::uint8_t* to) {
+                std::copy_n(after.data() + at, size, to);
+                std::copy_n(after.data() + at, size, image.data() + at);  // for the comparison
+            };
+            results[i] = static_cast<Code>(codes[i]);
+            take(places[i].out, m.size, m.out);
+            if (direction == Direction::encrypt) take(places[i].tag, m.tag_size, m.tag);
+        }
+        if (const auto stray = difference(image, after); !stray.empty())
+            return Error{Code::internal, "the device wrote outside of the output: " + stray};
+        return {};
     }
 
   private:

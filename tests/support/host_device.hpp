@@ -46,6 +46,10 @@ class HostDevice final : public core::Device {
                  Stream stream) override;
     Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
                  Stream stream) override;
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override;
+    Result<std::unique_ptr<core::PreparedGcm>> prepare_gcm(
+        const core::PreparedKeys& keys, std::span<const core::GcmSegment> segments) override;
+    Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
     Result<void*> allocate_pinned(std::size_t size) override;
@@ -81,6 +85,8 @@ class HostDevice final : public core::Device {
     struct Queue;
     struct Mark;
     struct Prepared;
+    struct Keys;
+    struct Gcm;
 
     Result<> attempt(const char* call);
     void violation(std::string what);

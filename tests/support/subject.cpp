@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "core/registry.hpp"
+#include "modes/gcm.hpp"
 #include "modes/segment.hpp"
 #include "modes/xts.hpp"
 #include "support/device_subject.hpp"
@@ -38,6 +39,14 @@ class BackendSubject final : public Subject {
         DAEL_TRY(modes::check(sectors, in.data(), out.data(), in.size()));
         return backend_->xts({direction, &key, sectors.size},
                              modes::to_segment(sectors, in.data(), out.data(), in.size()));
+    }
+
+    Result<> gcm(Direction direction, std::span<const Key> keys,
+                 std::span<const core::GcmSegment> messages, std::span<Code> results) override {
+        for (const auto& message : messages) DAEL_TRY(modes::check(message, keys.size()));
+        const auto prepared = backend_->prepare_keys(keys);
+        if (!prepared) return prepared.error();
+        return backend_->gcm(direction, **prepared, messages, results);
     }
 
   private:
@@ -75,6 +84,31 @@ class EngineSubject final : public Subject {
                  HostOut out) override {
         return judge(direction == Direction::encrypt ? engine_.xts_encrypt(key, sectors, in, out)
                                                      : engine_.xts_decrypt(key, sectors, in, out));
+    }
+
+    Result<> gcm(Direction direction, std::span<const Key> keys,
+                 std::span<const core::GcmSegment> messages, std::span<Code> results) override {
+        const bool seal = direction == Direction::encrypt;
+        if (messages.size() == 1 && messages[0].iv_size != kNonceSize) {
+            const core::GcmSegment& m = messages[0];
+            const Key& key = keys[m.key];
+            const std::span iv{m.iv, m.iv_size}, aad{m.aad, m.aad_size}, in{m.in, m.size};
+            const std::span out{m.out, m.size}, tag{m.tag, m.tag_size};
+            auto ran = seal ? engine_.gcm_seal(key, iv, aad, in, out, tag)
+                            : engine_.gcm_open(key, iv, aad, in, out, tag);
+            results[0] = ran.code();
+            return ran.code() == Code::authentication ? Result<>{} : judge(std::move(ran));
+        }
+        const auto set = engine_.prepare_keys(keys);
+        if (!set) return set.error();
+        std::vector<GcmMessage> batch;
+        for (const core::GcmSegment& m : messages) {
+            batch.push_back({m.in, m.out, m.size, m.aad, m.aad_size, m.tag, {}, m.key});
+            std::copy_n(m.iv, kNonceSize, batch.back().nonce.begin());
+        }
+        const std::size_t tag_size = messages.empty() ? kTagSize : messages[0].tag_size;
+        return judge(seal ? engine_.seal_batch(*set, batch, results, tag_size)
+                          : engine_.open_batch(*set, batch, results, tag_size));
     }
 
   private:

@@ -17,6 +17,7 @@
 #include <daelstrom/modes.hpp>
 #include <daelstrom/xts.hpp>
 
+#include "core/backend.hpp"
 #include "support/bytes.hpp"
 
 namespace dael::test {
@@ -47,6 +48,10 @@ class Subject {
     virtual bool supports_xts() const = 0;
     virtual Result<> xts(const XtsKey& key, Direction direction, const XtsSectors& sectors,
                          HostIn in, HostOut out) = 0;
+    // GCM over messages in host memory: all of one tag size, with IVs of 12 bytes if there are
+    // several. A result for each, as Engine::seal_batch has them.
+    virtual Result<> gcm(Direction direction, std::span<const Key> keys,
+                         std::span<const core::GcmSegment> messages, std::span<Code> results) = 0;
 };
 
 // Error backend_absent when the machine lacks it.

@@ -151,7 +151,8 @@ TEST(ErrorTable, IsCompleteAndDistinct) {
         EXPECT_NE(text, "unknown error") << code;
         EXPECT_TRUE(seen.insert(text).second) << "two codes say: " << text;
     }
-    EXPECT_EQ(static_cast<int>(Code::authentication) + 1, kCodeCount) << "a code was added: count it";
+    EXPECT_EQ(static_cast<int>(Code::authentication) + 1, kCodeCount)
+        << "a code was added: count it";
     for (const int code : {-1, kCodeCount, 1 << 30})
         EXPECT_EQ(describe(static_cast<Code>(code)), "unknown error");
 }

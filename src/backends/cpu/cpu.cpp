@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libipsec-mb as a backend: the vector units of x86-64.
+#include "backends/cpu/gcm.hpp"
 #include "backends/cpu/ipsec_mb.hpp"
 #include "backends/cpu/modes.hpp"
 #include "core/backend.hpp"
@@ -23,6 +24,23 @@ class Cpu final : public core::Backend {
         const auto workspace = cpu::workspace(level_);
         if (!workspace) return workspace.error();
         return cpu::run(**workspace, operation, segments);
+    }
+
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
+        const auto workspace = cpu::workspace(level_);
+        if (!workspace) return workspace.error();
+        return cpu::prepare_gcm_keys((*workspace)->manager, keys);
+    }
+    Result<> gcm(Direction direction, const core::PreparedKeys& keys,
+                 std::span<const core::GcmSegment> segments, std::span<Code> results) override {
+        cpu::gcm(direction, keys, segments, results);
+        return {};
+    }
+    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
+                                                        const core::PreparedKeys& keys,
+                                                        std::uint32_t key,
+                                                        std::span<const std::uint8_t> iv) override {
+        return cpu::gcm_stream(direction, keys, key, iv);
     }
 
   private:

@@ -12,6 +12,9 @@
 
 namespace dael::openssl {
 
+// EVP counts bytes in an int. Pieces are shorter still, so that tests go past one.
+inline constexpr std::size_t kPiece = std::size_t{16} << 20;
+
 struct Free {
     void operator()(EVP_CIPHER* cipher) const noexcept { EVP_CIPHER_free(cipher); }
     void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
@@ -38,6 +41,12 @@ inline Result<> initialise(EVP_CIPHER_CTX* context, const EVP_CIPHER* cipher,
                            const unsigned char* key, const unsigned char* iv, int encrypt) {
     if (EVP_CipherInit_ex2(context, cipher, key, iv, encrypt, nullptr)) return {};
     return failure("EVP_CipherInit_ex2");
+}
+
+inline Result<Context> new_context() {
+    Context context(EVP_CIPHER_CTX_new());
+    if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
+    return context;
 }
 
 }  // namespace dael::openssl

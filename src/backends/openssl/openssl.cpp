@@ -6,6 +6,7 @@
 #include <array>
 
 #include "backends/openssl/evp.hpp"
+#include "backends/openssl/gcm.hpp"
 #include "backends/openssl/xts.hpp"
 #include "core/backend.hpp"
 #include "core/key_schedule.hpp"
@@ -19,9 +20,7 @@ using openssl::Cipher;
 using openssl::Context;
 using openssl::failure;
 using openssl::initialise;
-
-// EVP counts bytes in an int. Pieces are shorter still, so that tests go past one.
-constexpr std::size_t kPiece = std::size_t{16} << 20;
+using openssl::kPiece;
 
 class Openssl final : public core::Backend {
   public:
@@ -33,6 +32,7 @@ class Openssl final : public core::Backend {
                     "AES-" + std::to_string(key_bits) + "-" + std::string(dael::name(mode));
                 DAEL_TRY(openssl::fetch(backend->cipher(mode, key_bits), algorithm));
             }
+        DAEL_TRY(backend->gcm_.open());
         DAEL_TRY(backend->xts_.open());
         return std::unique_ptr<core::Backend>(std::move(backend));
     }
@@ -42,8 +42,9 @@ class Openssl final : public core::Backend {
     bool supports(Mode, Direction, std::size_t) const override { return true; }
 
     Result<> run(const Operation& operation, std::span<const Segment> segments) override {
-        const Context context(EVP_CIPHER_CTX_new());
-        if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
+        const auto made = openssl::new_context();
+        if (!made) return made.error();
+        const Context& context = *made;
         const int encrypt = operation.direction == Direction::encrypt;
         DAEL_TRY(initialise(context.get(), cipher(operation.mode, operation.key->bits()).get(),
                             operation.key->schedule().key().data(), nullptr, encrypt));
@@ -59,6 +60,20 @@ class Openssl final : public core::Backend {
     bool has_xts() const override { return true; }
     Result<> xts(const core::XtsOperation& operation, const Segment& segment) override {
         return xts_.run(operation, segment);
+    }
+
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
+        return gcm_.prepare_keys(keys);
+    }
+    Result<> gcm(Direction direction, const core::PreparedKeys& keys,
+                 std::span<const core::GcmSegment> segments, std::span<Code> results) override {
+        return gcm_.run(direction, keys, segments, results);
+    }
+    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
+                                                        const core::PreparedKeys& keys,
+                                                        std::uint32_t key,
+                                                        std::span<const std::uint8_t> iv) override {
+        return gcm_.stream(direction, keys, key, iv);
     }
 
   private:
@@ -85,6 +100,7 @@ class Openssl final : public core::Backend {
     }
 
     std::array<std::array<Cipher, 3>, kModes.size()> ciphers_;  // by mode and key size; read only
+    openssl::Gcm gcm_;
     openssl::Xts xts_;
 };
 

@@ -5,6 +5,7 @@
 #include <daelstrom/key.hpp>
 
 #include "backends/reference/aes.hpp"
+#include "backends/reference/gcm.hpp"
 #include "backends/reference/xts.hpp"
 #include "core/backend.hpp"
 #include "core/key_schedule.hpp"
@@ -142,6 +143,20 @@ class Reference final : public core::Backend {
     Result<> xts(const core::XtsOperation& operation, const Segment& segment) override {
         reference::xts(operation, segment);
         return {};
+    }
+
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
+        return reference::prepare_gcm_keys(keys);
+    }
+    Result<> gcm(Direction direction, const core::PreparedKeys& keys,
+                 std::span<const core::GcmSegment> segments, std::span<Code> results) override {
+        return reference::gcm(direction, keys, segments, results);
+    }
+    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
+                                                        const core::PreparedKeys& keys,
+                                                        std::uint32_t key,
+                                                        std::span<const std::uint8_t> iv) override {
+        return reference::gcm_stream(direction, keys, key, iv);
     }
 };
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What GCM means (NIST SP 800-38D), apart from any backend: which messages it takes, how an IV
+// becomes the first counter block, and how tags are compared.
+#pragma once
+
+#include <span>
+
+#include <daelstrom/error.hpp>
+#include <daelstrom/gcm.hpp>
+#include <daelstrom/modes.hpp>
+
+#include "core/backend.hpp"
+#include "core/ghash_math.hpp"
+
+namespace dael::modes {
+
+// Whether GCM takes the message; `keys` is how many keys there are to choose from.
+// Errors: invalid_argument (null pointers, no such key, a size that no tag has), iv_size (none),
+// overlap (of the output with a part of the input, the AAD or the tag), limit.
+Result<> check(const core::GcmSegment& segment, std::size_t keys);
+
+// What check() looks at by itself, for callers that learn of it piece by piece.
+Result<> check_tag_size(std::size_t size);
+Result<> check_iv_size(std::size_t size);
+Result<> check_data_size(std::uint64_t size);
+Result<> check_aad_size(std::uint64_t size);
+// Whether `in` and `out` of one size are the same memory or apart, and not null.
+Result<> check_data(const std::uint8_t* in, const std::uint8_t* out, std::size_t size);
+
+// A message of a batch as a backend takes it. It refers to the message, whose nonce it points to.
+core::GcmSegment to_segment(const GcmMessage& message, std::size_t tag_size) noexcept;
+
+// The pre-counter block J0 (7.1, step 2). `h` is the hash subkey, the cipher of a block of zeros.
+Block initial_counter(core::FieldElement h, std::span<const std::uint8_t> iv) noexcept;
+
+// The one IV of 16 bytes that initial_counter turns into `j0`, for libraries that take no long IVs.
+// (A hash subkey of zero would have none; no AES key is known to have that, and one in 2^128 may.)
+Block iv_for_counter(core::FieldElement h, const Block& j0) noexcept;
+
+// The lengths block of 6.4 and 7.1 step 5: both in bits.
+Block lengths_block(std::uint64_t aad_size, std::uint64_t size) noexcept;
+
+// Whether two tags are the same. Its time depends on the size alone.
+bool equal_tags(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) noexcept;
+
+}  // namespace dael::modes

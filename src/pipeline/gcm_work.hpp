@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// GCM messages on their way to a backend, and the two ways there: host memory on host threads, and
+// host memory through a device.
+//
+// Promises: each message is checked by itself and has a result of its own; one that is not valid is
+// not touched. Output of a message that fails to open never holds its plaintext.
+#pragma once
+
+#include <mutex>
+#include <span>
+
+#include <daelstrom/gcm.hpp>
+
+#include "core/device.hpp"
+#include "modes/gcm.hpp"
+#include "pipeline/slots.hpp"
+#include "pipeline/thread_pool.hpp"
+
+namespace dael::pipeline {
+
+// Messages of a batch, or one with an IV of any length, as segments made when asked for: a list of
+// all of them would be as large as the caller's.
+class GcmWork {
+  public:
+    GcmWork(Direction way, std::span<const GcmMessage> batch, std::size_t tag) noexcept
+        : direction(way), messages_(batch), tag_size_(tag) {}
+    GcmWork(Direction way, const core::GcmSegment& single) noexcept
+        : direction(way), single_(&single) {}
+
+    std::size_t size() const noexcept { return single_ ? 1 : messages_.size(); }
+    core::GcmSegment operator[](std::size_t i) const noexcept {
+        return single_ ? *single_ : modes::to_segment(messages_[i], tag_size_);
+    }
+    // What a message costs, in bytes of data: a short one is mostly its first and last steps.
+    std::uint64_t weight(std::size_t i) const noexcept;
+
+    const Direction direction;
+
+  private:
+    std::span<const GcmMessage> messages_;
+    std::size_t tag_size_ = kTagSize;
+    const core::GcmSegment* single_ = nullptr;
+};
+
+// Runs of whole messages of about the same weight, heaviest first. A message is never cut.
+struct GcmShare {
+    std::size_t begin, end;
+    std::uint64_t weight;
+};
+std::vector<GcmShare> share_out(const GcmWork& work, int threads);
+
+// How many of `most` threads a job deserves.
+int threads_worth(const GcmWork& work, int most);
+
+// `count` is how many keys there are. Returns the number of threads that took part.
+Result<int> gcm_on_host(core::Backend& backend, ThreadPool& pool, const core::PreparedKeys& keys,
+                        std::size_t count, const GcmWork& work, std::span<Code> results);
+
+// Through a device, in slabs of many messages: one slab's messages are gathered while the device
+// works on the one before. A message longer than a slab gets one of its own size.
+class GcmTransfer {
+  public:
+    GcmTransfer(core::Device& device, ThreadPool& pool)
+        : device_(device), pool_(pool), slots_(device) {}
+
+    // Returns the number of slabs. `slab`: bytes.
+    Result<std::uint64_t> run(const core::PreparedKeys& keys, std::size_t count,
+                              const GcmWork& work, std::size_t slab, std::span<Code> results);
+
+  private:
+    class Call;
+    core::Device& device_;
+    ThreadPool& pool_;
+    SlotPool slots_;
+};
+
+}  // namespace dael::pipeline

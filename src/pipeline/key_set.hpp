@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a KeySet: its keys as the engine's backends want them.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "pipeline/engine_state.hpp"
+
+namespace dael {
+
+struct KeySet::State {
+    const Engine::State* engine = nullptr;  // whose keys they are
+    std::size_t count = 0;
+
+    // The host backend that does GCM, and its keys; null where a device is forced.
+    core::Backend* host = nullptr;
+    std::unique_ptr<core::PreparedKeys> on_host;
+
+    // The keys as a device wants them, made at the first need. Errors: as Device::prepare_keys.
+    Result<const core::PreparedKeys*> on(pipeline::Lane& lane);
+
+    std::vector<Key> keys;  // kept where a device may yet want them
+
+  private:
+    std::mutex mutex_;
+    std::map<pipeline::Lane*, std::unique_ptr<core::PreparedKeys>> on_devices_;
+};
+
+}  // namespace dael
