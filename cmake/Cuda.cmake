@@ -23,10 +23,12 @@ if(NOT DAELSTROM_CUDA STREQUAL "OFF")
             # CMake's own 'native' fails where the compiler sees no GPU; ask the driver instead.
             execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                             OUTPUT_VARIABLE caps ERROR_QUIET RESULT_VARIABLE no_smi)
+            set(CMAKE_CUDA_ARCHITECTURES 90a-real)
             if(no_smi EQUAL 0 AND caps MATCHES "^([0-9]+)\\.([0-9])")
-                set(CMAKE_CUDA_ARCHITECTURES ${CMAKE_MATCH_1}${CMAKE_MATCH_2}-real)
-            else()
-                set(CMAKE_CUDA_ARCHITECTURES 90-real)
+                set(capability ${CMAKE_MATCH_1}${CMAKE_MATCH_2})
+                if(NOT capability EQUAL 90)  # whose tensor cores need 90a
+                    set(CMAKE_CUDA_ARCHITECTURES ${capability}-real)
+                endif()
             endif()
         else()
             set(CMAKE_CUDA_ARCHITECTURES ${DAELSTROM_CUDA_ARCHITECTURES})

@@ -58,8 +58,9 @@ class CudaBackend final : public core::Backend {
 
 }  // namespace
 
-Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables) {
-    auto device = CudaDevice::open(index, tables);
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
+                                                         bool use_tensor_cores) {
+    auto device = CudaDevice::open(index, tables, use_tensor_cores);
     if (!device) return std::move(device).error();
     return std::unique_ptr<core::Backend>(std::make_unique<CudaBackend>(index, std::move(*device)));
 }

@@ -154,7 +154,7 @@ std::vector<WarpStart> share_out(const std::vector<DeviceSegment>& list, std::ui
 
 }  // namespace
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables) {
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool use_tensor_cores) {
     cudaDeviceProp properties{};
     DAEL_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
     const CurrentDevice current(index);
@@ -169,8 +169,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables) {
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
     info.layout = std::to_string(layout.forward * 32) + " KiB";
-    return std::unique_ptr<CudaDevice>(
-        new CudaDevice(index, layout, std::move(info), properties.cooperativeLaunch != 0));
+    return std::unique_ptr<CudaDevice>(new CudaDevice(
+        index, layout, std::move(info), properties.cooperativeLaunch != 0, use_tensor_cores));
 }
 
 unsigned CudaDevice::grid_for(std::uint64_t units) const {
@@ -179,8 +179,8 @@ unsigned CudaDevice::grid_for(std::uint64_t units) const {
     return static_cast<unsigned>(std::min<std::uint64_t>(wanted, info_.multiprocessors));
 }
 
-Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperative, const void* work,
-                            const RoundKeys& keys, Stream stream) {
+Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperative, void** arguments,
+                            Stream stream) {
     if (cooperative && !cooperative_)
         return Error{Code::unsupported,
                      "cuda: this GPU cannot decrypt CBC or CFB in place; pass another "
@@ -205,7 +205,6 @@ Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperativ
     config.stream = static_cast<cudaStream_t>(stream.handle);
     config.attrs = &attribute;
     config.numAttrs = cooperative ? 1 : 0;
-    void* arguments[] = {const_cast<void*>(work), const_cast<RoundKeys*>(&keys)};
     return checked(cudaLaunchKernelExC(&config, kernel.function, arguments), "cudaLaunchKernelExC");
 }
 

@@ -19,8 +19,10 @@ struct Layout {
 
 class CudaDevice final : public core::Device {
   public:
-    // `tables` forces a layout (4, 2 or 1 tables; for tests), 0 takes the largest that fits.
-    static Result<std::unique_ptr<CudaDevice>> open(int index, int tables = 0);
+    // For tests: `tables` forces a layout (4, 2 or 1 tables; 0 takes the largest that fits), and
+    // GHASH can be kept off the tensor cores.
+    static Result<std::unique_ptr<CudaDevice>> open(int index, int tables = 0,
+                                                    bool use_tensor_cores = true);
 
     const core::DeviceInfo& info() const override { return info_; }
 
@@ -30,6 +32,16 @@ class CudaDevice final : public core::Device {
         Mode mode, Direction direction, std::span<const core::Segment> segments) override;
     Result<> run(const core::Operation& operation, const core::PreparedBatch& batch,
                  Stream stream) override;
+
+    // GCM: cuda_gcm.cpp.
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override;
+    Result<std::unique_ptr<core::PreparedGcm>> prepare_gcm(
+        const core::PreparedKeys& keys, std::span<const core::GcmSegment> segments) override;
+    Result<std::unique_ptr<core::PreparedGcm>> prepare_gcm(const core::PreparedKeys& keys,
+                                                           const GcmMessage* device_messages,
+                                                           std::uint32_t count,
+                                                           std::size_t tag_size) override;
+    Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
 
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
@@ -58,13 +70,26 @@ class CudaDevice final : public core::Device {
                   Stream stream) override;
 
   private:
-    CudaDevice(int index, Layout layout, core::DeviceInfo info, bool cooperative)
-        : index_(index), layout_(layout), info_(std::move(info)), cooperative_(cooperative) {}
+    CudaDevice(int index, Layout layout, core::DeviceInfo info, bool cooperative,
+               bool use_tensor_cores)
+        : index_(index),
+          layout_(layout),
+          info_(std::move(info)),
+          cooperative_(cooperative),
+          use_tensor_cores_(use_tensor_cores) {}
 
     // Thread blocks for `units` units of work that a warp takes at once.
     unsigned grid_for(std::uint64_t units) const;
+    // `arguments`: addresses of the kernel's parameters.
+    Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, void** arguments,
+                    Stream stream);
     Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, const void* work,
-                    const RoundKeys& keys, Stream stream);
+                    const RoundKeys& keys, Stream stream) {
+        void* arguments[] = {const_cast<void*>(work), const_cast<RoundKeys*>(&keys)};
+        return launch(kernel, grid, cooperative, arguments, stream);
+    }
+    // Whether GHASH runs on this device's tensor cores.
+    Result<bool> tensor_cores_hash();
     Result<> run_stream(const core::Operation& operation, const core::Segment& segment,
                         Stream stream);
 
@@ -72,6 +97,7 @@ class CudaDevice final : public core::Device {
     Layout layout_;
     core::DeviceInfo info_;
     bool cooperative_;
+    bool use_tensor_cores_;
     std::mutex mutex_;                        // guards `loaded_`
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
 };
@@ -80,6 +106,7 @@ class CudaDevice final : public core::Device {
 int count_devices(std::string* why);
 
 // The backend around one device, with a layout forced as for CudaDevice::open.
-Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0);
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0,
+                                                         bool use_tensor_cores = true);
 
 }  // namespace dael::cuda

@@ -80,4 +80,13 @@ __device__ __forceinline__ void store_part(unsigned char* p, const Words4& v, in
     }
 }
 
+// The first `size` (0 to 16) bytes of a block, zeros after them.
+__device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {
+    const auto word = [size](std::uint32_t w, int at) {
+        const int here = size - at;
+        return here >= 4 ? w : here <= 0 ? 0 : w & ((1u << (8 * here)) - 1);
+    };
+    return {word(v.x, 0), word(v.y, 4), word(v.z, 8), word(v.w, 12)};
+}
+
 }  // namespace dael::cuda

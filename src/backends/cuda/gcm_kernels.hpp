@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// GCM's kernels. Each is defined beside its code.
+#pragma once
+
+#include <daelstrom/error.hpp>
+
+#include "backends/cuda/gcm_work.hpp"
+
+namespace dael::cuda {
+
+// (GcmKey*, GcmMatrices* or null, std::uint32_t count): fills in all but the round keys. Any grid.
+Kernel gcm_key_setup_kernel();
+
+// IVs of a batch, one after another.
+struct IvList {
+    const unsigned char* bytes;
+    const std::uint64_t* starts;  // count + 1
+};
+// (GcmBatch, IvList, Words4* counters): J0 of each message. Any grid.
+Kernel gcm_hash_ivs_kernel();
+
+// (GcmBatch): where the tiles of each long message begin. One block.
+Kernel gcm_plan_kernel();
+
+// (GcmBatch): short messages as a whole, and the results of invalid ones. Any grid.
+Kernel gcm_short_kernel(int rounds, int tables);
+
+// (GcmBatch, Part): hashes the tiles of long messages. The grid is workers / workers_per_block.
+// With tensor cores, for which the code must have been built (sm_90a) and the keys have matrices;
+// or without, on any GPU.
+Kernel ghash_tiles_kernel();
+Kernel ghash_rows_kernel();
+inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block
+// Whether the code for this GPU has the tensor-core kernel.
+Result<bool> has_ghash_tiles();
+
+// (GcmBatch): the tags of long messages: written or checked. Any grid.
+Kernel gcm_finish_kernel(int rounds);
+
+// (GcmBatch, RoundKeys): encrypts or decrypts the data of long messages; when opening, those whose
+// result is ok. `many_keys`: each message's own, else the one given. Any grid.
+Kernel gcm_ctr_kernel(int rounds, int tables, bool many_keys);
+
+}  // namespace dael::cuda

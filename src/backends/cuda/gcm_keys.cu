@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes keys ready for GCM: H, its powers, and the matrices for the tensor cores.
+#include "backends/cuda/gcm_kernels.hpp"
+#include "backends/cuda/gcm_math.cuh"
+#include "backends/cuda/memory_access.cuh"
+
+namespace dael::cuda {
+namespace {
+
+constexpr std::uint32_t kThreads = kernels::kTileThreads;
+
+__device__ Words4 encrypt_zero(const kernels::Tables<1, false>& tables, const GcmKey& key) {
+    const RoundKeys& keys = key.encrypt;
+    Words4 state{keys.w[0], keys.w[1], keys.w[2], keys.w[3]};
+    const int rounds = static_cast<int>(key.rounds);
+#pragma unroll 1
+    for (int r = 1; r < rounds; ++r) state = kernels::round<false>(tables, keys, r, state);
+    const std::uint32_t* last = keys.w + 4 * rounds;
+    return kernels::last_round<false>(tables, state) ^
+           Words4 { last[0], last[1], last[2], last[3] };
+}
+
+// base^exponent from base^(2^j), exponent below 2^bits.
+__device__ Words4 power(const Words4* squares, std::uint32_t exponent, int bits) {
+    Words4 product = kernels::gf_one();
+#pragma unroll 1
+    for (int j = 0; j < bits; ++j) {
+        const Words4 square = squares[j];
+        product = kernels::gf_multiply(product, exponent >> j & 1 ? square : kernels::gf_one());
+    }
+    return product;
+}
+
+// A block of threads to a key.
+__global__ void __launch_bounds__(kThreads)
+    gcm_key_setup(GcmKey* keys, GcmMatrices* matrices, std::uint32_t count) {
+    __shared__ Words4 columns[kernels::kTileColumns];
+    const auto tables = fill_tables<1, false>();
+    const std::uint32_t thread = threadIdx.x;
+    for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
+        GcmKey& key = keys[i];
+        const Words4 h = encrypt_zero(tables, key);
+        Words4 square = h, inverse = kernels::gf_one();
+#pragma unroll 1
+        for (std::uint32_t j = 0; j < (matrices ? 128u : kSquares); ++j) {
+            if (j < kSquares && thread == 0) key.squares[j] = square;
+            if (matrices && j != 0) inverse = kernels::gf_multiply(inverse, square);
+            square = kernels::gf_multiply(square, square);
+        }
+        if (matrices) {
+#pragma unroll 1
+            for (std::uint32_t j = 0; j < kInverseSquares; ++j) {
+                if (thread == 0) key.inverse_squares[j] = inverse;
+                inverse = kernels::gf_multiply(inverse, inverse);
+            }
+        }
+        __syncthreads();  // the squares are written
+        if (thread < kernels::kLanes + 2) key.powers[thread] = power(key.squares, thread, 6);
+        if (!matrices) continue;
+
+        GcmMatrices& out = matrices[i];
+        out.column_weights[thread] = power(key.inverse_squares, thread, 7);
+#pragma unroll 1
+        for (std::uint32_t block = 0; block < kernels::kTileDepth; ++block) {
+            const Words4 factor = power(key.squares, kernels::tile_power(block), 11);
+            columns[thread] = kernels::gf_multiply(factor, kernels::gf_basis(thread));
+            __syncthreads();
+#pragma unroll 1
+            for (std::uint32_t index = thread; index < kernels::kFragmentWords; index += kThreads) {
+                const kernels::FragmentWord w = kernels::fragment_word(index);
+                if (w.block != block) continue;
+                std::uint32_t bits = 0;
+#pragma unroll 1
+                for (std::uint32_t bit = 0; bit < 32; ++bit) {
+                    const auto* column =
+                        reinterpret_cast<const std::uint32_t*>(&columns[32 * w.word + bit]);
+                    bits |= (column[w.output / 32] >> (w.output % 32) & 1) << bit;
+                }
+                out.fragments[index] = bits;
+            }
+            __syncthreads();
+        }
+    }
+}
+
+}  // namespace
+
+Kernel gcm_key_setup_kernel() {
+    return {reinterpret_cast<const void*>(&gcm_key_setup), kThreads,
+            kernels::Tables<1, false>::kBytes};
+}
+
+}  // namespace dael::cuda

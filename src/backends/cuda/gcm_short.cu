@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Short messages: a warp takes one from its counter to its tag, any key, 32 blocks at a time.
+//
+// AAD and data are hashed as one sequence of blocks, its end at lane 31: lane l steps with H^32 and
+// at last owes H^(33 - l), of which one H is for the block of lengths. What needs one block of
+// work a message, E(J0) and the lengths' product, is done for 32 messages at once, a lane each.
+//
+// Opening hashes first, and decrypts only what it found authentic.
+#include "backends/cuda/find_kernel.hpp"
+#include "backends/cuda/gcm_kernels.hpp"
+#include "backends/cuda/gcm_math.cuh"
+#include "backends/cuda/gcm_memory.cuh"
+#include "backends/cuda/gcm_tag.cuh"
+
+namespace dael::cuda {
+namespace {
+
+using kernels::kLanes;
+
+// A message's blocks as rows of 32, from the first row on.
+struct Rows {
+    __device__ explicit Rows(const GcmMessage& m)
+        : message(m),
+          aad_blocks(static_cast<std::uint32_t>((m.aad_size + 15) / 16)),
+          blocks(aad_blocks + static_cast<std::uint32_t>((m.size + 15) / 16)),
+          count((blocks + kLanes - 1) / kLanes) {}
+
+    // Block of the data that this lane has in a row, negative for AAD and before it.
+    __device__ std::int32_t data_block(std::uint32_t row) const {
+        return sequence(row) - static_cast<std::int32_t>(aad_blocks);
+    }
+    // AAD block in a row; zeros for what is none.
+    __device__ Words4 aad(std::uint32_t row) const {
+        const std::int32_t at = sequence(row);
+        if (at < 0 || at >= static_cast<std::int32_t>(aad_blocks)) return {};
+        return load_part(message.aad + at * 16, 0,
+                         part(static_cast<std::uint32_t>(message.aad_size), at));
+    }
+    // Bytes of a block of the data that there are, 1 to 16.
+    __device__ int data_size(std::int32_t block) const {
+        return part(static_cast<std::uint32_t>(message.size), block);
+    }
+
+    const GcmMessage& message;
+    std::uint32_t aad_blocks, blocks, count;
+
+  private:
+    __device__ std::int32_t sequence(std::uint32_t row) const {
+        return static_cast<std::int32_t>(row * kLanes + threadIdx.x % kLanes + blocks -
+                                         count * kLanes);
+    }
+    __device__ static int part(std::uint32_t size, std::int32_t block) {
+        return static_cast<int>(min(16u, size - static_cast<std::uint32_t>(block) * 16));
+    }
+};
+
+// Hashes the message and, if `kCrypt`, encrypts it on the way.
+template <int kRounds, int kTables, bool kCrypt>
+__device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false>& tables,
+                                            const RoundKeys& keys, const Rows& rows,
+                                            const Words4& j0, const GcmKey& key) {
+    const GcmMessage& m = rows.message;
+    const Words4 h32 = key.powers[kLanes];
+    Words4 hash{};
+#pragma unroll 1
+    for (std::uint32_t row = 0; row < rows.count; ++row) {
+        Words4 x = rows.aad(row);
+        if (const std::int32_t block = rows.data_block(row); block >= 0) {
+            const int size = rows.data_size(block);
+            x = load_part(m.in + block * 16, 0, size);
+            if (kCrypt) {
+                const Words4 counter = add32(j0, static_cast<std::uint32_t>(block) + 1);
+                x = first_bytes(kernels::crypt_masked<kRounds>(tables, keys, counter, x), size);
+                store_part(m.out + block * 16, x, 0, size);
+            }
+        }
+        if (row != 0) hash = kernels::gf_multiply(hash, h32);
+        hash = hash ^ x;
+    }
+    return warp_sum(kernels::gf_multiply(hash, key.powers[kLanes + 1 - threadIdx.x % kLanes]));
+}
+
+template <int kRounds, int kTables>
+__device__ __forceinline__ void decrypt_rows(const kernels::Tables<kTables, false>& tables,
+                                             const RoundKeys& keys, const Rows& rows,
+                                             const Words4& j0) {
+    const GcmMessage& m = rows.message;
+#pragma unroll 1
+    for (std::uint32_t row = 0; row < rows.count; ++row) {
+        const std::int32_t block = rows.data_block(row);
+        if (block < 0) continue;
+        const int size = rows.data_size(block);
+        const Words4 counter = add32(j0, static_cast<std::uint32_t>(block) + 1);
+        const Words4 x = load_part(m.in + block * 16, 0, size);
+        store_part(m.out + block * 16, kernels::crypt_masked<kRounds>(tables, keys, counter, x), 0,
+                   size);
+    }
+}
+
+constexpr std::uint32_t kWarps = 24;
+
+template <int kRounds, int kTables>
+__global__ void __launch_bounds__(kWarps* kLanes, 1)
+    gcm_short(const __grid_constant__ GcmBatch batch) {
+    const auto tables = fill_tables<kTables, false>();
+    const std::uint32_t warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
+    const std::uint32_t warps = gridDim.x * kWarps;
+    const WarpKeys warp_keys(kernels::Tables<kTables, false>::kBytes, warp);
+    std::uint32_t loaded = ~0u;
+
+    // A warp takes every warps-th message; 32 of them make a round.
+    for (std::uint64_t first = warp * gridDim.x + blockIdx.x; first < batch.count;
+         first += std::uint64_t{warps} * kLanes) {
+        Words4 mask{};  // E(J0) ^ lengths * H of this lane's message
+        if (const std::uint64_t mine = first + std::uint64_t{lane} * warps; mine < batch.count) {
+            const GcmMessage& m = batch.messages[mine];
+            if (validity(batch, m) == Code::ok && !is_long(m))
+                mask = tag_mask<kRounds>(tables, batch.keys[m.key], first_counter(batch, mine), m);
+        }
+#pragma unroll 1
+        for (std::uint32_t i = 0; i < kLanes; ++i) {
+            const std::uint64_t index = first + std::uint64_t{i} * warps;
+            if (index >= batch.count) break;
+            const GcmMessage& m = batch.messages[index];
+            if (const Code code = validity(batch, m); code != Code::ok) {
+                if (lane == 0) batch.results[index] = static_cast<std::uint32_t>(code);
+                continue;
+            }
+            if (is_long(m)) continue;
+            const GcmKey& key = batch.keys[m.key];
+            if (m.key != loaded) {
+                loaded = m.key;
+                warp_keys.load(key);
+            }
+            const RoundKeys& keys = warp_keys.keys();
+            const Words4 j0 = first_counter(batch, index);
+            const Rows rows(m);
+            const Words4 tag_mask = shuffle(mask, i);
+            if (batch.opening) {
+                const Words4 tag =
+                    hash_rows<kRounds, kTables, false>(tables, keys, rows, j0, key) ^ tag_mask;
+                if (check_tag(batch, index, tag)) decrypt_rows<kRounds>(tables, keys, rows, j0);
+            } else {
+                const Words4 tag =
+                    hash_rows<kRounds, kTables, true>(tables, keys, rows, j0, key) ^ tag_mask;
+                write_tag(batch, index, tag);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+Kernel gcm_short_kernel(int rounds, int tables) {
+    return find_kernel(rounds, tables, [](auto r, auto t) {
+        return Kernel{reinterpret_cast<const void*>(&gcm_short<r.value, t.value>), kWarps * kLanes,
+                      kernels::Tables<t.value, false>::kBytes + kWarps * WarpKeys::kBytes};
+    });
+}
+
+}  // namespace dael::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of GCM: the block of lengths, the tag, and its comparison (SP 800-38D 7.1 and 7.2).
+#pragma once
+
+#include "backends/cuda/gcm_math.cuh"
+#include "backends/cuda/memory_access.cuh"
+
+namespace dael::cuda {
+
+// The sizes of AAD and data in bits, big-endian.
+__device__ __forceinline__ Words4 lengths_block(const GcmMessage& m) {
+    const std::uint64_t aad = m.aad_size * 8, data = m.size * 8;
+    return {kernels::byte_swap(static_cast<std::uint32_t>(aad >> 32)),
+            kernels::byte_swap(static_cast<std::uint32_t>(aad)),
+            kernels::byte_swap(static_cast<std::uint32_t>(data >> 32)),
+            kernels::byte_swap(static_cast<std::uint32_t>(data))};
+}
+
+// E(J0) ^ lengths * H: what the tag is besides the hash of AAD and data. For one lane, with its own
+// key.
+template <int kRounds, int kTables>
+__device__ __forceinline__ Words4 tag_mask(const kernels::Tables<kTables, false>& tables,
+                                           const GcmKey& key, const Words4& j0,
+                                           const GcmMessage& m) {
+    return kernels::crypt_masked<kRounds>(tables, key.encrypt, j0,
+                                          kernels::gf_multiply(lengths_block(m), key.powers[1]));
+}
+
+// One lane writes the tag and the result.
+__device__ __forceinline__ void write_tag(const GcmBatch& batch, std::uint64_t index,
+                                          const Words4& tag) {
+    if (threadIdx.x % kernels::kLanes != 0) return;
+    store_part(batch.messages[index].tag, tag, 0, static_cast<int>(batch.tag_size));
+    batch.results[index] = static_cast<std::uint32_t>(Code::ok);
+}
+
+// Compares all bytes, whatever the first ones are; every lane gets the outcome.
+__device__ __forceinline__ bool check_tag(const GcmBatch& batch, std::uint64_t index,
+                                          const Words4& tag) {
+    const int size = static_cast<int>(batch.tag_size);
+    const Words4 difference =
+        first_bytes(tag, size) ^ load_part(batch.messages[index].tag, 0, size);
+    const bool equal = (difference.x | difference.y | difference.z | difference.w) == 0;
+    if (threadIdx.x % kernels::kLanes == 0)
+        batch.results[index] = static_cast<std::uint32_t>(equal ? Code::ok : Code::authentication);
+    return equal;
+}
+
+}  // namespace dael::cuda
