@@ -43,6 +43,11 @@ class CudaDevice final : public core::Device {
                                                            std::size_t tag_size) override;
     Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
 
+    // XTS: cuda_xts.cpp. For tests: `tables` are those of decryption, as xts_kernel() takes them.
+    Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
+                 Stream stream) override;
+    void force_xts_tables(int tables) { xts_tables_ = tables; }
+
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
     Result<void*> allocate_pinned(std::size_t size) override;
@@ -98,6 +103,7 @@ class CudaDevice final : public core::Device {
     core::DeviceInfo info_;
     bool cooperative_;
     bool use_tensor_cores_;
+    int xts_tables_ = -1;                     // forced, for tests; else what fits
     std::mutex mutex_;                        // guards `loaded_`
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
 };

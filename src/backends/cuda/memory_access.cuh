@@ -13,9 +13,11 @@ static __device__ const kernels::Words256 inverse_sbox = kernels::make_inverse_s
 
 extern __shared__ __align__(1024) unsigned char table_image[];
 
-// Fills shared memory with every lane's copy of the tables; all threads of the block take part.
+// Fills shared memory, from `offset` bytes on, with every lane's copy of the tables; all threads of
+// the block take part.
 template <int kTables, bool kInverse>
-__device__ __forceinline__ kernels::Tables<kTables, kInverse> fill_tables() {
+__device__ __forceinline__ kernels::Tables<kTables, kInverse> fill_tables(
+    std::uint32_t offset = 0) {
     using Image = kernels::Tables<kTables, kInverse>;
     const std::uint32_t* t0 = kInverse ? decrypt_table.data() : encrypt_table.data();
     // One load a run, then eight stores of 16 bytes. Threads of a warp write neighbouring rows,
@@ -23,12 +25,12 @@ __device__ __forceinline__ kernels::Tables<kTables, kInverse> fill_tables() {
     // bank is hit twice.
     for (std::uint32_t i = threadIdx.x; i < Image::kRuns; i += blockDim.x) {
         const std::uint32_t word = Image::run_word(i, t0, inverse_sbox.data());
-        uint4* run = reinterpret_cast<uint4*>(table_image + Image::run_offset(i));
+        uint4* run = reinterpret_cast<uint4*>(table_image + offset + Image::run_offset(i));
 #pragma unroll
         for (std::uint32_t k = 0; k < 8; ++k) run[(i + k) % 8] = make_uint4(word, word, word, word);
     }
     __syncthreads();
-    return Image(table_image, threadIdx.x % kernels::kLanes);
+    return Image(table_image + offset, threadIdx.x % kernels::kLanes);
 }
 
 __device__ __forceinline__ bool aligned16(const void* a, const void* b) {

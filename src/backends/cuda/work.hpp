@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/rounds.hpp"
+#include "kernels/xts_tweak.hpp"
 
 namespace dael::cuda {
 
@@ -68,5 +69,21 @@ struct StreamWork {
     std::uint64_t size;  // bytes
     Words4 iv;
 };
+
+// Neighbouring XTS sectors, all of one size.
+struct XtsWork {
+    const unsigned char* in;
+    unsigned char* out;
+    std::uint64_t sectors;
+    std::uint64_t rows;         // of all of them, as xts_rows() counts
+    std::uint32_t sector_size;  // bytes
+    bool aligned;               // every block of every sector, to 16 bytes, in and out
+    kernels::XtsShape shape;
+    Words4 first;          // the first sector's number
+    RoundKeys tweak_keys;  // for encryption, whatever the direction
+};
+// XtsWork; rounds 10 or 14. For decryption `tables` may be 0: one inverse table, and none for the
+// tweaks. xts.cu
+Kernel xts_kernel(bool decrypt, int rounds, int tables);
 
 }  // namespace dael::cuda
