@@ -107,6 +107,29 @@ typedef struct dael_message {
 dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, int mode, int direction,
                              const dael_message* messages, size_t count, dael_ran* ran);
 
+/* XTS, for storage sectors (IEEE 1619). It does not authenticate either; a changed block decrypts
+ * to a random one. `bytes`: 32 (two AES-128 keys) or 64 (two AES-256 keys), whose halves differ. */
+typedef struct dael_xts_key dael_xts_key;
+dael_status dael_xts_key_import(const void* bytes, size_t size, dael_xts_key** key);
+void dael_xts_key_free(dael_xts_key* key);
+
+/* Neighbouring sectors, numbered one after another. */
+typedef struct dael_xts_sectors {
+    uint64_t first;      /* number of the first; the lower half of 128 bits, */
+    uint64_t first_high; /* and the upper half, zero on disks */
+    size_t size;         /* bytes of a sector: 16 to 16777216 */
+} dael_xts_sectors;
+
+/* Whole sectors, but for the last, which may be shorter, down to 16 bytes. `out` is `in` or does
+ * not overlap it. The first is done when it returns; the second launches on the stream and returns.
+ */
+dael_status dael_xts(dael_engine* engine, const dael_xts_key* key, int direction,
+                     const dael_xts_sectors* sectors, const void* in, void* out, size_t size,
+                     dael_ran* ran);
+dael_status dael_xts_device(dael_engine* engine, const dael_xts_key* key, int direction,
+                            const dael_xts_sectors* sectors, const void* device_in,
+                            void* device_out, size_t size, void* stream, dael_ran* ran);
+
 /* Page-locked memory, which a device reaches at full speed; plain memory where there is no device.
  * Null when memory ran out. */
 void* dael_pinned_alloc(size_t size);

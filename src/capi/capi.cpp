@@ -16,6 +16,9 @@ struct dael_engine {
 struct dael_key {
     dael::Key key;
 };
+struct dael_xts_key {
+    dael::XtsKey key;
+};
 
 namespace {
 
@@ -56,13 +59,17 @@ Error null(const char* what) {
     return {Code::invalid_argument, std::string(what) + " is null"};
 }
 
+Result<> check_direction(int direction) {
+    if (direction == DAEL_ENCRYPT || direction == DAEL_DECRYPT) return {};
+    return Error{Code::invalid_argument, "direction " + std::to_string(direction) +
+                                             " is unknown; give 0 to encrypt, 1 to decrypt"};
+}
+
 Result<dael::Cipher> cipher(int mode, int direction, const std::uint8_t* iv, std::uint64_t offset) {
     if (mode < DAEL_ECB || mode > DAEL_CTR)
         return Error{Code::invalid_argument,
                      "mode " + std::to_string(mode) + " is unknown; there are 0 to 4"};
-    if (direction != DAEL_ENCRYPT && direction != DAEL_DECRYPT)
-        return Error{Code::invalid_argument, "direction " + std::to_string(direction) +
-                                                 " is unknown; give 0 to encrypt, 1 to decrypt"};
+    DAEL_TRY(check_direction(direction));
     dael::Cipher result{
         static_cast<dael::Mode>(mode), static_cast<dael::Direction>(direction), {}, offset};
     if (iv)
@@ -81,6 +88,17 @@ Result<> report(Result<dael::Ran> ran, dael_ran* out) {
     out->threads = ran->threads;
     out->chunks = ran->chunks;
     return {};
+}
+
+// Calls `encrypt` or `decrypt` with what both take first.
+template <class Encrypt, class Decrypt>
+Result<> xts(const dael_engine* engine, const dael_xts_key* key, int direction,
+             const dael_xts_sectors* sectors, dael_ran* ran, Encrypt encrypt, Decrypt decrypt) {
+    if (!engine || !key) return null(engine ? "key" : "engine");
+    if (!sectors) return null("sectors");
+    DAEL_TRY(check_direction(direction));
+    const dael::XtsSectors which{sectors->first, sectors->size, sectors->first_high};
+    return report(direction == DAEL_ENCRYPT ? encrypt(which) : decrypt(which), ran);
 }
 
 }  // namespace
@@ -173,6 +191,49 @@ dael_status dael_crypt_batch(dael_engine* engine, const dael_key* key, int mode,
             std::copy_n(from.iv, dael::kBlockSize, batch[i].iv.begin());
         }
         return report(engine->engine.run(key->key, how->mode, how->direction, batch), ran);
+    });
+}
+
+dael_status dael_xts_key_import(const void* bytes, size_t size, dael_xts_key** key) {
+    return call([&]() -> Result<> {
+        if (!key) return null("key");
+        *key = nullptr;
+        if (!bytes) return null("the key's bytes");
+        auto imported = dael::XtsKey::import({static_cast<const std::uint8_t*>(bytes), size});
+        if (!imported) return std::move(imported).error();
+        *key = new dael_xts_key{std::move(*imported)};
+        return {};
+    });
+}
+
+void dael_xts_key_free(dael_xts_key* key) {
+    delete key;
+}
+
+dael_status dael_xts(dael_engine* engine, const dael_xts_key* key, int direction,
+                     const dael_xts_sectors* sectors, const void* in, void* out, size_t size,
+                     dael_ran* ran) {
+    const dael::HostIn from(static_cast<const std::uint8_t*>(in), size);
+    const dael::HostOut to(static_cast<std::uint8_t*>(out), size);
+    return call([&] {
+        return xts(
+            engine, key, direction, sectors, ran,
+            [&](const auto& s) { return engine->engine.xts_encrypt(key->key, s, from, to); },
+            [&](const auto& s) { return engine->engine.xts_decrypt(key->key, s, from, to); });
+    });
+}
+
+dael_status dael_xts_device(dael_engine* engine, const dael_xts_key* key, int direction,
+                            const dael_xts_sectors* sectors, const void* device_in,
+                            void* device_out, size_t size, void* stream, dael_ran* ran) {
+    const dael::DeviceIn from{device_in, size};
+    const dael::DeviceOut to{device_out, size};
+    const dael::Stream on{stream};
+    return call([&] {
+        return xts(
+            engine, key, direction, sectors, ran,
+            [&](const auto& s) { return engine->engine.xts_encrypt(key->key, s, from, to, on); },
+            [&](const auto& s) { return engine->engine.xts_decrypt(key->key, s, from, to, on); });
     });
 }
 
