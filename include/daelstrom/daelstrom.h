@@ -2,8 +2,9 @@
  *
  * daelstrom for C, and for whatever can call C.
  *
- * Safety: the modes here keep secrets but do not authenticate. Never use one (key, counter) or
- * (key, IV) twice in CTR or OFB; a CBC or CFB IV must be unpredictable; ECB shows equal blocks.
+ * Safety: of the modes here only GCM authenticates, the others keep secrets. Never use one (key,
+ * counter) or (key, IV) twice in CTR or OFB; a CBC or CFB IV must be unpredictable; ECB shows equal
+ * blocks.
  *
  * Every function that can fail returns a dael_status; dael_last_error() then says, for the calling
  * thread, what exactly went wrong. No exception leaves the library and nothing is printed. Engines
@@ -129,6 +130,49 @@ dael_status dael_xts(dael_engine* engine, const dael_xts_key* key, int direction
 dael_status dael_xts_device(dael_engine* engine, const dael_xts_key* key, int direction,
                             const dael_xts_sectors* sectors, const void* device_in,
                             void* device_out, size_t size, void* stream, dael_ran* ran);
+
+/* AES-GCM and GMAC (NIST SP 800-38D), which authenticate. An IV must never repeat under one key.
+ * Opening fails with DAEL_AUTHENTICATION if the tag does not match; `out` then holds no plaintext.
+ * A message without data is GMAC. Tags have 4, 8, or 12 to 16 bytes. */
+#define DAEL_TAG_SIZE 16
+#define DAEL_NONCE_SIZE 12
+
+/* One message in host memory. `iv_size`: 1 or more, 12 is usual. `out` is `in` or does not overlap
+ * it, and overlaps neither the tag nor the additional data. */
+dael_status dael_gcm_seal(dael_engine* engine, const dael_key* key, const void* iv, size_t iv_size,
+                          const void* aad, size_t aad_size, const void* in, void* out, size_t size,
+                          void* tag, size_t tag_size, dael_ran* ran);
+dael_status dael_gcm_open(dael_engine* engine, const dael_key* key, const void* iv, size_t iv_size,
+                          const void* aad, size_t aad_size, const void* in, void* out, size_t size,
+                          const void* tag, size_t tag_size, dael_ran* ran);
+
+/* Keys made ready for batches, on one engine: free them before it is closed. They are copied. */
+typedef struct dael_keyset dael_keyset;
+dael_status dael_keyset_prepare(dael_engine* engine, const dael_key* const* keys, size_t count,
+                                dael_keyset** set);
+void dael_keyset_free(dael_keyset* set);
+
+/* The layout is that of dael::GcmMessage, 64 bytes. */
+typedef struct dael_gcm_message {
+    const uint8_t* in;
+    uint8_t* out;
+    uint64_t size;
+    const uint8_t* aad;
+    uint64_t aad_size;
+    uint8_t* tag; /* sealing writes it, opening reads it */
+    uint8_t nonce[DAEL_NONCE_SIZE];
+    uint32_t key; /* index into the key set */
+} dael_gcm_message;
+
+/* Many messages in host memory; done when it returns. results[i], a dael_status, tells of message
+ * i: DAEL_OK, DAEL_AUTHENTICATION, or why it was not touched. No message disturbs another. The call
+ * itself fails only as a whole. */
+dael_status dael_seal_batch(dael_engine* engine, const dael_keyset* keys,
+                            const dael_gcm_message* messages, size_t count, int* results,
+                            size_t tag_size, dael_ran* ran);
+dael_status dael_open_batch(dael_engine* engine, const dael_keyset* keys,
+                            const dael_gcm_message* messages, size_t count, int* results,
+                            size_t tag_size, dael_ran* ran);
 
 /* Page-locked memory, which a device reaches at full speed; plain memory where there is no device.
  * Null when memory ran out. */

@@ -17,6 +17,7 @@
 
 #include <daelstrom/error.hpp>
 #include <daelstrom/gcm.hpp>
+#include <daelstrom/gcm_stream.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
@@ -132,6 +133,9 @@ class Engine {
                          HostOut out, std::span<std::uint8_t> tag);
     Result<Ran> gcm_open(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,
                          HostOut out, std::span<const std::uint8_t> tag);
+    // The same in pieces; see gcm_stream.hpp.
+    Result<GcmSealer> gcm_sealer(const Key& key, std::span<const std::uint8_t> iv);
+    Result<GcmOpener> gcm_opener(const Key& key, std::span<const std::uint8_t> iv);
 
     // XTS over neighbouring sectors; see xts.hpp. in.size() is whole sectors, but for the last,
     // which may be shorter, down to 16 bytes. Otherwise as run(), on host and on device memory.

@@ -4,18 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
-#include <string>
 #include <vector>
 
-#include <daelstrom/engine.hpp>
+#include "capi/shared.hpp"
 
-struct dael_engine {
-    dael::Engine engine;
-};
-struct dael_key {
-    dael::Key key;
-};
 struct dael_xts_key {
     dael::XtsKey key;
 };
@@ -25,6 +17,9 @@ namespace {
 using dael::Code;
 using dael::Error;
 using dael::Result;
+using dael::capi::call;
+using dael::capi::null;
+using dael::capi::report;
 
 static_assert(static_cast<int>(Code::authentication) == DAEL_AUTHENTICATION &&
               DAEL_AUTHENTICATION + 1 == dael::kCodeCount);
@@ -34,30 +29,6 @@ static_assert(static_cast<int>(dael::Direction::decrypt) == DAEL_DECRYPT);
 static_assert(dael::kBlockSize == DAEL_BLOCK_SIZE);
 
 thread_local std::string last_error;
-
-dael_status failed(Error error) noexcept {
-    last_error = std::move(error.message);
-    return static_cast<dael_status>(error.code);
-}
-
-// Runs `work`, which returns a Result<>, and lets nothing but a status out.
-template <class Work>
-dael_status call(Work&& work) noexcept {
-    try {
-        Result<> result = work();
-        return result ? DAEL_OK : failed(std::move(result).error());
-    } catch (const std::bad_alloc&) {
-        last_error.clear();  // no memory for words
-        return DAEL_OUT_OF_MEMORY;
-    } catch (...) {
-        last_error.clear();
-        return DAEL_INTERNAL;
-    }
-}
-
-Error null(const char* what) {
-    return {Code::invalid_argument, std::string(what) + " is null"};
-}
 
 Result<> check_direction(int direction) {
     if (direction == DAEL_ENCRYPT || direction == DAEL_DECRYPT) return {};
@@ -79,8 +50,16 @@ Result<dael::Cipher> cipher(int mode, int direction, const std::uint8_t* iv, std
     return result;
 }
 
-// Hands `ran`'s value to the caller who asked for it.
-Result<> report(Result<dael::Ran> ran, dael_ran* out) {
+}  // namespace
+
+namespace dael::capi {
+
+dael_status failed(Error error) noexcept {
+    last_error = std::move(error.message);
+    return static_cast<dael_status>(error.code);
+}
+
+Result<> report(Result<Ran> ran, dael_ran* out) {
     if (!ran) return std::move(ran).error();
     if (!out) return {};
     *out = {};
@@ -89,6 +68,10 @@ Result<> report(Result<dael::Ran> ran, dael_ran* out) {
     out->chunks = ran->chunks;
     return {};
 }
+
+}  // namespace dael::capi
+
+namespace {
 
 // Calls `encrypt` or `decrypt` with what both take first.
 template <class Encrypt, class Decrypt>

@@ -57,7 +57,17 @@ Result<> check_data(const std::uint8_t* in, const std::uint8_t* out, std::size_t
     return {};
 }
 
+bool takes(const core::GcmSegment& segment, std::size_t keys) noexcept {
+    const core::GcmSegment& s = segment;
+    return valid_tag_size(s.tag_size) && s.iv_size != 0 && s.key < keys && s.size <= kGcmMostData &&
+           s.aad_size <= kGcmMostAad && s.iv && s.tag && (s.aad || s.aad_size == 0) &&
+           ((s.in && s.out) || s.size == 0) &&
+           (s.in == s.out || !overlap(s.in, s.size, s.out, s.size)) &&
+           !overlap(s.tag, s.tag_size, s.out, s.size) && !overlap(s.aad, s.aad_size, s.out, s.size);
+}
+
 Result<> check(const core::GcmSegment& segment, std::size_t keys) {
+    if (takes(segment, keys)) return {};
     DAEL_TRY(check_tag_size(segment.tag_size));
     DAEL_TRY(check_iv_size(segment.iv_size));
     if (segment.key >= keys)
@@ -73,14 +83,7 @@ Result<> check(const core::GcmSegment& segment, std::size_t keys) {
     if (overlap(segment.tag, segment.tag_size, segment.out, segment.size))
         return Error{Code::overlap,
                      "the tag overlaps the output; keep it outside, before or after"};
-    if (overlap(segment.aad, segment.aad_size, segment.out, segment.size))
-        return Error{Code::overlap, "the additional data overlaps the output; keep them apart"};
-    return {};
-}
-
-core::GcmSegment to_segment(const GcmMessage& message, std::size_t tag_size) noexcept {
-    return {message.in,           message.out, message.size, message.aad, message.aad_size,
-            message.nonce.data(), kNonceSize,  message.tag,  tag_size,    message.key};
+    return Error{Code::overlap, "the additional data overlaps the output; keep them apart"};
 }
 
 Block lengths_block(std::uint64_t aad_size, std::uint64_t size) noexcept {

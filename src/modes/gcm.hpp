@@ -19,6 +19,9 @@ namespace dael::modes {
 // overlap (of the output with a part of the input, the AAD or the tag), limit.
 Result<> check(const core::GcmSegment& segment, std::size_t keys);
 
+// The same without the reason, and without the cost of a Result for each of many short messages.
+bool takes(const core::GcmSegment& segment, std::size_t keys) noexcept;
+
 // What check() looks at by itself, for callers that learn of it piece by piece.
 Result<> check_tag_size(std::size_t size);
 Result<> check_iv_size(std::size_t size);
@@ -28,7 +31,10 @@ Result<> check_aad_size(std::uint64_t size);
 Result<> check_data(const std::uint8_t* in, const std::uint8_t* out, std::size_t size);
 
 // A message of a batch as a backend takes it. It refers to the message, whose nonce it points to.
-core::GcmSegment to_segment(const GcmMessage& message, std::size_t tag_size) noexcept;
+inline core::GcmSegment to_segment(const GcmMessage& message, std::size_t tag_size) noexcept {
+    return {message.in,           message.out, message.size, message.aad, message.aad_size,
+            message.nonce.data(), kNonceSize,  message.tag,  tag_size,    message.key};
+}
 
 // The pre-counter block J0 (7.1, step 2). `h` is the hash subkey, the cipher of a block of zeros.
 Block initial_counter(core::FieldElement h, std::span<const std::uint8_t> iv) noexcept;

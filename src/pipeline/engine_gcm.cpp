@@ -30,23 +30,26 @@ Result<const core::PreparedKeys*> KeySet::State::on(Lane& lane) {
     return prepared.get();
 }
 
-Result<std::unique_ptr<KeySet::State>> Engine::State::prepare_keys(std::span<const Key> keys) {
+Result<pipeline::HostKeys> Engine::State::prepare_on_host(std::span<const Key> keys) {
     if (keys.empty()) return Error{Code::invalid_argument, "no keys; give at least one"};
+    if (hosts_.empty()) return pipeline::HostKeys{};
+    Error none;
+    for (const auto& host : hosts_) {
+        auto prepared = host->prepare_keys(keys);
+        if (prepared) return pipeline::HostKeys{host.get(), std::move(*prepared)};
+        none = std::move(prepared).error();
+        if (none.code != Code::unsupported) break;
+    }
+    return none;
+}
+
+Result<std::unique_ptr<KeySet::State>> Engine::State::prepare_keys(std::span<const Key> keys) {
+    auto host = prepare_on_host(keys);
+    if (!host) return std::move(host).error();
     auto set = std::make_unique<KeySet::State>();
     set->engine = this;
     set->count = keys.size();
-    Error none{Code::unsupported, "no backend of this engine has GCM"};
-    for (const auto& host : hosts_) {
-        auto prepared = host->prepare_keys(keys);
-        if (prepared) {
-            set->host = host.get();
-            set->on_host = std::move(*prepared);
-            break;
-        }
-        if (prepared.code() != Code::unsupported) return std::move(prepared).error();
-        none = std::move(prepared).error();
-    }
-    if (!hosts_.empty() && !set->host) return none;
+    set->host = std::move(*host);
     if (!hosts_.empty() && !find_devices_) return set;
     set->keys.reserve(keys.size());
     for (const Key& key : keys) {
@@ -63,11 +66,11 @@ Result<Ran> Engine::State::gcm(KeySet::State& keys, const GcmWork& work, std::sp
     if (keys.engine != this)
         return Error{Code::invalid_argument,
                      "the keys were made ready by another engine; use prepare_keys of this one"};
-    if (keys.host) {
+    if (core::Backend* const host = keys.host.backend) {
         auto threads =
-            pipeline::gcm_on_host(*keys.host, pool_, *keys.on_host, keys.count, work, results);
+            pipeline::gcm_on_host(*host, pool_, *keys.host.keys, keys.count, work, results);
         if (!threads) return std::move(threads).error();
-        return Ran{std::string(keys.host->name()), *threads, 0};
+        return Ran{std::string(host->name()), *threads, 0};
     }
     Lane& lane = *lanes_.front();
     auto prepared = keys.on(lane);

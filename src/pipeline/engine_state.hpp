@@ -40,6 +40,12 @@ std::string identity(const core::DeviceInfo& info);
 
 using Backends = std::vector<std::unique_ptr<core::Backend>>;
 
+// Keys made ready on a host backend; null where an engine has none.
+struct HostKeys {
+    core::Backend* backend = nullptr;
+    std::unique_ptr<core::PreparedKeys> keys;
+};
+
 // What every call that opens has to say about a tag that does not match.
 Error authentication_failed();
 
@@ -76,8 +82,10 @@ struct Engine::State {
     Plan explain(const Job& job);
     std::vector<std::string> backends();
 
-    // GCM over host memory (engine_gcm.cpp). gcm() fills in results, one for each message;
-    // gcm_one() makes its one key ready itself, and has the message's failure as its error.
+    // GCM over host memory (engine_gcm.cpp): on the first host backend that has it. gcm() fills in
+    // results, one for each message; gcm_one() makes its one key ready itself, and has the
+    // message's failure as its error.
+    Result<pipeline::HostKeys> prepare_on_host(std::span<const Key> keys);
     Result<std::unique_ptr<KeySet::State>> prepare_keys(std::span<const Key> keys);
     Result<Ran> gcm(KeySet::State& keys, const pipeline::GcmWork& work, std::span<Code> results);
     Result<Ran> gcm_one(Direction direction, const Key& key, const core::GcmSegment& segment);

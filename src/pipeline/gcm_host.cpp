@@ -7,8 +7,6 @@
 namespace dael::pipeline {
 namespace {
 
-// The first and last steps of a message take about as long as this many bytes of data.
-constexpr std::uint64_t kMessageWeight = 256;
 // What one more thread must get to be worth waking; see host.cpp.
 constexpr std::uint64_t kWorthThread = std::uint64_t{128} << 10;
 constexpr std::uint64_t kSmallestShare = std::uint64_t{64} << 10;
@@ -32,10 +30,10 @@ Result<> run_share(core::Backend& backend, const core::PreparedKeys& keys, std::
         std::size_t valid = 0;
         for (; i < share.end && valid < kGroup; ++i) {
             segments[valid] = work[i];
-            if (auto checked = modes::check(segments[valid], count); !checked)
-                results[i] = checked.code();
-            else
+            if (modes::takes(segments[valid], count))
                 index[valid++] = i;
+            else
+                results[i] = modes::check(segments[valid], count).code();
         }
         DAEL_TRY(backend.gcm(work.direction, keys, std::span(segments).first(valid),
                              std::span(codes).first(valid)));
@@ -46,14 +44,8 @@ Result<> run_share(core::Backend& backend, const core::PreparedKeys& keys, std::
 
 }  // namespace
 
-std::uint64_t GcmWork::weight(std::size_t i) const noexcept {
-    const core::GcmSegment segment = (*this)[i];
-    // Sizes beyond the limit are refused later, and must not overflow a sum until then.
-    return kMessageWeight + std::min<std::uint64_t>(segment.size, kGcmMostData) +
-           std::min<std::uint64_t>(segment.aad_size, kGcmMostData);
-}
-
 int threads_worth(const GcmWork& work, int most) {
+    if (most == 1) return 1;
     const std::uint64_t worth =
         std::min<std::uint64_t>(total_weight(work) / kWorthThread, work.size());
     return static_cast<int>(std::clamp<std::uint64_t>(worth, 1, static_cast<std::uint64_t>(most)));

@@ -6,8 +6,9 @@
 // not touched. Output of a message that fails to open never holds its plaintext.
 #pragma once
 
-#include <mutex>
+#include <algorithm>
 #include <span>
+#include <vector>
 
 #include <daelstrom/gcm.hpp>
 
@@ -31,8 +32,15 @@ class GcmWork {
     core::GcmSegment operator[](std::size_t i) const noexcept {
         return single_ ? *single_ : modes::to_segment(messages_[i], tag_size_);
     }
-    // What a message costs, in bytes of data: a short one is mostly its first and last steps.
-    std::uint64_t weight(std::size_t i) const noexcept;
+    // What a message costs, in bytes of data.
+    std::uint64_t weight(std::size_t i) const noexcept {
+        // A message's first and last steps take about as long as this many bytes of data.
+        constexpr std::uint64_t kSteps = 256;
+        // Sizes beyond the limit are refused later, and must not overflow a sum until then.
+        const auto bounded = [](std::uint64_t size) { return std::min(size, kGcmMostData); };
+        return single_ ? kSteps + bounded(single_->size) + bounded(single_->aad_size)
+                       : kSteps + bounded(messages_[i].size) + bounded(messages_[i].aad_size);
+    }
 
     const Direction direction;
 

@@ -13,9 +13,7 @@ struct KeySet::State {
     const Engine::State* engine = nullptr;  // whose keys they are
     std::size_t count = 0;
 
-    // The host backend that does GCM, and its keys; null where a device is forced.
-    core::Backend* host = nullptr;
-    std::unique_ptr<core::PreparedKeys> on_host;
+    pipeline::HostKeys host;  // null where a device is forced
 
     // The keys as a device wants them, made at the first need. Errors: as Device::prepare_keys.
     Result<const core::PreparedKeys*> on(pipeline::Lane& lane);

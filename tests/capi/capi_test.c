@@ -105,6 +105,92 @@ static void xts_calls(dael_engine* engine) {
     dael_xts_key_free(NULL);
 }
 
+/* The GCM paper's test case 4: McGrew and Viega, appendix B. */
+static const uint8_t kGcmKey[16] = {0xfe, 0xff, 0xe9, 0x92, 0x86, 0x65, 0x73, 0x1c,
+                                    0x6d, 0x6a, 0x8f, 0x94, 0x67, 0x30, 0x83, 0x08};
+static const uint8_t kGcmIv[12] = {0xca, 0xfe, 0xba, 0xbe, 0xfa, 0xce,
+                                   0xdb, 0xad, 0xde, 0xca, 0xf8, 0x88};
+static const uint8_t kGcmAad[20] = {0xfe, 0xed, 0xfa, 0xce, 0xde, 0xad, 0xbe, 0xef, 0xfe, 0xed,
+                                    0xfa, 0xce, 0xde, 0xad, 0xbe, 0xef, 0xab, 0xad, 0xda, 0xd2};
+static const uint8_t kGcmPlain[60] = {
+    0xd9, 0x31, 0x32, 0x25, 0xf8, 0x84, 0x06, 0xe5, 0xa5, 0x59, 0x09, 0xc5, 0xaf, 0xf5, 0x26,
+    0x9a, 0x86, 0xa7, 0xa9, 0x53, 0x15, 0x34, 0xf7, 0xda, 0x2e, 0x4c, 0x30, 0x3d, 0x8a, 0x31,
+    0x8a, 0x72, 0x1c, 0x3c, 0x0c, 0x95, 0x95, 0x68, 0x09, 0x53, 0x2f, 0xcf, 0x0e, 0x24, 0x49,
+    0xa6, 0xb5, 0x25, 0xb1, 0x6a, 0xed, 0xf5, 0xaa, 0x0d, 0xe6, 0x57, 0xba, 0x63, 0x7b, 0x39};
+static const uint8_t kGcmTag[16] = {0x5b, 0xc9, 0x4f, 0xbc, 0x32, 0x21, 0xa5, 0xdb,
+                                    0x94, 0xfa, 0xe9, 0x5a, 0xe7, 0x12, 0x1a, 0x47};
+
+static void gcm_one(dael_engine* engine, dael_key* key) {
+    uint8_t data[60], tag[16] = {0};
+    dael_ran ran;
+    memcpy(data, kGcmPlain, sizeof data);
+    EXPECT(dael_gcm_seal(engine, key, kGcmIv, 12, kGcmAad, 20, data, data, 60, tag, 16, &ran) ==
+           DAEL_OK);
+    EXPECT(strcmp(ran.backend, "openssl") == 0);
+    EXPECT(memcmp(tag, kGcmTag, 16) == 0);
+    EXPECT(data[0] == 0x42 && data[1] == 0x83 && data[59] == 0x91);
+    EXPECT(dael_gcm_open(engine, key, kGcmIv, 12, kGcmAad, 20, data, data, 60, kGcmTag, 16, NULL) ==
+           DAEL_OK);
+    EXPECT(memcmp(data, kGcmPlain, 60) == 0);
+    EXPECT(dael_gcm_open(engine, key, kGcmIv, 12, kGcmAad, 19, data, data, 60, kGcmTag, 16, NULL) ==
+           DAEL_AUTHENTICATION);
+    EXPECT(dael_gcm_seal(engine, key, kGcmIv, 0, NULL, 0, NULL, NULL, 0, tag, 16, NULL) ==
+           DAEL_IV_SIZE);
+    EXPECT(dael_gcm_seal(engine, key, kGcmIv, 12, NULL, 0, NULL, NULL, 0, tag, 7, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_gcm_seal(engine, key, kGcmIv, 12, NULL, 0, NULL, data, 60, tag, 16, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_gcm_open(NULL, key, kGcmIv, 12, NULL, 0, NULL, NULL, 0, tag, 16, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+}
+
+static void gcm_batch(dael_engine* engine, dael_key* key) {
+    const dael_key* keys[2];
+    uint8_t out[3][60], tags[3][16];
+    dael_gcm_message messages[3];
+    int results[3] = {-1, -1, -1};
+    dael_keyset* set = (dael_keyset*)(void*)out;
+    keys[0] = keys[1] = key;
+    EXPECT(dael_keyset_prepare(engine, NULL, 2, &set) == DAEL_INVALID_ARGUMENT);
+    EXPECT(set == NULL);
+    EXPECT(dael_keyset_prepare(engine, keys, 0, &set) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_keyset_prepare(engine, keys, 2, &set) == DAEL_OK);
+    if (!set) return;
+    for (int i = 0; i < 3; ++i) {
+        dael_gcm_message message = {kGcmPlain, out[i], 60, kGcmAad, 20, tags[i], {0}, 0};
+        memcpy(message.nonce, kGcmIv, 12);
+        messages[i] = message;
+    }
+    messages[1].key = 1;
+    messages[2].key = 2; /* there is none */
+    EXPECT(dael_seal_batch(engine, set, messages, 3, results, 16, NULL) == DAEL_OK);
+    EXPECT(results[0] == DAEL_OK && results[1] == DAEL_OK && results[2] == DAEL_INVALID_ARGUMENT);
+    EXPECT(memcmp(tags[0], kGcmTag, 16) == 0 && memcmp(tags[1], kGcmTag, 16) == 0);
+    for (int i = 0; i < 3; ++i) messages[i].in = out[i];
+    tags[1][15] ^= 1;
+    EXPECT(dael_open_batch(engine, set, messages, 3, results, 16, NULL) == DAEL_OK);
+    EXPECT(results[0] == DAEL_OK && results[1] == DAEL_AUTHENTICATION &&
+           results[2] == DAEL_INVALID_ARGUMENT);
+    EXPECT(memcmp(out[0], kGcmPlain, 60) == 0);
+    EXPECT(memcmp(out[1], kGcmPlain, 8) != 0);
+    EXPECT(dael_open_batch(engine, set, NULL, 0, NULL, 16, NULL) == DAEL_OK);
+    EXPECT(dael_open_batch(engine, set, messages, 3, NULL, 16, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_seal_batch(engine, set, NULL, 3, results, 16, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_seal_batch(engine, NULL, messages, 3, results, 16, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_seal_batch(engine, set, messages, 3, results, 5, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_keyset_free(set);
+    dael_keyset_free(NULL);
+}
+
+static void gcm(dael_engine* engine) {
+    dael_key* key = NULL;
+    EXPECT(dael_key_import(kGcmKey, sizeof kGcmKey, &key) == DAEL_OK);
+    if (!key) return;
+    gcm_one(engine, key);
+    gcm_batch(engine, key);
+    dael_key_free(key);
+}
+
 static void bad_calls(dael_engine* engine, dael_key* key) {
     uint8_t out[32];
     dael_engine* no_engine = (dael_engine*)(void*)out;
@@ -149,6 +235,7 @@ int main(void) {
         known_answers(engine, key);
         bad_calls(engine, key);
         xts_calls(engine);
+        gcm(engine);
     }
     EXPECT(dael_list_backends(visit, &found) == DAEL_OK);
     EXPECT(found);
