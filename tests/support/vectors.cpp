@@ -211,4 +211,51 @@ std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file) {
     return vectors;
 }
 
+std::vector<GcmVector> load_gcm_json(const std::string& file) {
+    std::vector<GcmVector> vectors;
+    const auto json = read_json(file);
+    for (const auto& object : json.at("vectors"))
+        vectors.push_back({object.at("name"), hex_of(object, "key"), hex_of(object, "iv"),
+                           hex_of(object, "aad"), hex_of(object, "plaintext"),
+                           hex_of(object, "ciphertext"), hex_of(object, "tag"), false});
+    return vectors;
+}
+
+std::vector<GcmVector> load_gcm_rsp(const std::filesystem::path& file) {
+    std::ifstream stream(file);
+    if (!stream) throw std::runtime_error("cannot open " + file.string());
+    std::vector<GcmVector> vectors;
+    std::string line;
+    while (std::getline(stream, line)) {
+        trim(line);
+        if (line.empty() || line[0] == '#' || line[0] == '[') continue;
+        if (line == "FAIL" && !vectors.empty()) {
+            vectors.back().refused = true;
+            continue;
+        }
+        const auto equals = line.find(" =");
+        if (equals == line.npos)
+            throw std::runtime_error(file.string() + ": what is '" + line + "'?");
+        const std::string field = line.substr(0, equals);
+        const std::string value = line.substr(std::min(equals + 3, line.size()));
+        if (field == "Count") {
+            vectors.emplace_back().name =
+                file.filename().string() + ", vector " + std::to_string(vectors.size());
+            continue;
+        }
+        if (vectors.empty()) throw std::runtime_error(file.string() + ": no Count before " + field);
+        GcmVector& vector = vectors.back();
+        Bytes* const place = field == "Key"   ? &vector.key
+                             : field == "IV"  ? &vector.iv
+                             : field == "AAD" ? &vector.aad
+                             : field == "PT"  ? &vector.plaintext
+                             : field == "CT"  ? &vector.ciphertext
+                             : field == "Tag" ? &vector.tag
+                                              : nullptr;
+        if (!place) throw std::runtime_error(file.string() + ": unknown field " + field);
+        *place = from_hex(value);
+    }
+    return vectors;
+}
+
 }  // namespace dael::test

@@ -47,6 +47,13 @@ struct XtsVector {
     std::size_t bits = 0;  // of data; CAVP also has lengths that are no multiple of 8
 };
 
+// One GCM known answer; the tag is as long as the vector has it.
+struct GcmVector {
+    std::string name;
+    Bytes key, iv, aad, plaintext, ciphertext, tag;
+    bool refused = false;  // opening must fail, and there is no plaintext
+};
+
 // The folder of our vectors: DAEL_TEST_DATA of the environment, else where the source tree lies.
 std::filesystem::path vectors_folder();
 std::vector<Vector> load_json(const std::string& file);
@@ -57,5 +64,8 @@ std::vector<Vector> load_rsp(const std::filesystem::path& file, Mode mode);
 
 std::vector<XtsVector> load_xts_json(const std::string& file);
 std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file);
+
+std::vector<GcmVector> load_gcm_json(const std::string& file);
+std::vector<GcmVector> load_gcm_rsp(const std::filesystem::path& file);
 
 }  // namespace dael::test

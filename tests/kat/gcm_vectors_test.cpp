@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Known answers for GCM: the paper's test cases, and NIST's CAVP response files (gcmDecrypt and
+// gcmEncryptExtIV), with short tags, IVs of 1 and of 128 bytes, and forgeries to be refused.
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "support/subject.hpp"
+#include "support/vectors.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+namespace fs = std::filesystem;
+
+class GcmVectors : public SubjectTest {
+  protected:
+    // Vectors of one tag size and one IV size, each under a key of its own.
+    void check_group(const std::vector<const GcmVector*>& group) {
+        std::vector<Key> keys;
+        for (const auto* vector : group) {
+            auto key = Key::import(vector->key);
+            ASSERT_TRUE(key) << vector->name;
+            keys.push_back(std::move(*key));
+        }
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+            const bool seal = direction == Direction::encrypt;
+            std::vector<core::GcmSegment> segments;
+            std::vector<const GcmVector*> used;
+            std::vector<Bytes> out, tags;
+            out.reserve(group.size());
+            tags.reserve(group.size());
+            for (std::size_t i = 0; i < group.size(); ++i) {
+                const GcmVector& v = *group[i];
+                if (seal && v.refused) continue;
+                const Bytes& in = seal ? v.plaintext : v.ciphertext;
+                out.emplace_back(in.size(), Poisoned::kPoison);
+                tags.push_back(seal ? Bytes(v.tag.size()) : v.tag);
+                segments.push_back({in.data(), out.back().data(), in.size(), v.aad.data(),
+                                    v.aad.size(), v.iv.data(), v.iv.size(), tags.back().data(),
+                                    v.tag.size(), static_cast<std::uint32_t>(i)});
+                used.push_back(&v);
+            }
+            std::vector<Code> results(segments.size(), Code::internal);
+            const auto done = subject().gcm(direction, keys, segments, results);
+            ASSERT_TRUE(done) << done.error().message;
+            for (std::size_t i = 0; i < used.size(); ++i) {
+                const GcmVector& v = *used[i];
+                ASSERT_EQ(results[i], v.refused ? Code::authentication : Code::ok) << v.name;
+                if (v.refused) continue;
+                ASSERT_EQ(to_hex(out[i]), to_hex(seal ? v.ciphertext : v.plaintext)) << v.name;
+                ASSERT_EQ(to_hex(tags[i]), to_hex(v.tag)) << v.name;
+            }
+        }
+    }
+
+    // In batches where the subject takes them, so that a device need not be asked for each.
+    void check_all(const std::vector<GcmVector>& vectors) {
+        std::map<std::pair<std::size_t, std::size_t>, std::vector<const GcmVector*>> groups;
+        for (const auto& vector : vectors)
+            groups[{vector.tag.size(), vector.iv.size()}].push_back(&vector);
+        for (const auto& [sizes, group] : groups) {
+            const bool one_by_one =
+                GetParam().level == Target::Level::engine && sizes.second != kNonceSize;
+            const std::size_t step = one_by_one ? 1 : 100;
+            // One by one they are many for a GPU; every eighth will do there.
+            const std::size_t stride = one_by_one && GetParam().gpu ? 8 : step;
+            for (std::size_t at = 0; at < group.size(); at += stride) {
+                const auto begin = group.begin() + static_cast<std::ptrdiff_t>(at);
+                const auto count = std::min(step, group.size() - at);
+                check_group({begin, begin + static_cast<std::ptrdiff_t>(count)});
+                if (HasFatalFailure()) return;
+            }
+        }
+    }
+};
+
+TEST_P(GcmVectors, ThePapersTestCases) {
+    const auto vectors = load_gcm_json("gcm.json");
+    ASSERT_EQ(vectors.size(), 18u);
+    check_all(vectors);
+}
+
+#ifdef DAEL_CAVP_DIR
+TEST_P(GcmVectors, Cavp) {
+    const char* given = std::getenv("DAELSTROM_CAVP_DIR");
+    const fs::path path = fs::path(given ? given : DAEL_CAVP_DIR) / "GCM";
+    ASSERT_TRUE(fs::is_directory(path))
+        << "NIST's vectors are not at '" << path.string()
+        << "': run scripts/setup, or name their folder with -DDAELSTROM_CAVP_DIR=... or in the "
+           "environment";
+    std::size_t files = 0, refused = 0;
+    for (const auto& entry : fs::directory_iterator(path)) {
+        const auto vectors = load_gcm_rsp(entry.path());
+        ASSERT_EQ(vectors.size(), 7875u) << entry.path();
+        for (const auto& vector : vectors) refused += vector.refused;
+        ++files;
+        check_all(vectors);
+        if (HasFatalFailure()) return;
+    }
+    EXPECT_EQ(files, 6u);
+    EXPECT_GT(refused, 10000u);
+}
+#endif
+
+DAEL_FOR_EVERY_BACKEND(GcmVectors);
+
+}  // namespace
