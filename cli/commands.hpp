@@ -45,6 +45,9 @@ CLI::App* add_command(CLI::App& app, std::string_view name);
 
 void add_encrypt(CLI::App& app, Context& context);
 void add_decrypt(CLI::App& app, Context& context);
+void add_seal(CLI::App& app, Context& context);
+void add_open(CLI::App& app, Context& context);
+void add_rewrap(CLI::App& app, Context& context);
 void add_aes(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);

@@ -4,6 +4,7 @@
 
 #include "cipher_job.hpp"
 #include "commands.hpp"
+#include "file_options.hpp"
 #include "io/text.hpp"
 
 namespace dael::cli {
@@ -14,22 +15,11 @@ struct Options {
     std::string mode = "ctr";
     std::optional<std::string> iv, offset;
     SecretSource key, password;
-    bool no_padding = false, openssl = false, quiet = false, progress = false, no_progress = false;
+    bool no_padding = false, openssl = false;
+    ShowOptions show;
     int bits = 256, iterations = 10000;
     CipherJob job;
 };
-
-void add_secret(CLI::App& command, const std::string& what, const std::string& file_help,
-                SecretSource& source) {
-    auto* file =
-        command.add_option("--" + what + "-file", source.file, file_help)->type_name("FILE");
-    command
-        .add_option("--" + what + "-fd", source.fd,
-                    "Read the " + what + " from this file descriptor")
-        ->type_name("N")
-        ->check(CLI::Range(0, 1 << 20))
-        ->excludes(file);
-}
 
 void add_openssl(CLI::App& command, Context& context, Options& options) {
     auto* openssl = command.add_flag(
@@ -81,11 +71,7 @@ void add_options(CLI::App& command, Context& context, Options& options) {
                      "ECB and CBC: no PKCS#7 padding; the length must be a multiple of 16");
     add_openssl(command, context, options);
     add_engine_options(command, context, job.engine);
-    command.add_flag("-f,--force", job.output.overwrite, "Overwrite the output file");
-    command.add_flag("-q,--quiet", options.quiet, "No progress and no warnings");
-    auto* progress = command.add_flag("--progress", options.progress, "Progress even into a log");
-    command.add_flag("--no-progress", options.no_progress, "No progress on a terminal")
-        ->excludes(progress);
+    add_file_options(command, job.output, options.show);
 }
 
 Error usage(std::string message) {
@@ -120,10 +106,7 @@ Result<> complete(Options& options) {
     const SecretSource& secret = options.openssl ? options.password : options.key;
     if (secret.from_stdin() && job.input == "-")
         return usage("standard input cannot be both the secret and the data; name the input file");
-    if (options.quiet || options.no_progress)
-        job.show = Show::never;
-    else if (options.progress)
-        job.show = Show::always;
+    job.show = options.show.show();
     job.output.for_terminal = !job.encrypts();
     job.key = [&options] { return read_key(options.key, options.job.encrypts()); };
     if (options.openssl)

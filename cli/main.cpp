@@ -38,7 +38,8 @@ std::string describe_extras(const std::vector<std::string>& extras) {
         if (extra.size() > 1 && extra[0] == '-') {
             const std::string option = extra.substr(0, extra[1] == '-' ? extra.find('=') : 2);
             const bool secret = option == "-K" || option == "-k" || option == "--key" ||
-                                option == "--pass" || option == "--password";
+                                option == "--pass" || option == "--password" ||
+                                option == "--passphrase";
             return "unknown option " + in_quotes(option) +
                    (secret
                         ? "; secrets are not for the command line, give --key-file, or --openssl "
@@ -74,6 +75,9 @@ int run(int argc, char** argv) {
     app.allow_extras();
     add_encrypt(app, context);
     add_decrypt(app, context);
+    add_seal(app, context);
+    add_open(app, context);
+    add_rewrap(app, context);
     add_aes(app, context);
     add_devices(app, context);
     add_calibrate(app, context);

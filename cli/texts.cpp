@@ -31,6 +31,27 @@ constexpr std::array kDecrypt{
             "daelstrom decrypt --openssl --mode cbc --iterations 100000 --password-file password "
             "secret.enc -o secret.txt"},
 };
+constexpr std::array kSeal{
+    Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
+            "daelstrom seal --passphrase-file password notes.txt -o notes.sealed"},
+    Example{"With a key, for whoever has Tink and the key",
+            "daelstrom seal --key-file key notes.txt -o notes.tink"},
+    Example{"In a pipe, bound to a name",
+            "tar -c photos | daelstrom seal --key-file key --aad photos > photos.sealed"},
+};
+constexpr std::array kOpen{
+    Example{"What `daelstrom seal` made",
+            "daelstrom open --passphrase-file password notes.sealed -o notes.opened"},
+    Example{"The first hundred bytes, without reading the rest",
+            "daelstrom open --key-file key --range 0-99 notes.tink"},
+    Example{"In a pipe: pipefail says whether all of it was verified",
+            "set -o pipefail; daelstrom open --key-file key --aad photos photos.sealed | tar -t"},
+};
+constexpr std::array kRewrap{
+    Example{"Another passphrase, in place",
+            "echo 'a better one' > better && daelstrom rewrap --passphrase-file password "
+            "--new-passphrase-file better notes.sealed"},
+};
 constexpr std::array kAes{
     Example{"Encrypt and decrypt as in the thesis",
             "daelstrom aes -e -m CTR -l 128 -p hello -i notes.txt -o notes.thesis && "
@@ -80,6 +101,31 @@ constexpr std::array kTexts{
         "the last buffer has gone out by the time that the padding is seen to be wrong: check "
         "the exit status before you use what you got.",
         kDecrypt},
+    CommandText{
+        "seal", "Encrypt a file or a stream so that every change to it is noticed",
+        "The output is what Tink's streaming AEAD AES-GCM-HKDF makes of it: segments of "
+        "AES-GCM, each verified before any of it is released. With --key-file or --keyset it is "
+        "exactly that; with a passphrase, 108 bytes in front hold the key, encrypted under "
+        "scrypt of the passphrase.\n\n"
+        "Associated data (--aad) is not stored: it binds the file to what you say, a name or a "
+        "version, and opening takes the same.",
+        kSeal},
+    CommandText{
+        "open", "Verify and decrypt what seal made",
+        "A flipped bit, a missing or moved part, something added at the end, another key or "
+        "other associated data: all are refused, and the message names the segment. An output "
+        "file appears only when all of the input is verified.\n\n"
+        "On standard output, verified segments go out before the end is known to be there: "
+        "check the exit status before you use what you got.\n\n"
+        "With --range only the segments that the range touches are read and verified; one that "
+        "reaches the end verifies the end.",
+        kOpen},
+    CommandText{
+        "rewrap", "Change the passphrase of a sealed file",
+        "Only the 108 bytes in front change. The file is written anew and takes the old one's "
+        "place in one step. Whoever has kept the old file and knows the old passphrase can still "
+        "open that.",
+        kRewrap},
     CommandText{
         "aes", "Encrypt or decrypt with a password on the command line",
         "The interface of the program in Potesil's thesis: the key is the leading bytes of "

@@ -62,7 +62,8 @@ Input::Input(Input&& other) noexcept
       name_(std::move(other.name_)),
       status_(other.status_),
       start_(other.start_),
-      read_(other.read_) {}
+      read_(other.read_),
+      peeked_(std::move(other.peeked_)) {}
 
 Input::~Input() {
     if (fd_ > STDIN_FILENO) ::close(fd_);
@@ -82,6 +83,42 @@ Result<bool> Input::ready() const {
 }
 
 Result<std::size_t> Input::fill(std::span<std::uint8_t> buffer) {
+    const std::size_t first = std::min(buffer.size(), peeked_.size());
+    std::copy_n(peeked_.begin(), first, buffer.begin());
+    peeked_.erase(peeked_.begin(), peeked_.begin() + static_cast<std::ptrdiff_t>(first));
+    if (first == buffer.size()) return first;
+    auto got = read(buffer.subspan(first));
+    if (got) *got += first;
+    return got;
+}
+
+Result<std::span<const std::uint8_t>> Input::peek(std::size_t size) {
+    if (const std::size_t had = peeked_.size(); had < size) {
+        peeked_.resize(size);
+        auto got = read(std::span(peeked_).subspan(had));
+        peeked_.resize(had + (got ? *got : 0));
+        if (!got) return std::move(got).error();
+    }
+    return std::span<const std::uint8_t>(peeked_).first(std::min(size, peeked_.size()));
+}
+
+Result<> Input::read_at(std::uint64_t at, std::span<std::uint8_t> buffer) const {
+    while (!buffer.empty()) {
+        const ssize_t got =
+            ::pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(start_ + at));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return failure("read", name_);
+        if (got == 0)
+            return Error{Code::io, name_ +
+                                       " became shorter while it was read; try again when it "
+                                       "rests"};
+        buffer = buffer.subspan(static_cast<std::size_t>(got));
+        at += static_cast<std::uint64_t>(got);
+    }
+    return {};
+}
+
+Result<std::size_t> Input::read(std::span<std::uint8_t> buffer) {
     std::size_t filled = 0;
     while (filled < buffer.size()) {
         const auto more = ready();
@@ -114,7 +151,7 @@ Result<> Input::check_length() const {
 std::optional<std::uint64_t> Input::remaining() const {
     if (!S_ISREG(status_.st_mode) || status_.st_size == 0) return std::nullopt;
     const auto size = static_cast<std::uint64_t>(status_.st_size);
-    return size - std::min(size, start_ + read_);
+    return size - std::min(size, start_ + read_) + peeked_.size();
 }
 
 }  // namespace dael::cli

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <daelstrom/error.hpp>
 
@@ -27,12 +28,19 @@ class Input {
     Result<std::size_t> fill(std::span<std::uint8_t> buffer);
     void stop() noexcept;
 
+    // Up to `size` of the bytes that fill() will yield next; valid until it is called.
+    Result<std::span<const std::uint8_t>> peek(std::size_t size);
+    // A regular file only: bytes that begin `at` bytes after where we began. Errors: io.
+    Result<> read_at(std::uint64_t at, std::span<std::uint8_t> buffer) const;
+    bool is_file() const noexcept { return S_ISREG(status_.st_mode); }
+
     std::optional<std::uint64_t> remaining() const;  // bytes still to come, where that can be known
     const std::string& name() const noexcept { return name_; }  // quoted, for messages
     const struct stat& status() const noexcept { return status_; }
 
   private:
     Input(int fd, int stop_fd, std::string name, const struct stat& status);
+    Result<std::size_t> read(std::span<std::uint8_t> buffer);
     Result<bool> ready() const;  // false: stopped
     Result<> check_length() const;
 
@@ -42,6 +50,7 @@ class Input {
     struct stat status_;
     std::uint64_t start_ = 0;  // where in a regular file we began
     std::uint64_t read_ = 0;
+    std::vector<std::uint8_t> peeked_;  // read, and not yet asked for by fill()
 };
 
 }  // namespace dael::cli

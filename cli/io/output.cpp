@@ -62,7 +62,8 @@ Result<Output> Output::open(const OutputOptions& options, const Input& input) {
 Result<> Output::check_target(const OutputOptions& options, const Input& input) {
     const bool standard = !options.path || options.path == "-";
     name_ = standard ? "standard output" : in_quotes(*options.path);
-    overwrite_ = options.overwrite;
+    overwrite_ = options.overwrite || options.replaces_input;
+    durable_ = options.replaces_input;
     struct stat status {};
     if (standard) {
         fd_ = STDOUT_FILENO;
@@ -82,7 +83,7 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
     if (::stat(options.path->c_str(), &status) != 0) return {};
     if (S_ISDIR(status.st_mode))
         return Error{Code::io, name_ + " is a directory; give a file name"};
-    if (same_file(status, input.status()))
+    if (same_file(status, input.status()) && !options.replaces_input)
         return Error{Code::overlap, name_ + " is the input itself; write to another file"};
     if (S_ISREG(status.st_mode)) {
         mode_ = status.st_mode & 0777;
@@ -142,7 +143,8 @@ Output::Output(Output&& other) noexcept
       fd_(std::exchange(other.fd_, -1)),
       directory_fd_(std::exchange(other.directory_fd_, -1)),
       mode_(other.mode_),
-      overwrite_(other.overwrite_) {}
+      overwrite_(other.overwrite_),
+      durable_(other.durable_) {}
 
 Output::~Output() {
     if (!temporary_.empty()) {  // a moved-from one has none: it must not call off the signals' duty
@@ -182,6 +184,7 @@ Result<> Output::commit() {
                    : Result<>(failure("write to"));
     }
     if (::fchmod(fd_, mode_) != 0) return failure("set the permissions of");
+    if (durable_ && ::fsync(fd_) != 0) return failure("write to");
     const int copy = ::dup(fd_);
     if (copy >= 0 && ::close(copy) != 0) return failure("write to");
     return publish();

@@ -19,6 +19,7 @@ struct OutputOptions {
     std::optional<std::string> path;  // "-" is standard output asked for, none is by default
     bool overwrite = false;           // -f
     bool for_terminal = true;         // whether what is written may be shown on a terminal
+    bool replaces_input = false;      // the path is the input's, which this takes the place of
 };
 
 class Output {
@@ -54,6 +55,7 @@ class Output {
     int directory_fd_ = -1;
     unsigned mode_ = 0;
     bool overwrite_ = false;
+    bool durable_ = false;  // on the disk before it gets its name
 };
 
 }  // namespace dael::cli

@@ -52,8 +52,8 @@ bool is_key_size(std::size_t bytes) {
 }
 
 // Everything that the descriptor yields, up to `end` (not included) or its end.
-Result<Secret> read_all(int fd, const std::string& origin, int end) {
-    auto secret = Secret::create();
+Result<Secret> read_all(int fd, const std::string& origin, int end, std::size_t capacity) {
+    auto secret = Secret::create(capacity);
     if (!secret) return secret;
     for (;;) {
         std::uint8_t byte = 0;  // one at a time: what follows a line belongs to others
@@ -62,8 +62,7 @@ Result<Secret> read_all(int fd, const std::string& origin, int end) {
         if (got < 0) return Error{Code::io, "cannot read " + origin + ": " + std::strerror(errno)};
         if (got == 0 || byte == end) return secret;
         if (!secret->append(byte))
-            return Error{Code::key_size, origin + " holds more than " +
-                                             std::to_string(Secret::kCapacity) +
+            return Error{Code::key_size, origin + " holds more than " + std::to_string(capacity) +
                                              " bytes; is it the right file?"};
         wipe(&byte, 1);
     }
@@ -76,13 +75,14 @@ std::string origin_of(const SecretSource& source, const std::string& what) {
     return what + " file " + in_quotes(*source.file);
 }
 
-Result<Secret> read_source(const SecretSource& source, const std::string& what, int end) {
+Result<Secret> read_source(const SecretSource& source, const std::string& what, int end,
+                           std::size_t capacity = Secret::kCapacity) {
     const std::string origin = origin_of(source, what);
-    if (source.from_stdin()) return read_all(STDIN_FILENO, origin, end);
-    if (source.fd) return read_all(*source.fd, origin, end);
+    if (source.from_stdin()) return read_all(STDIN_FILENO, origin, end, capacity);
+    if (source.fd) return read_all(*source.fd, origin, end, capacity);
     const int fd = ::open(source.file->c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return Error{Code::io, "cannot open " + origin + ": " + std::strerror(errno)};
-    auto secret = read_all(fd, origin, end);
+    auto secret = read_all(fd, origin, end, capacity);
     ::close(fd);
     return secret;
 }
@@ -105,28 +105,32 @@ Result<Key> key_from(const Secret& secret, const std::string& origin) {
 
 }  // namespace
 
-Result<Secret> Secret::create() {
+Result<Secret> Secret::create(std::size_t capacity) {
     Secret secret;
-    secret.data_ = static_cast<std::uint8_t*>(core::secure_allocate(kCapacity));
+    secret.data_ = static_cast<std::uint8_t*>(core::secure_allocate(capacity));
     if (!secret.data_) return Error{Code::out_of_memory, "no memory for a secret"};
+    secret.capacity_ = capacity;
     return secret;
 }
 
 Secret::Secret(Secret&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      capacity_(std::exchange(other.capacity_, 0)) {}
 
 Secret& Secret::operator=(Secret&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
     return *this;
 }
 
 Secret::~Secret() {
-    if (data_) core::secure_release(data_, kCapacity);
+    if (data_) core::secure_release(data_, capacity_);
 }
 
 bool Secret::append(std::uint8_t byte) noexcept {
-    if (!data_ || size_ == kCapacity) return false;
+    if (size_ == capacity_) return false;
     data_[size_++] = byte;
     return true;
 }
@@ -157,17 +161,25 @@ Result<Key> read_key(const SecretSource& source, bool confirm) {
     return key;
 }
 
-Result<Secret> read_password(const SecretSource& source, bool confirm) {
+Result<Secret> read_password(const SecretSource& source, bool confirm, const std::string& what) {
+    std::string question = what, option = what;
+    question[0] = static_cast<char>(question[0] & ~0x20);
+    std::ranges::replace(option, ' ', '-');
     auto password = source.from_terminal()
-                        ? prompt("Password", confirm, "give --password-file FILE")
-                        : read_source(source, "password", '\n');
+                        ? prompt(question, confirm, "give --" + option + "-file FILE")
+                        : read_source(source, what, '\n');
     if (!password) return password;
     const auto bytes = password->bytes();
     if (!bytes.empty() && bytes.back() == '\r') password->truncate(bytes.size() - 1);
     if (password->empty())
         return Error{Code::key_size,
-                     "the password is empty; a password has at least one character"};
+                     "the " + what + " is empty; a " + what + " has at least one character"};
     return password;
+}
+
+Result<Secret> read_keyset(const std::string& path) {
+    constexpr std::size_t kMost = 64 << 10;
+    return read_source({.file = path, .fd = {}}, "keyset", -1, kMost);
 }
 
 Result<Secret> take_password_argument(int argc, char** argv) {

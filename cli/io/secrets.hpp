@@ -16,12 +16,12 @@
 
 namespace dael::cli {
 
-// Up to 4096 secret bytes in locked memory; move-only, wiped.
+// Secret bytes in locked memory, up to as many as it was made for; move-only, wiped.
 class Secret {
   public:
     static constexpr std::size_t kCapacity = 4096;
 
-    static Result<Secret> create();
+    static Result<Secret> create(std::size_t capacity = kCapacity);
     Secret() = default;  // holds nothing and has no memory
     Secret(Secret&& other) noexcept;
     Secret& operator=(Secret&& other) noexcept;
@@ -34,7 +34,7 @@ class Secret {
 
   private:
     std::uint8_t* data_ = nullptr;
-    std::size_t size_ = 0;
+    std::size_t size_ = 0, capacity_ = 0;
 };
 
 // Where a key or a password comes from. Nothing set: the terminal.
@@ -51,8 +51,13 @@ struct SecretSource {
 // are. `confirm` asks a terminal twice, since a slip would make the data unreadable.
 Result<Key> read_key(const SecretSource& source, bool confirm);
 
-// A password: the first line, without its end, as `openssl -pass file:` takes it.
-Result<Secret> read_password(const SecretSource& source, bool confirm);
+// A password: the first line, without its end, as `openssl -pass file:` takes it. `what` is what
+// messages and the prompt call it, and the option: "new passphrase" has --new-passphrase-file.
+Result<Secret> read_password(const SecretSource& source, bool confirm,
+                             const std::string& what = "password");
+
+// All of a keyset's text, up to 64 KiB. "-" is standard input.
+Result<Secret> read_keyset(const std::string& path);
 
 // Takes the value of the password option of `daelstrom aes` out of the arguments and overwrites it
 // there, before anything copies it. Empty when there is none.

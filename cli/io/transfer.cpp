@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <deque>
@@ -94,6 +95,20 @@ class Buffer {
     bool pinned_ = false;
 };
 
+// Calls work(piece) for the pieces of a chunk's buffer in order, while it returns true.
+template <class PieceWork>
+Result<> for_pieces(const Pieces& pieces, std::size_t chunk, bool first, std::uint8_t* data,
+                    PieceWork work) {
+    const std::size_t stride = pieces.stride ? pieces.stride : chunk;
+    for (std::size_t at = 0; at < chunk; at += stride) {
+        const std::size_t front = first && at == 0 ? pieces.front : 0;
+        auto more = work(std::span(data + at + front, stride - pieces.gap - front));
+        if (!more) return std::move(more).error();
+        if (!*more) break;
+    }
+    return {};
+}
+
 class Transfer {
   public:
     Transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options)
@@ -139,17 +154,16 @@ class Transfer {
     // Keeps one chunk back until it is known whether another follows.
     Result<> read_ahead() {
         std::optional<Chunk> held;
-        while (auto chunk = free_.take()) {
-            auto filled = input_.fill({chunk->data, options_.chunk});
-            if (!filled) return std::move(filled).error();
-            chunk->size = *filled;
+        for (bool first = true; auto chunk = free_.take(); first = false) {
+            auto full = fill(*chunk, first);
+            if (!full) return std::move(full).error();
             if (held && chunk->size == 0) {
                 held->last = true;
                 filled_.put(*held);
                 return {};
             }
             if (held) filled_.put(*held);
-            if (chunk->size < options_.chunk) {
+            if (!*full) {
                 chunk->last = true;
                 filled_.put(*chunk);
                 return {};
@@ -157,6 +171,19 @@ class Transfer {
             held = chunk;
         }
         return {};
+    }
+
+    // Whether there was enough to fill every piece.
+    Result<bool> fill(Chunk& chunk, bool first) {
+        bool full = true;
+        DAEL_TRY(for_pieces(options_.in, options_.chunk, first, chunk.data,
+                            [&](std::span<std::uint8_t> piece) -> Result<bool> {
+                                auto filled = input_.fill(piece);
+                                if (!filled) return std::move(filled).error();
+                                chunk.size += *filled;
+                                return full = *filled == piece.size();
+                            }));
+        return full;
     }
 
     Result<> work_between(const Work& work) {
@@ -168,12 +195,26 @@ class Transfer {
     }
 
     Result<> write_behind() {
-        while (auto chunk = worked_.take()) {
-            DAEL_TRY(output_.write({chunk->data, chunk->size}));
+        for (bool first = true; auto chunk = worked_.take(); first = false) {
+            DAEL_TRY(write(*chunk, first));
             progress_.advance(chunk->size);
             free_.put({chunk->data, 0, false});
         }
         return {};
+    }
+
+    Result<> write(const Chunk& chunk, bool first) {
+        // Padding makes a chunk longer than its pieces, where these are all in one.
+        if (options_.out.stride == 0) return output_.write({chunk.data, chunk.size});
+        std::size_t left = chunk.size;
+        return for_pieces(options_.out, options_.chunk, first, chunk.data,
+                          [&](std::span<std::uint8_t> piece) -> Result<bool> {
+                              piece = piece.first(std::min(left, piece.size()));
+                              auto written = output_.write(piece);
+                              if (!written) return std::move(written).error();
+                              left -= piece.size();
+                              return left != 0;
+                          });
     }
 
     // The first failure is the one that is told. Returns whether there was none.

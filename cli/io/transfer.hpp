@@ -22,14 +22,23 @@ struct Chunk {
     bool last = false;  // nothing follows; `size` may then be less than a whole chunk, even 0
 };
 
+// Where data lies in a chunk's buffer while it is read or written: in pieces that begin `stride`
+// bytes apart and leave the last `gap` of them free. The very first piece of all begins `front`
+// bytes late. So data that will get something in between needs no moving.
+struct Pieces {
+    std::size_t stride = 0;  // bytes, of which the chunk is a multiple; 0: all in one
+    std::size_t gap = 0, front = 0;
+};
+
 struct TransferOptions {
     std::size_t chunk = std::size_t{4} << 20;  // bytes; a multiple of 16
     bool pinned = false;                       // buffers that a device copies from at full speed
+    Pieces in, out;
 };
 
-// `work` transforms every chunk in order and may change the size of the last one, to at most 16
-// bytes more than it was. All chunks but the last are `options.chunk` bytes; there is always a last
-// one. Nothing of a chunk is written before `work` has agreed to it.
+// `work` transforms every chunk in order and may change its size, to at most 16 bytes more than
+// `options.chunk`. All chunks but the last fill their pieces; there is always a last one. Nothing
+// of a chunk is written before `work` has agreed to it.
 using Work = std::function<Result<>(Chunk&)>;
 Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
                   const Work& work);

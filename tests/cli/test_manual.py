@@ -33,7 +33,7 @@ class Manual(HelpTest):
                               capture_output=True, text=True, timeout=120, **options)
 
     def test_every_command_has_help_on_lines_that_fit(self):
-        self.assertTrue({"encrypt", "decrypt", "aes", "devices", "bench", "calibrate", "explain", "completion"} <=
+        self.assertTrue({"encrypt", "decrypt", "seal", "open", "rewrap", "aes", "devices", "bench", "calibrate", "explain", "completion"} <=
                         set(self.commands()))
         for command in self.commands():
             text = self.help_of(command)
@@ -69,7 +69,7 @@ class Manual(HelpTest):
                 self.assertEqual(ran.returncode, 0, (example, ran.stderr))
                 seen.add(command)
         self.assertEqual(seen, set(self.commands()) - set(NOT_RUN))
-        for made in ("notes.out", "notes.back", "secret.txt"):
+        for made in ("notes.out", "notes.back", "secret.txt", "notes.opened"):
             self.assertEqual(self.read(made), data(12345), made)
 
     def test_the_manual_holds_every_command_and_option(self):

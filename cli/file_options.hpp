@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that the commands which work on files share: where secrets come from, what is
+// overwritten, what is shown.
+#pragma once
+
+#include <string>
+
+#include "commands.hpp"
+#include "io/output.hpp"
+#include "io/progress.hpp"
+
+namespace dael::cli {
+
+// --WHAT-file FILE and --WHAT-fd N.
+void add_secret(CLI::App& command, const std::string& what, const std::string& file_help,
+                SecretSource& source);
+
+struct ShowOptions {
+    bool quiet = false, progress = false, no_progress = false;
+    Show show() const {
+        return quiet || no_progress ? Show::never : progress ? Show::always : Show::automatic;
+    }
+};
+// --force, --quiet, --progress, --no-progress.
+void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show);
+
+}  // namespace dael::cli

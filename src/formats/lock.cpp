@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lock in front of a stream that is sealed with a passphrase. All numbers are big-endian:
+//
+//     0   8  "DAELSEAL"
+//     8   1  version, 1
+//     9   1  log2 of scrypt's N
+//    10   1  r
+//    11   1  p
+//    12   4  bytes of a segment
+//    16  32  salt
+//    48  12  nonce
+//    60  32  the stream's key, under AES-256-GCM with the key that scrypt makes of the passphrase
+//    92  16  tag, which covers all that stands before it
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <daelstrom/sealed.hpp>
+
+#include "formats/guard.hpp"
+#include "formats/keys.hpp"
+
+namespace dael::sealed {
+namespace {
+
+using formats::SecretBytes;
+
+constexpr std::string_view kMagic = "DAELSEAL";
+constexpr std::uint8_t kVersion = 1;
+constexpr std::size_t kCostAt = 9, kSegmentAt = 12, kSaltAt = 16, kNonceAt = 48, kKeyAt = 60,
+                      kTagAt = 92, kKeySize = 32;
+constexpr std::uint64_t kMostMemory = std::uint64_t{1} << 30;  // bytes
+constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 25;   // N r p
+
+// A lock's parts.
+HostIn salt_of(const Lock& lock) {
+    return HostIn(lock).subspan(kSaltAt, kNonceAt - kSaltAt);
+}
+HostIn nonce_of(const Lock& lock) {
+    return HostIn(lock).subspan(kNonceAt, kKeyAt - kNonceAt);
+}
+HostIn wrapped(const Lock& lock) {
+    return HostIn(lock).subspan(kKeyAt, kKeySize);
+}
+HostIn authenticated(const Lock& lock) {
+    return HostIn(lock).first(kKeyAt);
+}
+HostIn tag_of(const Lock& lock) {
+    return HostIn(lock).subspan(kTagAt, kTagSize);
+}
+
+std::uint32_t segment_of(const Lock& lock) {
+    std::uint32_t segment = 0;
+    for (std::size_t i = 0; i < 4; ++i) segment = segment << 8 | lock[kSegmentAt + i];
+    return segment;
+}
+
+Cost cost_of(const Lock& lock) {
+    return {lock[kCostAt], lock[kCostAt + 1], lock[kCostAt + 2]};
+}
+
+// Before anything is computed: what a stranger's file asks for is refused if it is too much.
+Result<> check(const Cost& cost) {
+    const auto [log2_n, r, p] = cost;
+    if (log2_n < 1 || r < 1 || p < 1 || r > 255 || p > 255)
+        return Error{Code::bad_format, "the lock's scrypt cost makes no sense: N = 2^" +
+                                           std::to_string(log2_n) + ", r = " + std::to_string(r) +
+                                           ", p = " + std::to_string(p)};
+    const std::uint64_t blocks = log2_n > 40
+                                     ? ~std::uint64_t{0} >> 24
+                                     : (std::uint64_t{1} << log2_n) * static_cast<std::uint64_t>(r);
+    if (blocks > kMostMemory / 128)
+        return Error{Code::limit, "the lock asks scrypt for more than 1 GiB of memory (N = 2^" +
+                                      std::to_string(log2_n) + ", r = " + std::to_string(r) +
+                                      "), which is refused"};
+    if (blocks * static_cast<std::uint64_t>(p) > kMostSteps)
+        return Error{Code::limit, "the lock asks scrypt for more than 2^25 steps (N = 2^" +
+                                      std::to_string(log2_n) + ", r = " + std::to_string(r) +
+                                      ", p = " + std::to_string(p) + "), which is refused"};
+    return {};
+}
+
+Result<> check_segment(std::uint32_t segment) {
+    if (segment > formats::header_size(kKeySize) + kTagSize && segment <= formats::kMostSegment)
+        return {};
+    return Error{Code::bad_format, "segments of " + std::to_string(segment) +
+                                       " bytes; they must be 57 to " +
+                                       std::to_string(formats::kMostSegment)};
+}
+
+// The key that a passphrase makes for this lock (RFC 7914).
+Result<Key> scrypt(HostIn passphrase, const Lock& lock) {
+    const Cost cost = cost_of(lock);
+    auto derived = SecretBytes::create(kKeySize);
+    if (!derived) return std::move(derived).error();
+    struct Free {
+        void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
+        void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
+    };
+    const std::unique_ptr<EVP_KDF, Free> kdf(EVP_KDF_fetch(nullptr, "SCRYPT", nullptr));
+    const std::unique_ptr<EVP_KDF_CTX, Free> context(kdf ? EVP_KDF_CTX_new(kdf.get()) : nullptr);
+    if (!context) return Error{Code::unsupported, "libcrypto has no scrypt here"};
+    std::uint64_t n = std::uint64_t{1} << cost.log2_n;
+    auto r = static_cast<std::uint32_t>(cost.r), p = static_cast<std::uint32_t>(cost.p);
+    std::uint64_t memory = kMostMemory + (std::uint64_t{64} << 20);  // with libcrypto's own
+    const auto bytes = [](const char* name, HostIn value) {
+        return OSSL_PARAM_construct_octet_string(name, const_cast<std::uint8_t*>(value.data()),
+                                                 value.size());
+    };
+    const std::array<OSSL_PARAM, 7> parameters{
+        bytes(OSSL_KDF_PARAM_PASSWORD, passphrase),
+        bytes(OSSL_KDF_PARAM_SALT, salt_of(lock)),
+        OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_N, &n),
+        OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_R, &r),
+        OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_P, &p),
+        OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_MAXMEM, &memory),
+        OSSL_PARAM_construct_end()};
+    if (EVP_KDF_derive(context.get(), derived->bytes().data(), kKeySize, parameters.data()) != 1)
+        return Error{Code::out_of_memory, "scrypt failed: its " + std::to_string((n * r) >> 13) +
+                                              " MiB of memory may not be there"};
+    return Key::import(derived->bytes());
+}
+
+// The stream's key in a lock of its own.
+Result<Lock> wrap(Engine& engine, HostIn passphrase, HostIn key, std::uint32_t segment,
+                  const Cost& cost) {
+    if (passphrase.empty())
+        return Error{Code::invalid_argument, "the passphrase is empty; give at least a character"};
+    DAEL_TRY(check(cost));
+    DAEL_TRY(check_segment(segment));
+    Lock lock{};
+    std::ranges::copy(kMagic, lock.begin());
+    lock[kMagic.size()] = kVersion;
+    lock[kCostAt] = static_cast<std::uint8_t>(cost.log2_n);
+    lock[kCostAt + 1] = static_cast<std::uint8_t>(cost.r);
+    lock[kCostAt + 2] = static_cast<std::uint8_t>(cost.p);
+    for (std::size_t i = 0; i < 4; ++i)
+        lock[kSegmentAt + i] = static_cast<std::uint8_t>(segment >> (24 - 8 * i));
+    if (RAND_bytes(lock.data() + kSaltAt, kKeyAt - kSaltAt) != 1)
+        return Error{Code::internal, "the random generator of libcrypto failed"};
+    auto wrapping = scrypt(passphrase, lock);
+    if (!wrapping) return std::move(wrapping).error();
+    const HostOut out(lock);
+    auto sealed = engine.gcm_seal(*wrapping, nonce_of(lock), authenticated(lock), key,
+                                  out.subspan(kKeyAt, kKeySize), out.subspan(kTagAt, kTagSize));
+    if (!sealed) return std::move(sealed).error();
+    return lock;
+}
+
+// What a caller of ours asked for in vain, rather than a file.
+Error as_argument(Error error) {
+    if (error.code == Code::bad_format || error.code == Code::limit)
+        error.code = Code::invalid_argument;
+    return error;
+}
+
+Result<SecretBytes> unwrap(Engine& engine, HostIn passphrase, const Lock& lock) {
+    if (!is_lock(lock))
+        return Error{Code::bad_format, "the data does not begin with " + std::string(kMagic)};
+    if (lock[kMagic.size()] != kVersion)
+        return Error{Code::unsupported, "the lock is of version " +
+                                            std::to_string(lock[kMagic.size()]) +
+                                            "; this daelstrom knows version 1"};
+    DAEL_TRY(check(cost_of(lock)));
+    DAEL_TRY(check_segment(segment_of(lock)));
+    auto wrapping = scrypt(passphrase, lock);
+    if (!wrapping) return std::move(wrapping).error();
+    auto key = SecretBytes::create(kKeySize);
+    if (!key) return key;
+    auto opened = engine.gcm_open(*wrapping, nonce_of(lock), authenticated(lock), wrapped(lock),
+                                  key->bytes(), tag_of(lock));
+    if (opened) return key;
+    if (opened.code() != Code::authentication) return std::move(opened).error();
+    return Error{Code::authentication, "another passphrase, or the lock in front was altered"};
+}
+
+Result<Keys> keys_of(SecretBytes key, std::uint32_t segment) {
+    auto state = std::make_unique<Keys::State>();
+    state->keys.push_back({std::move(key), segment, kKeySize, formats::Hash::sha256});
+    return Keys(std::move(state));
+}
+
+}  // namespace
+
+bool is_lock(HostIn start) noexcept {
+    return start.size() >= kMagic.size() && std::ranges::equal(start.first(kMagic.size()), kMagic);
+}
+
+Result<Locked> make_lock(Engine& engine, HostIn passphrase, std::uint32_t segment, Cost cost) {
+    return formats::guarded([&]() -> Result<Locked> {
+        auto key = SecretBytes::create(kKeySize);
+        if (!key) return std::move(key).error();
+        if (RAND_priv_bytes(key->bytes().data(), kKeySize) != 1)
+            return Error{Code::internal, "the random generator of libcrypto failed"};
+        auto lock = wrap(engine, passphrase, key->bytes(), segment, cost);
+        if (!lock) return as_argument(std::move(lock).error());
+        auto keys = keys_of(std::move(*key), segment);
+        if (!keys) return std::move(keys).error();
+        return Locked{*lock, std::move(*keys)};
+    });
+}
+
+Result<Keys> unlock(Engine& engine, HostIn passphrase, const Lock& lock) {
+    return formats::guarded([&]() -> Result<Keys> {
+        auto key = unwrap(engine, passphrase, lock);
+        if (!key) return std::move(key).error();
+        return keys_of(std::move(*key), segment_of(lock));
+    });
+}
+
+Result<Lock> relock(Engine& engine, HostIn old_passphrase, HostIn new_passphrase, const Lock& lock,
+                    Cost cost) {
+    return formats::guarded([&]() -> Result<Lock> {
+        if (auto possible = check(cost); !possible) return as_argument(std::move(possible).error());
+        auto key = unwrap(engine, old_passphrase, lock);
+        if (!key) return std::move(key).error();
+        return wrap(engine, new_passphrase, key->bytes(), segment_of(lock), cost);
+    });
+}
+
+}  // namespace dael::sealed
