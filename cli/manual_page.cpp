@@ -68,7 +68,8 @@ constexpr std::string_view kSecurity =
     ".SH SECURITY\n"
     "ECB, CBC, CFB, OFB and CTR hide what is written, ECB not even that well; none of them tells "
     "whether "
-    "the ciphertext was changed. Never use one key and IV twice in CTR or OFB.\n"
+    "the ciphertext was changed: seal and open do. Never use one key and IV twice in CTR or "
+    "OFB.\n"
     ".PP\nKeys and passwords are read from files, descriptors or the terminal, kept in locked "
     "memory, and "
     "wiped; the program leaves no core dumps.\n";

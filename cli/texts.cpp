@@ -89,7 +89,7 @@ constexpr std::array kTexts{
         "decrypt finds it (ECB has none). With --iv, the output is exactly that of `openssl enc "
         "-K -iv`. Never use one key and IV for two files in CTR or OFB.\n\n"
         "None of these modes authenticates: whoever can change the ciphertext can change what "
-        "it decrypts to. Sign it, or add a MAC over it, where that matters.\n\n"
+        "it decrypts to. Use `daelstrom seal` where that matters.\n\n"
         "The output file appears under its name only once it is complete; nothing is left behind "
         "after an error or Ctrl-C.",
         kEncrypt},

@@ -90,8 +90,8 @@ Result<> check(const Cost& cost) {
 Result<> check_segment(std::uint32_t segment) {
     if (segment > formats::header_size(kKeySize) + kTagSize && segment <= formats::kMostSegment)
         return {};
-    return Error{Code::bad_format, "segments of " + std::to_string(segment) +
-                                       " bytes; they must be 57 to " +
+    return Error{Code::bad_format, "the lock says segments of " + std::to_string(segment) +
+                                       " bytes; they are 57 to " +
                                        std::to_string(formats::kMostSegment)};
 }
 
