@@ -38,11 +38,12 @@ std::vector<Window> sample_windows(const Work& work) {
             windows.push_back({message, 0, work.size});
             continue;
         }
-        const std::uint64_t last = (work.size - kWindow) / kBlockSize * kBlockSize;
+        const std::uint64_t unit = work.sector != 0 ? work.sector : kBlockSize;
+        const std::uint64_t last = (work.size - kWindow) / unit * unit;
         windows.push_back({message, 0, kWindow});
         windows.push_back({message, last, work.size - last});
         for (int i = 0; work.messages == 1 && i < kRandomPlaces; ++i)
-            windows.push_back({message, random() % (last / kBlockSize + 1) * kBlockSize, kWindow});
+            windows.push_back({message, random() % (last / unit + 1) * unit, kWindow});
     }
     return windows;
 }
@@ -57,7 +58,12 @@ Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* 
         std::vector<std::uint8_t> expected(window.size), actual(window.size);
         const Message piece{message.in + window.begin, expected.data(), window.size,
                             iv_at(work, message, window.begin), 0};
-        DAEL_TRY(openssl->run(std::span(&piece, 1)));
+        if (work.sector != 0)
+            DAEL_TRY(evp_xts(key, work.direction, work.sector,
+                             kFirstSector + window.begin / work.sector, {piece.in, piece.size},
+                             piece.out));
+        else
+            DAEL_TRY(openssl->run(std::span(&piece, 1)));
         DAEL_TRY(fetch(start + window.begin, actual.data(), actual.size()));
         const auto [wrong, _] = std::mismatch(actual.begin(), actual.end(), expected.begin());
         if (wrong != actual.end())

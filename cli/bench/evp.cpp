@@ -51,4 +51,25 @@ Result<> Evp::run(std::span<const Message> messages) {
     return {};
 }
 
+Result<> evp_xts(const TestKey& key, Direction direction, std::uint64_t sector_size,
+                 std::uint64_t first, std::span<const std::uint8_t> in, std::uint8_t* out) {
+    const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
+        EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+    const EVP_CIPHER* cipher = key.key.bits() == 128 ? EVP_aes_128_xts() : EVP_aes_256_xts();
+    const int encrypt = direction == Direction::encrypt;
+    if (!context || EVP_CipherInit_ex(context.get(), cipher, nullptr, key.xts_bytes().data(),
+                                      nullptr, encrypt) != 1)
+        return Error{Code::internal, "OpenSSL: EVP_CipherInit_ex failed"};
+    for (std::size_t at = 0; at < in.size(); at += sector_size, ++first) {
+        Block number{};
+        for (std::size_t i = 0; i < 8; ++i) number[i] = static_cast<std::uint8_t>(first >> 8 * i);
+        const auto size = static_cast<int>(std::min<std::size_t>(sector_size, in.size() - at));
+        int written = 0;
+        if (EVP_CipherInit_ex(context.get(), nullptr, nullptr, nullptr, number.data(), -1) != 1 ||
+            EVP_CipherUpdate(context.get(), out + at, &written, in.data() + at, size) != 1)
+            return Error{Code::internal, "OpenSSL: XTS failed"};
+    }
+    return {};
+}
+
 }  // namespace dael::bench

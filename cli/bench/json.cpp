@@ -24,9 +24,10 @@ Json ceiling_json(const Ceiling& ceiling) {
 Json row_json(const Row& row) {
     Json json{{"backend", row.backend}};
     if (!row.isa.empty()) json["isa"] = row.isa;
-    json["mode"] = name(row.mode);
+    json["mode"] = mode_name(row);
     json["direction"] = name(row.direction);
     json["bits"] = row.bits;
+    if (row.sector != 0) json["sector"] = row.sector;
     json["size"] = row.size;
     json["messages"] = row.messages;
     json["where"] = row.where;

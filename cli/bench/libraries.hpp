@@ -30,6 +30,10 @@ class Evp {
     bool takes_iv_ = false;
 };
 
+// XTS through EVP, sector by sector from number `first` on.
+Result<> evp_xts(const TestKey& key, Direction direction, std::uint64_t sector_size,
+                 std::uint64_t first, std::span<const std::uint8_t> in, std::uint8_t* out);
+
 // libipsec-mb with one manager and its expanded keys: jobs are filled in, submitted and flushed.
 class IpsecMb {
   public:

@@ -5,6 +5,7 @@
 #include "bench/device_objects.hpp"
 #include "bench/device_under_test.hpp"
 #include "bench/team.hpp"
+#include "modes/xts.hpp"
 
 namespace dael::bench {
 namespace {
@@ -93,6 +94,11 @@ class Resident {
 
     Result<Launch> launcher(const Work& work, const TestKey& key, const std::uint8_t* in,
                             std::uint8_t* out) {
+        if (work.sector != 0)
+            return Launch(
+                [this, operation = core::XtsOperation{work.direction, &*key.xts, work.sector},
+                 segment = modes::to_segment({kFirstSector, work.sector}, in, out, work.size)](
+                    Stream s) { return device_.xts(operation, segment, s); });
         std::vector<core::Segment> segments;
         for (const Message& m : lay_out(work, in, out))
             segments.push_back({m.in, m.out, m.size, m.iv, 0});
@@ -148,6 +154,11 @@ std::vector<Work> resident_works(const Session& session, int bits) {
         if (mode == Mode::ctr || mode == Mode::cbc)
             for (const char* placement : {"in place", "unaligned"})
                 add(workload.device, 1, "kernel", placement);
+    }
+    for (Work work : xts_works(session, bits)) {
+        work.size = workload.device;
+        work.measure = "kernel";
+        works.push_back(work);
     }
     return works;
 }

@@ -5,10 +5,20 @@
 
 namespace dael::bench {
 
+std::string mode_name(const Work& work) {
+    return work.sector != 0 ? "xts" : std::string(name(work.mode));
+}
+
 std::string cipher_name(const Work& work) {
-    const bool one_way = work.mode == Mode::ctr || work.mode == Mode::ofb;
-    return std::string(name(work.mode)) + "-" + std::to_string(work.bits) +
-           (one_way ? "" : " " + std::string(name(work.direction)));
+    const bool one_way = work.sector == 0 && (work.mode == Mode::ctr || work.mode == Mode::ofb);
+    std::string text = mode_name(work) + "-" + std::to_string(work.bits);
+    if (!one_way) text += " " + std::string(name(work.direction));
+    if (work.sector != 0)
+        text += ", " +
+                (work.sector < 1024 ? std::to_string(work.sector) + " B"
+                                    : cli::format_size(static_cast<double>(work.sector))) +
+                " sectors";
+    return text;
 }
 
 std::string size_name(const Work& work) {

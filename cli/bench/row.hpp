@@ -25,6 +25,7 @@ struct Work {
     std::string isa;      // cpu: "sse", "avx2", "avx512"; else empty
     Mode mode = Mode::ctr;
     Direction direction = Direction::encrypt;
+    std::uint64_t sector = 0;  // bytes; not 0: XTS, and `mode` has no meaning
     int bits = 128;
     std::uint64_t size = 0;           // bytes of one message
     std::uint64_t messages = 1;       // processed by one call
@@ -48,7 +49,8 @@ struct Yardstick {
     const Series* series;
 };
 
-// "ctr-128", "cbc-256 decrypt"; "16 KiB", "1024 x 1 MiB".
+// "ctr-128", "cbc-256 decrypt", "xts-128 encrypt, 512 B sectors"; "16 KiB", "1024 x 1 MiB".
+std::string mode_name(const Work& work);
 std::string cipher_name(const Work& work);
 std::string size_name(const Work& work);
 

@@ -7,6 +7,21 @@
 
 namespace dael::bench {
 
+std::vector<Work> xts_works(const Session& session, int bits) {
+    std::vector<Work> works;
+    if (!session.options.xts || bits == 192) return works;
+    for (const std::uint64_t sector : session.workload.sectors)
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+            Work work;
+            work.mode = Mode::ecb;  // whose blocks are as independent as sectors are
+            work.direction = direction;
+            work.sector = sector;
+            work.bits = bits;
+            works.push_back(work);
+        }
+    return works;
+}
+
 std::size_t Heat::enter(std::string name, Sampler sample) {
     contestants_.push_back({std::move(name), std::move(sample)});
     return contestants_.size() - 1;

@@ -26,6 +26,10 @@ struct Session {
 // that is available; says so in a line when it is less than wanted.
 std::uint64_t fitting(Session& session, std::uint64_t wanted, int buffers);
 
+// The ways to use XTS: both ways, each sector size; without sizes, backend and place. None for keys
+// that XTS has not got, or where it was not asked for.
+std::vector<Work> xts_works(const Session& session, int bits);
+
 // Contestants that take turns, and the rows that come of them.
 class Heat {
   public:

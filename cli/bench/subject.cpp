@@ -13,12 +13,17 @@ constexpr std::size_t kPage = 4096;
 }  // namespace
 
 Result<TestKey> TestKey::make(int bits) {
-    std::array<std::uint8_t, 32> raw;
+    std::array<std::uint8_t, 64> raw;
     for (std::size_t i = 0; i < raw.size(); ++i)
         raw[i] = static_cast<std::uint8_t>(0x9d * i + 0x35);
     auto key = Key::import(std::span(raw).first(static_cast<std::size_t>(bits / 8)));
     if (!key) return std::move(key).error();
-    return TestKey{raw, std::move(*key)};
+    TestKey made{raw, std::move(*key), std::nullopt};
+    if (bits == 192) return made;
+    auto xts = XtsKey::import(made.xts_bytes());
+    if (!xts) return std::move(xts).error();
+    made.xts = std::move(*xts);
+    return made;
 }
 
 Result<HostBuffer> HostBuffer::allocate(std::size_t size) {

@@ -6,12 +6,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/modes.hpp>
+#include <daelstrom/xts.hpp>
 
 #include "bench/row.hpp"
 
@@ -19,12 +21,16 @@ namespace dael::bench {
 
 // A key with its raw bytes, which the bare libraries want. Not a secret: the same in every run.
 struct TestKey {
-    std::array<std::uint8_t, 32> raw;
+    std::array<std::uint8_t, 64> raw;
     Key key;
+    std::optional<XtsKey> xts;  // of twice as many bytes; none for 192 bits
 
     static Result<TestKey> make(int bits);
     std::span<const std::uint8_t> bytes() const {
         return {raw.data(), static_cast<std::size_t>(key.bits() / 8)};
+    }
+    std::span<const std::uint8_t> xts_bytes() const {
+        return {raw.data(), static_cast<std::size_t>(key.bits() / 4)};
     }
 };
 
@@ -45,6 +51,9 @@ class HostBuffer {
 
 // The IV or initial counter block of message `index`: no two share a counter.
 Block message_iv(std::uint64_t index) noexcept;
+
+// The sectors of XTS: of this number on, in every measurement.
+inline constexpr std::uint64_t kFirstSector = 1'000'000;
 
 // `work.messages` messages of `work.size` bytes, side by side from `in` to `out`.
 std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint8_t* out);

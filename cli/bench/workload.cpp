@@ -106,6 +106,7 @@ std::uint64_t Workload::largest_through() const {
 
 std::vector<Way> ways(const Options& options) {
     std::vector<Way> all;
+    if (options.only_xts) return all;
     for (const Mode mode : {Mode::ctr, Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb}) {
         if (!options.modes.empty() &&
             std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end())

@@ -15,6 +15,8 @@ namespace dael::bench {
 struct Options {
     std::vector<std::string> backends{};  // empty: all that the machine has
     std::vector<Mode> modes{};            // empty: all
+    bool xts = true;                      // whether XTS is measured,
+    bool only_xts = false;                // and nothing else
     std::vector<int> bits{};              // empty: as the suite has them
     std::vector<std::uint64_t> sizes{};   // empty: as the suite has them
     std::string suite = "quick";          // "quick", "full", "h200"
@@ -37,7 +39,8 @@ struct Workload {
     std::vector<std::uint64_t> sweep;      // CTR, wherever the data is, from small to large
     std::uint64_t device = 0;              // the message in device memory that the bars are set for
     std::vector<std::uint64_t> device_sweep;  // CTR and ECB in device memory, from small to large
-    std::uint64_t through = 0;                // host memory through the device, every mode
+    std::vector<std::uint64_t> sectors{512, 4096};  // of XTS, in device memory and on all cores
+    std::uint64_t through = 0;                      // host memory through the device, every mode
     std::vector<BatchShape> parallel;    // batches for modes that are parallel within a message
     std::vector<BatchShape> sequential;  // batches for those that are not
     BatchShape host_sequential{};        // the same on all cores of the host

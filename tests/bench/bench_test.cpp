@@ -95,6 +95,28 @@ INSTANTIATE_TEST_SUITE_P(Ways, CheckOutput,
                          testing::Combine(testing::ValuesIn(kModes),
                                           testing::Values(Direction::encrypt, Direction::decrypt)));
 
+TEST(CheckOutput, NoticesAWrongByteInXts) {
+    const auto key = TestKey::make(256);
+    ASSERT_TRUE(key);
+    Work work;
+    work.mode = Mode::ecb;
+    work.sector = 512;
+    work.size = (1 << 20) + 48;  // the last sector is short
+    std::vector<std::uint8_t> in(work.size), out(work.size);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * i >> 3);
+    ASSERT_TRUE(evp_xts(*key, work.direction, work.sector, kFirstSector, in, out.data()));
+    EXPECT_NE(in, out);
+    ASSERT_TRUE(check_output(work, *key, in.data(), out.data()));
+    for (const Window& window : sample_windows(work)) {
+        EXPECT_EQ(window.begin % work.sector, 0u);
+        std::uint8_t& last = out[window.begin + window.size - 1];
+        last ^= 1;
+        EXPECT_EQ(check_output(work, *key, in.data(), out.data()).code(), Code::internal);
+        last ^= 1;
+    }
+    EXPECT_EQ(cipher_name(work), "xts-128 encrypt, 512 B sectors");
+}
+
 TEST(Workload, HasEveryWayOnceAndHonoursChoices) {
     EXPECT_EQ(ways({}).size(), 8u);
     EXPECT_EQ(ways({.modes = {Mode::cbc}}).size(), 2u);
@@ -166,6 +188,13 @@ TEST(Suite, QuickOnTheHostGivesSaneRows) {
     for (const Row& row : report->rows)
         together += row.where == "cache" && row.mode == Mode::cbc && row.messages == 16;
     EXPECT_GE(together, 2);  // 128 and 256 bits
+    // Two key sizes, both ways, two sector sizes, by openssl alone.
+    EXPECT_EQ(std::ranges::count_if(report->rows, [](const Row& row) { return row.sector != 0; }),
+              8);
+    options.only_xts = true;
+    const auto only = measure(options, [](const std::string&) {});
+    ASSERT_TRUE(only) << only.error().message;
+    EXPECT_EQ(only->rows.size(), 8u);
 }
 
 // The code that measures a GPU, on a device made of threads.
@@ -199,6 +228,8 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
     for (const char* where : {"device", "pinned", "pageable"}) EXPECT_GT(places[where], 0) << where;
     EXPECT_EQ(placements["in place"], placements["unaligned"]);
     EXPECT_GT(placements["in place"], 0);
+    EXPECT_EQ(std::ranges::count_if(report.rows, [](const Row& row) { return row.sector != 0; }),
+              8);
 }
 
 TEST(Suite, AbsentBackendsAreLeftOutWithALine) {
