@@ -2,6 +2,7 @@
 // GCM on the device: keys and batches in device memory, and which kernels a batch takes.
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "backends/cuda/cuda_device.hpp"
@@ -61,7 +62,7 @@ class Keys final : public core::PreparedKeys {
     }
     DeviceBlock keys_block, matrices_block;
     int device;
-    int rounds = 10;
+    std::set<int> rounds;  // of all keys
     std::uint32_t count = 0;
     std::vector<Key> host;  // copies, for kernels that take a key as a parameter
 };
@@ -103,16 +104,12 @@ Result<std::unique_ptr<core::PreparedKeys>> CudaDevice::prepare_keys(std::span<c
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     auto prepared = std::make_unique<Keys>(index_);
-    prepared->rounds = keys.front().rounds();
     prepared->count = static_cast<std::uint32_t>(keys.size());
 
     std::vector<GcmKey> host(keys.size());
     Result<> result;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (keys[i].rounds() != prepared->rounds)
-            return Error{Code::unsupported, "cuda: keys of " + std::to_string(keys[0].bits()) +
-                                                " and " + std::to_string(keys[i].bits()) +
-                                                " bits in one set; make a set for each size"};
+        prepared->rounds.insert(keys[i].rounds());
         std::memcpy(host[i].encrypt.w, keys[i].schedule().encrypt.data(), sizeof host[i].encrypt.w);
         host[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
     }
@@ -178,7 +175,8 @@ Result<std::unique_ptr<PreparedGcmBatch>> allocate_batch(int device, unsigned mu
                       partials = (b.data.workers + count) * sizeof(Words4);
     const std::size_t results = layout.place(count * sizeof(std::uint32_t)),
                       aad_starts = layout.place(starts), data_starts = layout.place(starts),
-                      aad_partials = layout.place(partials), data_partials = layout.place(partials),
+                      group_starts = layout.place(starts), aad_partials = layout.place(partials),
+                      data_partials = layout.place(partials),
                       list = layout.place(messages ? count * sizeof(GcmMessage) : 0),
                       counters = layout.place(ivs ? count * sizeof(Words4) : 0),
                       iv_starts = layout.place(ivs ? starts : 0), iv_data = layout.place(iv_bytes);
@@ -189,6 +187,7 @@ Result<std::unique_ptr<PreparedGcmBatch>> allocate_batch(int device, unsigned mu
     b.aad.partials = reinterpret_cast<Words4*>(at(aad_partials));
     b.data.starts = reinterpret_cast<std::uint64_t*>(at(data_starts));
     b.data.partials = reinterpret_cast<Words4*>(at(data_partials));
+    b.groups.starts = reinterpret_cast<std::uint64_t*>(at(group_starts));
     if (messages) b.messages = reinterpret_cast<const GcmMessage*>(at(list));
     if (ivs) {
         b.counters = reinterpret_cast<const Words4*>(at(counters));
@@ -280,7 +279,6 @@ Result<> CudaDevice::gcm(Direction direction, const core::PreparedGcm& prepared,
     DAEL_TRY(current.result());
     GcmBatch batch = made->batch;
     batch.opening = direction == Direction::decrypt;
-    const int rounds = made->keys.rounds;
     const auto all = static_cast<unsigned>(info_.multiprocessors);
     const auto launch_batch = [&](const Kernel& kernel, unsigned grid) {
         void* arguments[] = {&batch};
@@ -291,7 +289,7 @@ Result<> CudaDevice::gcm(Direction direction, const core::PreparedGcm& prepared,
         return launch(batch.matrices ? ghash_tiles_kernel() : ghash_rows_kernel(), all, false,
                       arguments, stream);
     };
-    const auto crypt = [&]() -> Result<> {
+    const auto crypt = [&](int rounds) {
         RoundKeys key{};
         if (!made->many_keys)
             std::memcpy(key.w, made->keys.host[made->only_key].schedule().encrypt.data(),
@@ -302,17 +300,27 @@ Result<> CudaDevice::gcm(Direction direction, const core::PreparedGcm& prepared,
         wipe(&key, sizeof key);
         return result;
     };
+    // Kernels are made for one key size; messages under others are left to other launches.
+    const auto for_each_size = [&](auto run) -> Result<> {
+        if (!made->many_keys) return run(made->keys.host[made->only_key].rounds());
+        for (const int rounds : made->keys.rounds) DAEL_TRY(run(rounds));
+        return {};
+    };
 
     if (!made->planned) DAEL_TRY(launch_batch(gcm_plan_kernel(), 1));
     if (made->any_short)
-        DAEL_TRY(
-            launch_batch(gcm_short_kernel(rounds, layout_.forward), std::min(all, batch.count)));
+        DAEL_TRY(for_each_size([&](int rounds) {
+            return launch_batch(gcm_short_kernel(rounds, layout_.forward),
+                                std::min(all, batch.count));
+        }));
     if (!made->any_long) return {};
-    if (!batch.opening) DAEL_TRY(crypt());
+    if (!batch.opening) DAEL_TRY(for_each_size(crypt));
     if (made->any_long_aad) DAEL_TRY(hash(Part::aad));
     DAEL_TRY(hash(Part::data));
-    DAEL_TRY(launch_batch(gcm_finish_kernel(rounds), std::min(all * 4, (batch.count + 7) / 8)));
-    return batch.opening ? crypt() : Result<>{};
+    DAEL_TRY(for_each_size([&](int rounds) {
+        return launch_batch(gcm_finish_kernel(rounds), std::min(all * 4, (batch.count + 7) / 8));
+    }));
+    return batch.opening ? for_each_size(crypt) : Result<>{};
 }
 
 }  // namespace dael::cuda

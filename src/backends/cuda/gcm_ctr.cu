@@ -19,7 +19,6 @@ template <int kTables>
 constexpr std::uint32_t kHeld = kTables == 1 ? 2 : 4;
 template <int kTables, int kRounds>
 constexpr int kUnroll = kTables == 1 ? kRounds : 4;
-constexpr std::uint32_t kGroupsInTile = kernels::kTileBlocks / 256;
 constexpr std::uint32_t kStep = kLanes * 16;  // bytes from one of a lane's blocks to the next
 
 // A message as one lane sees it: where its blocks of group 0 would lie, and which groups are whole.
@@ -61,31 +60,33 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
     const WarpKeys warp_keys(kernels::Tables<kTables, false>::kBytes, warp);
     const RoundKeys& keys = kManyKeys ? warp_keys.keys() : only_key;
 
-    const std::uint64_t groups = batch.data.starts[batch.count] * kGroupsInTile;
+    const std::uint64_t groups = batch.groups.starts[batch.count];
     const std::uint32_t teams = busy_workers(gridDim.x * kTeams, groups),
                         team = blockIdx.x * kTeams + warp / kParts;
     if (team >= teams) return;
     std::uint64_t group = share_start(groups, teams, team);
     const std::uint64_t end = share_start(groups, teams, team + 1);
-    TileWalk walk(batch.data, batch.count, group / kGroupsInTile);
+    Walk walk(batch.groups, batch.count, group);
 #pragma unroll 1
     while (group < end) {
-        walk.advance(batch.data, group / kGroupsInTile);
-        const std::uint64_t last = min(end, walk.end * kGroupsInTile);
+        walk.advance(batch.groups, group);
+        const std::uint64_t last = min(end, walk.end);
         const GcmMessage& m = batch.messages[walk.message];
-        if (batch.opening && batch.results[walk.message] != 0) {
-            group = last;  // not authentic: nothing is decrypted
+        // Data that is not authentic is not decrypted; keys of another size are another launch's.
+        if ((batch.opening && batch.results[walk.message] != 0) ||
+            (kManyKeys && batch.keys[m.key].rounds != kRounds)) {
+            group = last;
             continue;
         }
         if (kManyKeys) warp_keys.load(batch.keys[m.key]);
-        const Words4 first = add32(first_counter(batch, walk.message), 1);
+        const Words4 first = data_counter(batch, walk.message);
         const std::uint32_t start = kernels::byte_swap(first.w);
         const LaneMessage message(m, start & 255, position);
         const kernels::CounterCache<kTables> cache(tables, keys, first);
         Words4 low[kOwn];
 #pragma unroll
         for (std::uint32_t k = 0; k < kOwn; ++k) low[k] = cache.low(position + kLanes * k);
-        auto local = static_cast<std::uint32_t>(group - walk.start * kGroupsInTile);
+        auto local = static_cast<std::uint32_t>(group - walk.start);
         const std::uint32_t stop = local + static_cast<std::uint32_t>(last - group);
         std::uint32_t counter = (start & ~255u) + local * 256;
         Words4 high = cache.high(counter);

@@ -10,11 +10,10 @@ namespace {
 
 using kernels::kLanes;
 
-// The sum of the partials of a message, without the zeros at its end.
-__device__ Words4 join(const GcmBatch& batch, Part part, std::uint64_t message, const GcmKey& key) {
-    const TileList& list = batch.tiles(part);
+// The sum of a message's partials.
+__device__ Words4 join(const TileList& list, std::uint32_t count, std::uint64_t message) {
     const std::uint64_t from = list.starts[message], to = list.starts[message + 1],
-                        tiles = list.starts[batch.count];
+                        tiles = list.starts[count];
     if (from == to) return {};
     const std::uint32_t workers = busy_workers(list.workers, tiles);
     const std::uint32_t last = worker_of(tiles, workers, to - 1);
@@ -22,9 +21,7 @@ __device__ Words4 join(const GcmBatch& batch, Part part, std::uint64_t message, 
     for (std::uint32_t w = worker_of(tiles, workers, from) + threadIdx.x % kLanes; w <= last;
          w += kLanes)
         sum = sum ^ list.partials[w + message];
-    const std::uint32_t tail = hash_item(batch, part, message).tail();
-    sum = warp_sum(sum);
-    return tail == 0 ? sum : times_power<kInverseSquares>(sum, key.inverse_squares, tail);
+    return warp_sum(sum);
 }
 
 // J0 of an IV that is not 96 bits (SP 800-38D 7.1): its hash, zeros to a whole block, and its
@@ -58,10 +55,13 @@ __global__ void __launch_bounds__(kWarps* kLanes)
         const GcmMessage& m = batch.messages[index];
         if (validity(batch, m) != Code::ok || !is_long(m)) continue;
         const GcmKey& key = batch.keys[m.key];
-        Words4 hash = m.aad_size > kShortAad ? join(batch, Part::aad, index, key)
-                                             : hash_bytes(m.aad, m.aad_size, key);
-        hash = times_power<kSquares>(hash, key.squares, (m.size + 15) / 16) ^
-               join(batch, Part::data, index, key);
+        if (key.rounds != kRounds) continue;
+        Words4 hash = join(batch.data, batch.count, index);
+        if (m.aad_size != 0) {
+            const Words4 aad = m.aad_size > kShortAad ? join(batch.aad, batch.count, index)
+                                                      : hash_bytes(m.aad, m.aad_size, key);
+            hash = hash ^ times_power<kSquares>(aad, key.squares, blocks_of(m.size));
+        }
         const Words4 tag = kernels::gf_multiply(hash, key.powers[1]) ^
                            tag_mask<kRounds>(tables, key, first_counter(batch, index), m);
         if (batch.opening)

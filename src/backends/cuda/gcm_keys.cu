@@ -40,26 +40,25 @@ __global__ void __launch_bounds__(kThreads)
     for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
         GcmKey& key = keys[i];
         const Words4 h = encrypt_zero(tables, key);
-        Words4 square = h, inverse = kernels::gf_one();
+        Words4 square = h, inverse = kernels::gf_one();  // H^(2^128 - 2)
 #pragma unroll 1
         for (std::uint32_t j = 0; j < (matrices ? 128u : kSquares); ++j) {
             if (j < kSquares && thread == 0) key.squares[j] = square;
             if (matrices && j != 0) inverse = kernels::gf_multiply(inverse, square);
             square = kernels::gf_multiply(square, square);
         }
-        if (matrices) {
-#pragma unroll 1
-            for (std::uint32_t j = 0; j < kInverseSquares; ++j) {
-                if (thread == 0) key.inverse_squares[j] = inverse;
-                inverse = kernels::gf_multiply(inverse, inverse);
-            }
-        }
         __syncthreads();  // the squares are written
         if (thread < kernels::kLanes + 2) key.powers[thread] = power(key.squares, thread, 6);
         if (!matrices) continue;
 
         GcmMatrices& out = matrices[i];
-        out.column_weights[thread] = power(key.inverse_squares, thread, 7);
+        Words4 weight = kernels::gf_one();  // H^-thread
+#pragma unroll 1
+        for (std::uint32_t j = 0; j < 7; ++j) {
+            weight = kernels::gf_multiply(weight, thread >> j & 1 ? inverse : kernels::gf_one());
+            inverse = kernels::gf_multiply(inverse, inverse);
+        }
+        out.column_weights[thread] = weight;
 #pragma unroll 1
         for (std::uint32_t block = 0; block < kernels::kTileDepth; ++block) {
             const Words4 factor = power(key.squares, kernels::tile_power(block), 11);

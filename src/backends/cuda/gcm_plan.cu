@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the tiles of a batch: where each message's begin. One block of threads, each with a
+// Counts the units of a batch's work: where each message's begin. One block of threads, each with a
 // contiguous run of the messages.
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_work.hpp"
@@ -15,9 +15,9 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
     const std::uint64_t run = (std::uint64_t{batch.count} + kThreads - 1) / kThreads;
     const std::uint64_t from = min(run * thread, std::uint64_t{batch.count}),
                         to = min(from + run, std::uint64_t{batch.count});
-    for (const Part part : {Part::aad, Part::data}) {
+    const auto fill = [&](std::uint64_t* starts, auto units) {
         std::uint64_t sum = 0;
-        for (std::uint64_t i = from; i < to; ++i) sum += tiles_of(batch, part, i);
+        for (std::uint64_t i = from; i < to; ++i) sum += units(i);
         sums[thread] = sum;
         __syncthreads();
         for (std::uint32_t distance = 1; distance < kThreads; distance *= 2) {
@@ -26,15 +26,17 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
             sums[thread] += before;
             __syncthreads();
         }
-        std::uint64_t* starts = batch.tiles(part).starts;
         std::uint64_t at = sums[thread] - sum;
         for (std::uint64_t i = from; i < to; ++i) {
             starts[i] = at;
-            at += tiles_of(batch, part, i);
+            at += units(i);
         }
         if (thread == kThreads - 1) starts[batch.count] = sums[thread];
         __syncthreads();
-    }
+    };
+    fill(batch.aad.starts, [&](std::uint64_t i) { return tiles_of(batch, Part::aad, i); });
+    fill(batch.data.starts, [&](std::uint64_t i) { return tiles_of(batch, Part::data, i); });
+    fill(batch.groups.starts, [&](std::uint64_t i) { return groups_of(batch, i); });
 }
 
 }  // namespace

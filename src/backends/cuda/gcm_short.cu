@@ -114,7 +114,8 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
         Words4 mask{};  // E(J0) ^ lengths * H of this lane's message
         if (const std::uint64_t mine = first + std::uint64_t{lane} * warps; mine < batch.count) {
             const GcmMessage& m = batch.messages[mine];
-            if (validity(batch, m) == Code::ok && !is_long(m))
+            if (validity(batch, m) == Code::ok && !is_long(m) &&
+                batch.keys[m.key].rounds == kRounds)
                 mask = tag_mask<kRounds>(tables, batch.keys[m.key], first_counter(batch, mine), m);
         }
 #pragma unroll 1
@@ -128,6 +129,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
             }
             if (is_long(m)) continue;
             const GcmKey& key = batch.keys[m.key];
+            if (key.rounds != kRounds) continue;
             if (m.key != loaded) {
                 loaded = m.key;
                 warp_keys.load(key);

@@ -2,9 +2,9 @@
 // What GCM's kernels share: keys and batches in device memory.
 //
 // A message of at most kShortMessage bytes of data and AAD is a warp's, from its counter to its
-// tag. Longer ones are cut into tiles of 16 KiB (kernels/ghash_tile.hpp), which all
-// multiprocessors share out evenly; what each hashed of a message is a partial, and a warp for each
-// message makes the tag of its partials.
+// tag. Longer ones are cut into groups of 256 counters to encrypt and tiles of 16 KiB to hash
+// (kernels/ghash_tile.hpp), which all multiprocessors share out evenly; what each hashed of a
+// message is a partial, and a warp for each message makes the tag of its partials.
 #pragma once
 
 #include <daelstrom/gcm.hpp>
@@ -20,16 +20,16 @@ inline constexpr std::uint64_t kShortMessage = 8192;
 inline constexpr std::uint64_t kShortAad = 8192;
 // Powers H^(2^j) of a key; exponents count blocks, of which there are fewer than 2^58.
 inline constexpr std::uint32_t kSquares = 64;
-inline constexpr std::uint32_t kInverseSquares = 32;
+// Counters that share what counter caching keeps (kernels/counter_cache.hpp).
+inline constexpr std::uint32_t kGroupBlocks = 256;
 
 // What a key is in device memory.
 struct GcmKey {
     RoundKeys encrypt;
     std::uint32_t rounds;
     std::uint32_t unused[3];
-    Words4 powers[kernels::kLanes + 2];       // H^0 to H^33
-    Words4 squares[kSquares];                 // H^(2^j)
-    Words4 inverse_squares[kInverseSquares];  // H^-(2^j)
+    Words4 powers[kernels::kLanes + 2];  // H^0 to H^33
+    Words4 squares[kSquares];            // H^(2^j)
 };
 static_assert(sizeof(GcmKey) % 16 == 0);
 
@@ -39,14 +39,18 @@ struct GcmMatrices {
     Words4 column_weights[kernels::kTileColumns];  // H^-n
 };
 
-// The tiles of all long messages' AAD, or of all their data: tile_starts[m] to tile_starts[m + 1]
-// are message m's. Workers divide them evenly. What worker w hashed of message m, times the power
-// of H for the tiles after it, is partials[w + m]: along the tiles either w or m steps on, so that
-// no two partials share a place.
-struct TileList {
+// Units of all long messages' work: units starts[m] to starts[m + 1] are message m's. Workers
+// divide them evenly.
+struct UnitList {
     std::uint64_t* starts;  // count + 1
-    Words4* partials;       // workers + count
     std::uint32_t workers;
+};
+
+// Tiles of AAD or data. What worker w hashed of message m, times the power of H for what comes
+// after it, is partials[w + m]: along the tiles either w or m steps on, so that no two partials
+// share a place.
+struct TileList : UnitList {
+    Words4* partials;  // workers + count
 };
 
 enum class Part : std::uint32_t { aad, data };
@@ -58,7 +62,8 @@ struct GcmBatch {
     const GcmKey* keys;
     const GcmMatrices* matrices;  // null: without tensor cores
     std::uint32_t* results;       // a Code each
-    TileList aad, data;
+    TileList aad, data;           // tiles to hash
+    UnitList groups;              // of counters
     std::uint32_t count;
     std::uint32_t key_count;
     std::uint32_t tag_size;
@@ -67,21 +72,19 @@ struct GcmBatch {
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
 };
 
-// AAD or data of a message, as blocks to hash: `lead` blocks of zeros, then these bytes, and zeros
-// to whole tiles.
+// AAD or data of a message, as blocks to hash: `lead` blocks of zeros, which do not count, then
+// these bytes, so that the last block ends a tile.
 struct HashItem {
     const unsigned char* data;
     std::uint64_t size;  // bytes
-    std::uint32_t lead;  // blocks, 0 to 255
-    DAEL_HD std::uint64_t blocks() const { return lead + (size + 15) / 16; }
-    DAEL_HD std::uint64_t tiles() const {
-        return (blocks() + kernels::kTileBlocks - 1) / kernels::kTileBlocks;
-    }
-    // Blocks of zeros after the data.
-    DAEL_HD std::uint32_t tail() const {
-        return static_cast<std::uint32_t>(tiles() * kernels::kTileBlocks - blocks());
-    }
+    std::uint32_t lead;  // blocks
 };
+DAEL_HD std::uint64_t blocks_of(std::uint64_t size) {
+    return size / 16 + (size % 16 != 0);
+}
+DAEL_HD std::uint64_t tiles_of(std::uint64_t size) {
+    return (blocks_of(size) + kernels::kTileBlocks - 1) / kernels::kTileBlocks;
+}
 
 // Whether the message can be processed at all. Lists made by kernels have been checked by nobody.
 DAEL_HD Code validity(const GcmBatch& batch, const GcmMessage& m) {
@@ -107,61 +110,73 @@ DAEL_HD Words4 add32(const Words4& counter, std::uint32_t n) {
     return {counter.x, counter.y, counter.z, kernels::byte_swap(kernels::byte_swap(counter.w) + n)};
 }
 
-// The ciphertext lies in `in` when opening, in `out` when sealing. Tiles of data follow groups of
-// 256 counters: the data begins as many blocks in as its first counter is past a multiple of 256.
+// The ciphertext lies in `in` when opening, in `out` when sealing.
 DAEL_HD HashItem hash_item(const GcmBatch& batch, Part part, std::uint64_t message) {
     const GcmMessage& m = batch.messages[message];
-    if (part == Part::aad) return {m.aad, m.aad_size, 0};
-    const std::uint32_t first = kernels::byte_swap(first_counter(batch, message).w) + 1;
-    return {batch.opening ? m.in : m.out, m.size, first & 255};
+    const std::uint64_t size = part == Part::aad ? m.aad_size : m.size;
+    const auto lead =
+        static_cast<std::uint32_t>(tiles_of(size) * kernels::kTileBlocks - blocks_of(size));
+    return {part == Part::aad ? m.aad : batch.opening ? m.in : m.out, size, lead};
 }
 
 DAEL_HD std::uint64_t tiles_of(const GcmBatch& batch, Part part, std::uint64_t message) {
     const GcmMessage& m = batch.messages[message];
     if (validity(batch, m) != Code::ok || !is_long(m)) return 0;
-    if (part == Part::aad ? m.aad_size <= kShortAad : m.size == 0) return 0;
-    return hash_item(batch, part, message).tiles();
+    if (part == Part::data) return tiles_of(m.size);
+    return m.aad_size <= kShortAad ? 0 : tiles_of(m.aad_size);
 }
 
-// Of the workers, those that get any tiles.
-DAEL_HD std::uint32_t busy_workers(std::uint32_t workers, std::uint64_t tiles) {
-    return tiles < workers ? static_cast<std::uint32_t>(tiles) : workers;
+// The data's first counter, which is the one after J0; groups are aligned in the counter, so that
+// the data begins as many blocks into its first group as this is past a multiple of 256.
+DAEL_HD Words4 data_counter(const GcmBatch& batch, std::uint64_t message) {
+    return add32(first_counter(batch, message), 1);
 }
-// Worker w takes tiles share_start(w) to share_start(w + 1).
-DAEL_HD std::uint64_t share_start(std::uint64_t tiles, std::uint32_t workers, std::uint32_t w) {
-    return tiles / workers * w + tiles % workers * w / workers;
+DAEL_HD std::uint64_t groups_of(const GcmBatch& batch, std::uint64_t message) {
+    const GcmMessage& m = batch.messages[message];
+    if (validity(batch, m) != Code::ok || !is_long(m) || m.size == 0) return 0;
+    const std::uint32_t lead = kernels::byte_swap(data_counter(batch, message).w) % kGroupBlocks;
+    return (lead + blocks_of(m.size) + kGroupBlocks - 1) / kGroupBlocks;
 }
-// The worker that takes a tile.
-DAEL_HD std::uint32_t worker_of(std::uint64_t tiles, std::uint32_t workers, std::uint64_t tile) {
+
+// Of the workers, those that get any units.
+DAEL_HD std::uint32_t busy_workers(std::uint32_t workers, std::uint64_t units) {
+    return units < workers ? static_cast<std::uint32_t>(units) : workers;
+}
+// Worker w takes units share_start(w) to share_start(w + 1).
+DAEL_HD std::uint64_t share_start(std::uint64_t units, std::uint32_t workers, std::uint32_t w) {
+    return units / workers * w + units % workers * w / workers;
+}
+// The worker that takes a unit.
+DAEL_HD std::uint32_t worker_of(std::uint64_t units, std::uint32_t workers, std::uint64_t unit) {
     std::uint32_t low = 0, high = workers;
     while (high - low > 1) {
         const std::uint32_t middle = low + (high - low) / 2;
-        (share_start(tiles, workers, middle) <= tile ? low : high) = middle;
+        (share_start(units, workers, middle) <= unit ? low : high) = middle;
     }
     return low;
 }
 
-// The message that a tile belongs to: the last one that starts at or before it is not empty.
-DAEL_HD std::uint64_t message_of(const TileList& list, std::uint32_t count, std::uint64_t tile) {
+// The message that a unit belongs to: the last one that starts at or before it is not empty.
+DAEL_HD std::uint64_t message_of(const UnitList& list, std::uint32_t count, std::uint64_t unit) {
     std::uint64_t low = 0, high = count;
     while (high - low > 1) {
         const std::uint64_t middle = low + (high - low) / 2;
-        (list.starts[middle] <= tile ? low : high) = middle;
+        (list.starts[middle] <= unit ? low : high) = middle;
     }
     return low;
 }
 
-// A walk along tiles: the message, and which of its tiles.
-struct TileWalk {
-    DAEL_HD TileWalk(const TileList& list, std::uint32_t count, std::uint64_t tile)
-        : message(message_of(list, count, tile)),
+// A walk along units: the message, and where its units begin and end.
+struct Walk {
+    DAEL_HD Walk(const UnitList& list, std::uint32_t count, std::uint64_t unit)
+        : message(message_of(list, count, unit)),
           start(list.starts[message]),
           end(list.starts[message + 1]) {}
-    // Goes on to `tile`, which must exist; returns whether that is another message.
-    DAEL_HD bool advance(const TileList& list, std::uint64_t tile) {
-        if (tile < end) return false;
+    // Goes on to `unit`, which must exist; returns whether that is another message.
+    DAEL_HD bool advance(const UnitList& list, std::uint64_t unit) {
+        if (unit < end) return false;
         do end = list.starts[++message + 1];
-        while (tile >= end);
+        while (unit >= end);
         start = list.starts[message];
         return true;
     }

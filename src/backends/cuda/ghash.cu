@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
     unsigned char* ring = table_image + group * kRingBytes;
     unsigned char* scratch = table_image + kGroups * kRingBytes + group * kHashScratch;
 
-    TileWalk here(list, batch.count, from), ahead = here;
+    Walk here(list, batch.count, from), ahead = here;
     HashItem item = hash_item(batch, part, ahead.message);
     std::uint64_t next = from;  // to be fetched
     const auto fetch_next = [&] {
@@ -84,12 +84,12 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
     for (std::uint32_t i = 0; i + 1 < kStages; ++i) fetch_next();
 
     TileHasher<128> hasher(thread);
-    std::uint32_t key = ~0u;
+    std::uint32_t key = batch.messages[here.message].key;
+    hasher.load(batch.matrices[key].fragments);
 #pragma unroll 1
     for (std::uint64_t tile = from; tile < to; ++tile) {
-        here.advance(list, tile);
-        if (const std::uint32_t wanted = batch.messages[here.message].key; wanted != key) {
-            key = wanted;
+        if (here.advance(list, tile) && batch.messages[here.message].key != key) {
+            key = batch.messages[here.message].key;
             hasher.load(batch.matrices[key].fragments);
         }
         unsigned char* stage = ring + tile % kStages * kTileBytes;
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kRowWorkers* kLanes)
     if (worker >= workers) return;
     const std::uint64_t to = share_start(tiles, workers, worker + 1);
     std::uint64_t tile = share_start(tiles, workers, worker);
-    TileWalk here(list, batch.count, tile);
+    Walk here(list, batch.count, tile);
 #pragma unroll 1
     while (tile < to) {
         here.advance(list, tile);
