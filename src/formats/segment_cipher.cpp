@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "formats/buffer.hpp"
+
 namespace dael::formats {
 namespace {
 
@@ -120,11 +122,9 @@ Result<SegmentCipher> find_key(Engine& engine, const sealed::Keys& keys, HostIn 
         if (!cipher) return cipher;
         const std::size_t end = std::min<std::size_t>(head.size(), key->segment);
         if (end < header.size() + kTagSize) return cut_off(head.size());
-        auto plain = SecretBytes::create(end - header.size() - kTagSize);
-        if (!plain) return std::move(plain).error();
-        auto opened =
-            cipher->open({.size = plain->bytes().size(), .last = whole && end == head.size()},
-                         head.data() + header.size(), plain->bytes().data());
+        Buffer plain(end - header.size() - kTagSize);
+        auto opened = cipher->open({.size = plain.size(), .last = whole && end == head.size()},
+                                   head.data() + header.size(), plain.use(plain.size()).data());
         if (opened) return cipher;
         if (opened.code() != Code::authentication) return std::move(opened).error();
     }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sealed data, keysets and locks that come from elsewhere. Nothing but what was sealed may be
+// opened; whatever else comes is refused with an error of the input's kind.
+#include <algorithm>
+
+#include <daelstrom/sealed.hpp>
+
+#include "formats/keyset.hpp"
+#include "fuzz/fuzz.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::fuzz;
+
+Engine& engine() {
+    static Engine opened =
+        value(Engine::open({.backend = "openssl", .threads = 1}), "the backend openssl");
+    return opened;
+}
+
+// Segments of a size that lets 4 KiB of input be many.
+sealed::Keys keys(FuzzedDataProvider& data) {
+    const auto size = data.ConsumeBool() ? 16u : 32u;
+    const auto segment = data.ConsumeIntegralInRange<std::uint32_t>(size + 25, 300);
+    return value(sealed::Keys::from_key(Bytes(size, 0x2a), segment), "a key of the right size");
+}
+
+void refused(const Error& error) {
+    require(error.code == Code::authentication || error.code == Code::bad_format,
+            "refused for what the input is: " + error.message);
+}
+
+// All three ways of opening agree, and a failure leaves nothing.
+void check_opening(const sealed::Keys& keys, const Bytes& stream, HostIn aad,
+                   const Bytes* original) {
+    Bytes opened(stream.size(), 0xa5);
+    const auto done = sealed::open(engine(), keys, aad, stream, opened);
+    std::size_t at = 0;
+    Bytes released;
+    const auto streamed = sealed::open(
+        engine(), keys, aad,
+        [&](HostOut out) -> Result<std::size_t> {
+            const std::size_t size = std::min(out.size(), stream.size() - at);
+            std::copy_n(stream.begin() + static_cast<std::ptrdiff_t>(at), size, out.begin());
+            at += size;
+            return size;
+        },
+        [&](HostIn bytes) -> Result<> {
+            released.insert(released.end(), bytes.begin(), bytes.end());
+            return {};
+        });
+    require(static_cast<bool>(done) == static_cast<bool>(streamed), "both ways of opening agree");
+    if (!done) {
+        refused(done.error());
+        refused(streamed.error());
+        require(std::ranges::count(opened, 0) == static_cast<std::ptrdiff_t>(opened.size()),
+                "a failure leaves nothing");
+    } else {
+        opened.resize(done->size);
+        require(original && opened == *original && released == opened,
+                "only what was sealed opens");
+    }
+    auto file = sealed::File::open(
+        engine(), keys, aad,
+        [&](std::uint64_t from, HostOut out) -> Result<> {
+            require(from + out.size() <= stream.size(), "nothing behind the end is read");
+            std::copy_n(stream.begin() + static_cast<std::ptrdiff_t>(from), out.size(),
+                        out.begin());
+            return {};
+        },
+        stream.size());
+    if (!file) return refused(file.error());
+    Bytes all(file->size());
+    const bool whole = file->check_size() && file->read(0, all);
+    require(whole == static_cast<bool>(done), "a file is whole if and only if it opens");
+    require(!whole || all == opened, "a range is what the whole has there");
+}
+
+// A stream, changed as the input says, or the input itself.
+void check_stream(FuzzedDataProvider& data) {
+    const sealed::Keys used = keys(data);
+    const Bytes aad = data.ConsumeBool() ? Bytes(3, 1) : Bytes();
+    if (data.ConsumeBool()) {
+        check_opening(used, data.ConsumeRemainingBytes<std::uint8_t>(), aad, nullptr);
+        return;
+    }
+    const Bytes plain = bytes(data, data.ConsumeIntegralInRange<std::size_t>(0, 2000));
+    Bytes stream(value(sealed::sealed_size(used, plain.size()), "so little has a size"));
+    value(sealed::seal(engine(), used, aad, plain, stream), "sealing");
+    const Bytes before = stream;
+    while (data.remaining_bytes() > 0) {
+        const auto at = data.ConsumeIntegralInRange<std::size_t>(0, stream.size());
+        const auto from = stream.begin() + static_cast<std::ptrdiff_t>(at);
+        const int what = data.ConsumeIntegralInRange(0, 3);
+        if (what == 0 && at < stream.size())
+            stream[at] ^= data.ConsumeIntegral<std::uint8_t>();
+        else if (what == 1)
+            stream.resize(at);
+        else if (what == 2)
+            stream.insert(from, data.ConsumeIntegral<std::uint8_t>());
+        else
+            std::rotate(stream.begin(), from, stream.end());
+    }
+    check_opening(used, stream, aad, stream == before ? &plain : nullptr);
+}
+
+void check_keyset(const Bytes& text) {
+    const auto parsed = sealed::Keys::from_keyset(text);
+    if (!parsed) {
+        require(parsed.code() == Code::bad_format || parsed.code() == Code::unsupported,
+                "refused for what the text is: " + parsed.error().message);
+        return;
+    }
+    for (const auto& key : parsed->state().keys)
+        require(static_cast<bool>(formats::check(key)), "keys that were taken make sense");
+    require(parsed->segment() <= formats::kMostSegment, "no key wants more memory than the limit");
+}
+
+// Locks whose cost is small enough to run; the others must be refused at once.
+void check_lock(const Bytes& input) {
+    sealed::Lock lock{};
+    std::copy_n(input.begin(), std::min(input.size(), lock.size()), lock.begin());
+    if (sealed::is_lock(lock) && lock[9] > 6 && lock[9] < 20) lock[9] = 6;
+    if (sealed::is_lock(lock) && lock[9] <= 6) lock[10] &= 7, lock[11] &= 3;
+    const Bytes passphrase(3, 'x');
+    const auto opened = sealed::unlock(engine(), passphrase, lock);
+    require(!opened, "nobody locked this");
+    require(opened.code() == Code::authentication || opened.code() == Code::bad_format ||
+                opened.code() == Code::unsupported || opened.code() == Code::limit,
+            "refused for what the lock is: " + opened.error().message);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
+    FuzzedDataProvider data(input, size);
+    const int which = data.ConsumeIntegralInRange(0, 3);
+    if (which <= 1)
+        check_stream(data);
+    else if (which == 2)
+        check_keyset(data.ConsumeRemainingBytes<std::uint8_t>());
+    else
+        check_lock(data.ConsumeRemainingBytes<std::uint8_t>());
+    return 0;
+}
