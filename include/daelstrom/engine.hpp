@@ -127,6 +127,23 @@ class Engine {
     Result<Ran> open_batch(const KeySet& keys, std::span<const GcmMessage> messages,
                            std::span<Code> results, std::size_t tag_size = kTagSize);
 
+    // Batches in device memory, for an engine with a device. prepare_gcm() allocates and is
+    // synchronous; seal() and open() launch on the stream and return. The messages' pointers are to
+    // device memory; their list lies on the host, and is checked and copied, or in device memory,
+    // where a kernel may make it, and is read and checked when the batch runs. A list from the host
+    // is sealed once only, since its nonces would repeat (limit); one in device memory must be given
+    // new nonces by whoever seals it again. Opening verifies a message before it writes any of its
+    // plaintext. results() waits and fetches what became of each message.
+    // With `tag_size` 0 there are neither tags nor AAD: counter mode with a 32-bit counter from 1,
+    // as Parquet's AES_GCM_CTR_V1 has it; seal() and open() are then the same.
+    Result<GcmBatch> prepare_gcm(const KeySet& keys, std::span<const GcmMessage> messages,
+                                 std::size_t tag_size = kTagSize);
+    Result<GcmBatch> prepare_gcm(const KeySet& keys, const GcmMessage* device_list,
+                                 std::uint32_t count, std::size_t tag_size = kTagSize);
+    Result<Ran> seal(GcmBatch& batch, Stream stream);
+    Result<Ran> open(GcmBatch& batch, Stream stream);
+    Result<std::vector<Code>> results(const GcmBatch& batch, Stream stream);
+
     // One message in host memory, with an IV of any length from 1 byte (12 is the fast and usual
     // one); tag.size() is the tag's size. Errors: as above, authentication among them.
     Result<Ran> gcm_seal(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,

@@ -62,4 +62,21 @@ class KeySet {
     std::unique_ptr<State> state_;
 };
 
+// A batch in device memory, made ready; see Engine::prepare_gcm. Its keys and its engine must
+// outlive it, and it the work that it was used for; one run at a time.
+class GcmBatch {
+  public:
+    GcmBatch(GcmBatch&&) noexcept;
+    GcmBatch& operator=(GcmBatch&&) noexcept;
+    ~GcmBatch();
+    // Device memory: a Code for each message, as a 32-bit number, once a run has ended.
+    const std::uint32_t* results() const noexcept;
+
+  private:
+    friend class Engine;
+    struct State;
+    explicit GcmBatch(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
 }  // namespace dael

@@ -58,11 +58,78 @@ DAEL_HD constexpr FragmentWord fragment_word(std::uint32_t index) {
     return {2 * step + (r >> 1), 32 * warp + bit, quad};
 }
 
+// a * b + c, on the multiplication pipe even where b is a power of two.
+DAEL_HD std::uint32_t multiply_add(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+#ifdef __CUDA_ARCH__
+    std::uint32_t d;
+    asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+#else
+    return a * b + c;
+#endif
+}
+
 // The column whose word a thread ends up with as its i-th, 0 to 3.
 DAEL_HD constexpr std::uint32_t state_column(std::uint32_t thread, std::uint32_t i) {
     const std::uint32_t group = thread % 32 / 4, quad = thread % 4;
     return 64 * (group & 1) + 32 * (group >> 1 & 1) + 16 * (i >> 1) + 8 * (i & 1) + 2 * quad +
            (group >> 2);
+}
+
+// Gathers the lowest bits of a thread's counts: of rows in this half, for `kColumns` columns from
+// `first` on (a multiple of 16). packed[i] gets one bit for each of the four columns 16 i + 8 p + 2
+// quad + e, at bit 16 e + 8 p + 2 half + row. By multiplications where they will do: lookups of a
+// cipher beside this keep the other pipe busy.
+template <std::uint32_t kColumns>
+DAEL_HD void pack_counts(std::uint32_t (&packed)[8], const std::uint32_t (&counts)[kColumns / 2],
+                         std::uint32_t first, std::uint32_t half) {
+    DAEL_UNROLL(8)
+    for (std::uint32_t i = 0; i < kColumns / 16; ++i) {
+        DAEL_UNROLL(2)
+        for (std::uint32_t p = 0; p < 2; ++p) {
+            DAEL_UNROLL(2)
+            for (std::uint32_t row = 0; row < 2; ++row) {
+                const std::uint32_t at = 4 * (2 * i + p) + 2 * row, shift = 8 * p + 2 * half + row;
+                const std::uint32_t two = multiply_add(counts[at + 1], 65536, counts[at]);
+                packed[first / 16 + i] |= multiply_add(two, 1u << shift, 0) & 0x00010001u << shift;
+            }
+        }
+    }
+}
+
+// Lanes 4, 8 and 16 apart hold other rows of the same columns: three exchanges, each giving away
+// half of the columns for the other half's missing bits, leave four whole words, word thread / 32
+// of state_column(thread, i). `shuffle_xor(value, distance)` is the value of the lane that far
+// apart.
+template <class Shuffle>
+DAEL_HD void exchange_rows(std::uint32_t (&state)[4], const std::uint32_t (&packed)[8],
+                           std::uint32_t thread, Shuffle shuffle_xor) {
+    const std::uint32_t group = thread % 32 / 4;
+    const bool g0 = (group & 1) != 0, g1 = (group & 2) != 0, g2 = (group & 4) != 0;
+    const std::uint32_t scale = g0 ? 16 : 1;
+    std::uint32_t bytes[4];
+    DAEL_UNROLL(4)
+    for (int i = 0; i < 4; ++i) {
+        const std::uint32_t low = packed[i] * scale, high = packed[i + 4] * scale;
+        bytes[i] = (g0 ? high : low) | shuffle_xor(g0 ? low : high, 4);
+    }
+    std::uint32_t halves[2][2];
+    const std::uint32_t first = g1 ? 0x1504 : 0x5140, second = g1 ? 0x3726 : 0x7362;
+    DAEL_UNROLL(2)
+    for (int i = 0; i < 2; ++i) {
+        const std::uint32_t keep = g1 ? bytes[i + 2] : bytes[i],
+                            got = shuffle_xor(g1 ? bytes[i] : bytes[i + 2], 8);
+        halves[i][0] = byte_perm(keep, got, first);
+        halves[i][1] = byte_perm(keep, got, second);
+    }
+    const std::uint32_t lower = g2 ? 0x1054 : 0x5410, upper = g2 ? 0x3276 : 0x7632;
+    DAEL_UNROLL(2)
+    for (int i = 0; i < 2; ++i) {
+        const std::uint32_t keep = g2 ? halves[i][1] : halves[i][0],
+                            got = shuffle_xor(g2 ? halves[i][0] : halves[i][1], 16);
+        state[2 * i] = byte_perm(keep, got, lower);
+        state[2 * i + 1] = byte_perm(keep, got, upper);
+    }
 }
 
 }  // namespace dael::kernels

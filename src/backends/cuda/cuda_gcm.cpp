@@ -158,7 +158,7 @@ Result<std::unique_ptr<PreparedGcmBatch>> allocate_batch(int device, unsigned mu
         return Error{Code::invalid_argument, "cuda: the keys were prepared for another device"};
     if (count > 0xffffffffu)
         return Error{Code::limit, "a batch takes at most 2^32 - 1 messages; divide it"};
-    if (!valid_tag_size(tag_size))
+    if (tag_size != 0 && !valid_tag_size(tag_size))
         return Error{Code::invalid_argument, "tag size " + std::to_string(tag_size) +
                                                  "; GCM's tags have 4, 8, or 12 to 16 bytes"};
     auto made = std::make_unique<PreparedGcmBatch>(device, *keys);
@@ -308,12 +308,16 @@ Result<> CudaDevice::gcm(Direction direction, const core::PreparedGcm& prepared,
     };
 
     if (!made->planned) DAEL_TRY(launch_batch(gcm_plan_kernel(), 1));
-    if (made->any_short)
+    if (made->any_short || batch.tag_size == 0)  // which also writes results
         DAEL_TRY(for_each_size([&](int rounds) {
             return launch_batch(gcm_short_kernel(rounds, layout_.forward),
                                 std::min(all, batch.count));
         }));
     if (!made->any_long) return {};
+    if (batch.tag_size == 0) {
+        batch.opening = 0;  // there is no tag to wait for
+        return for_each_size(crypt);
+    }
     if (!batch.opening) DAEL_TRY(for_each_size(crypt));
     if (made->any_long_aad) DAEL_TRY(hash(Part::aad));
     DAEL_TRY(hash(Part::data));

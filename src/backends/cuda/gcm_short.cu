@@ -81,9 +81,9 @@ __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false
 }
 
 template <int kRounds, int kTables>
-__device__ __forceinline__ void decrypt_rows(const kernels::Tables<kTables, false>& tables,
-                                             const RoundKeys& keys, const Rows& rows,
-                                             const Words4& j0) {
+__device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>& tables,
+                                           const RoundKeys& keys, const Rows& rows,
+                                           const Words4& j0) {
     const GcmMessage& m = rows.message;
 #pragma unroll 1
     for (std::uint32_t row = 0; row < rows.count; ++row) {
@@ -127,7 +127,11 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
                 if (lane == 0) batch.results[index] = static_cast<std::uint32_t>(code);
                 continue;
             }
-            if (is_long(m)) continue;
+            if (is_long(m)) {  // its tag comes later, if it is to have one
+                if (batch.tag_size == 0 && lane == 0)
+                    batch.results[index] = static_cast<std::uint32_t>(Code::ok);
+                continue;
+            }
             const GcmKey& key = batch.keys[m.key];
             if (key.rounds != kRounds) continue;
             if (m.key != loaded) {
@@ -138,10 +142,13 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
             const Words4 j0 = first_counter(batch, index);
             const Rows rows(m);
             const Words4 tag_mask = shuffle(mask, i);
-            if (batch.opening) {
+            if (batch.tag_size == 0) {
+                crypt_rows<kRounds>(tables, keys, rows, j0);
+                if (lane == 0) batch.results[index] = static_cast<std::uint32_t>(Code::ok);
+            } else if (batch.opening) {
                 const Words4 tag =
                     hash_rows<kRounds, kTables, false>(tables, keys, rows, j0, key) ^ tag_mask;
-                if (check_tag(batch, index, tag)) decrypt_rows<kRounds>(tables, keys, rows, j0);
+                if (check_tag(batch, index, tag)) crypt_rows<kRounds>(tables, keys, rows, j0);
             } else {
                 const Words4 tag =
                     hash_rows<kRounds, kTables, true>(tables, keys, rows, j0, key) ^ tag_mask;

@@ -66,8 +66,8 @@ struct GcmBatch {
     UnitList groups;              // of counters
     std::uint32_t count;
     std::uint32_t key_count;
-    std::uint32_t tag_size;
-    std::uint32_t opening;  // 1: tags are compared, and data decrypted; 0: written, encrypted
+    std::uint32_t tag_size;  // 0: counter mode alone, from the nonce and a counter of 1
+    std::uint32_t opening;   // 1: tags are compared, and data decrypted; 0: written, encrypted
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
 };
@@ -89,6 +89,7 @@ DAEL_HD std::uint64_t tiles_of(std::uint64_t size) {
 // Whether the message can be processed at all. Lists made by kernels have been checked by nobody.
 DAEL_HD Code validity(const GcmBatch& batch, const GcmMessage& m) {
     if (m.key >= batch.key_count) return Code::invalid_argument;
+    if (batch.tag_size == 0 && m.aad_size != 0) return Code::invalid_argument;
     if (m.size > kGcmMostData || m.aad_size > kGcmMostAad) return Code::limit;
     return Code::ok;
 }
@@ -98,11 +99,11 @@ DAEL_HD bool is_long(const GcmMessage& m) {
            m.size + m.aad_size > kShortMessage;
 }
 
-// J0 (SP 800-38D 7.1).
+// The block before the data's first counter: J0 (SP 800-38D 7.1).
 DAEL_HD Words4 first_counter(const GcmBatch& batch, std::uint64_t message) {
     if (batch.counters) return batch.counters[message];
     const auto* n = reinterpret_cast<const std::uint32_t*>(&batch.messages[message].nonce);
-    return {n[0], n[1], n[2], 0x01000000};
+    return {n[0], n[1], n[2], batch.tag_size == 0 ? 0u : 0x01000000u};
 }
 
 // inc32: only the low 32 bits count, and wrap (SP 800-38D 6.2).

@@ -117,69 +117,17 @@ class TileHasher {
                              step != 0);
                 asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
                 asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-                pack(packed, counts, first, half);
+                kernels::pack_counts<kColumns>(packed, counts, first, half);
             }
-        exchange(packed);
+        kernels::exchange_rows(state_, packed, thread_, [](std::uint32_t value, int distance) {
+            return __shfl_xor_sync(~0u, value, distance);
+        });
     }
 
   private:
     __device__ __forceinline__ std::uint32_t* word(unsigned char* columns, std::uint32_t i) const {
         return reinterpret_cast<std::uint32_t*>(columns + kernels::state_column(thread_, i) * 16 +
                                                 thread_ / 32 * 4);
-    }
-
-    // Gathers the lowest bits of counts: packed[i] gets one bit for each of the four columns 16 i +
-    // 8 p + 2 quad + e at bit 16 e + 8 p + 2 half + row. By multiplications where they will do: the
-    // cipher's lookups keep the other pipe busy.
-    __device__ __forceinline__ static void pack(std::uint32_t (&packed)[8],
-                                                const std::uint32_t (&counts)[kColumns / 2],
-                                                std::uint32_t first, std::uint32_t half) {
-#pragma unroll
-        for (std::uint32_t i = 0; i < kColumns / 16; ++i)
-#pragma unroll
-            for (std::uint32_t p = 0; p < 2; ++p)
-#pragma unroll
-                for (std::uint32_t row = 0; row < 2; ++row) {
-                    const std::uint32_t at = 4 * (2 * i + p) + 2 * row,
-                                        shift = 8 * p + 2 * half + row;
-                    std::uint32_t two;
-                    asm("mad.lo.u32 %0, %1, 65536, %2;"
-                        : "=r"(two)
-                        : "r"(counts[at + 1]), "r"(counts[at]));
-                    if (shift != 0) asm("mul.lo.u32 %0, %0, %1;" : "+r"(two) : "r"(1u << shift));
-                    packed[first / 16 + i] |= two & 0x00010001u << shift;
-                }
-    }
-
-    // Lanes 4, 8 and 16 apart hold other rows of the same columns: three exchanges, each giving
-    // away half of the columns for the other half's missing bits, leave four whole words.
-    __device__ __forceinline__ void exchange(std::uint32_t (&packed)[8]) {
-        const std::uint32_t group = thread_ % 32 / 4;
-        const bool g0 = group & 1, g1 = group & 2, g2 = group & 4;
-        const std::uint32_t scale = g0 ? 16 : 1;
-        std::uint32_t bytes[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const std::uint32_t low = packed[i] * scale, high = packed[i + 4] * scale;
-            bytes[i] = (g0 ? high : low) | __shfl_xor_sync(~0u, g0 ? low : high, 4);
-        }
-        std::uint32_t halves[2][2];
-        const std::uint32_t first = g1 ? 0x1504 : 0x5140, second = g1 ? 0x3726 : 0x7362;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const std::uint32_t keep = g1 ? bytes[i + 2] : bytes[i],
-                                got = __shfl_xor_sync(~0u, g1 ? bytes[i] : bytes[i + 2], 8);
-            halves[i][0] = __byte_perm(keep, got, first);
-            halves[i][1] = __byte_perm(keep, got, second);
-        }
-        const std::uint32_t lower = g2 ? 0x1054 : 0x5410, upper = g2 ? 0x3276 : 0x7632;
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            const std::uint32_t keep = g2 ? halves[i][1] : halves[i][0],
-                                got = __shfl_xor_sync(~0u, g2 ? halves[i][0] : halves[i][1], 16);
-            state_[2 * i] = __byte_perm(keep, got, lower);
-            state_[2 * i + 1] = __byte_perm(keep, got, upper);
-        }
     }
 
     std::uint32_t thread_;
