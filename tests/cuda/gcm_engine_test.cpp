@@ -107,7 +107,8 @@ TEST_F(GcmEngine, SealsOnceAndOpensAgain) {
         const auto results = *engine_->results(*again, stream_);
         for (std::size_t k = 0; k < back.size(); ++k) {
             EXPECT_EQ(results[k], k == 3 ? Code::authentication : Code::ok) << k;
-            if (k != 3) EXPECT_EQ(fetch(back[k].out, back[k].size), plain(messages_[k])) << k;
+            if (k == 3) continue;
+            EXPECT_EQ(fetch(back[k].out, back[k].size), plain(messages_[k])) << k;
         }
     }
 }
