@@ -14,7 +14,10 @@
 #include <daelstrom/key.hpp>
 
 #include "backends/reference/aes.hpp"
+#include "backends/reference/gcm.hpp"
+#include "core/ghash_math.hpp"
 #include "core/key_schedule.hpp"
+#include "modes/gcm.hpp"
 #include "modes/padding.hpp"
 #include "timing/welch.hpp"
 
@@ -142,6 +145,41 @@ TEST(PaddingTiming, UnpadDoesNotDependOnTheCount) {
                 [](const Input& in) { keep(modes::unpad(first_block(in))); });
         });
         EXPECT_LT(t, kThreshold) << "unpad tells a count of " << int{fixed} << " by its time";
+    }
+}
+
+TEST(GcmTiming, TheFieldsProductDoesNotDependOnItsFactors) {
+    const core::FieldElement h = core::load_element(random_input().data());
+    expect_constant_time("multiply", [&](const Input& in) {
+        keep(core::multiply(core::load_element(in.data()), h));
+        keep(core::multiply(h, core::load_element(in.data() + 16)));
+    });
+}
+
+TEST(GcmTiming, TheReferencesTagDoesNotDependOnKeyOrData) {
+    const std::array<std::uint8_t, 12> nonce{};
+    expect_constant_time("the reference's GMAC", [&](const Input& in) {
+        const reference::ExpandedKey w({in.data(), 16});
+        keep(reference::gmac(w, nonce, std::span(in).subspan(16)));
+    });
+}
+
+// Where two tags differ must not show: fixed ones do in the first byte, or in the last.
+TEST(GcmTiming, ComparingTagsDoesNotDependOnWhereTheyDiffer) {
+    const Input secret = random_input();
+    static std::mt19937 random(4);
+    for (const std::size_t fixed_at : {std::size_t{0}, std::size_t{15}}) {
+        const auto differing = [&](std::size_t at) {
+            Input input = secret;
+            input[at] ^= 0x40;
+            return input;
+        };
+        const double t = timing::smallest_of(kAttempts, [&] {
+            return time(
+                differing(fixed_at), [&] { return differing(random() % 16); },
+                [&](const Input& in) { keep(modes::equal_tags(in.data(), secret.data(), 16)); });
+        });
+        EXPECT_LT(t, kThreshold) << "equal_tags tells by its time where tags differ";
     }
 }
 

@@ -208,4 +208,11 @@ Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
     return std::unique_ptr<core::GcmStream>(std::make_unique<Gcm>(direction, expanded[key], iv));
 }
 
+Block gmac(const ExpandedKey& w, std::span<const std::uint8_t> iv,
+           std::span<const std::uint8_t> aad) {
+    Gcm gcm(Direction::encrypt, w, iv);
+    (void)gcm.aad(aad);
+    return *gcm.finish();
+}
+
 }  // namespace dael::reference

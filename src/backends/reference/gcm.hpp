@@ -19,4 +19,8 @@ Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
                                                     std::uint32_t key,
                                                     std::span<const std::uint8_t> iv);
 
+// The tag of a message without data.
+Block gmac(const ExpandedKey& w, std::span<const std::uint8_t> iv,
+           std::span<const std::uint8_t> aad);
+
 }  // namespace dael::reference
