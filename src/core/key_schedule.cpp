@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/aes_math.hpp"
+#include <daelstrom/device/detail/aes_math.hpp>
 
 namespace dael::core {
 

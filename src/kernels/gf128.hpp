@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/rounds.hpp"
+#include <daelstrom/device/detail/rounds.hpp>
 
 namespace dael::kernels {
 

@@ -9,8 +9,8 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/hd.hpp"
-#include "kernels/rounds.hpp"
+#include <daelstrom/device/detail/hd.hpp>
+#include <daelstrom/device/detail/rounds.hpp>
 
 namespace dael::kernels {
 

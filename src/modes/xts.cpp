@@ -5,7 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "core/aes_math.hpp"
+#include <daelstrom/device/detail/aes_math.hpp>
+
 #include "modes/segment.hpp"
 
 namespace dael::modes {

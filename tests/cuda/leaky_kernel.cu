@@ -3,7 +3,8 @@
 // different entries in one bank wait for each other, and time depends on data. The control of
 // cuda_timing_test.
 #include "cuda/leaky_kernel.hpp"
-#include "kernels/ttable.hpp"
+
+#include <daelstrom/device/detail/ttable.hpp>
 
 namespace dael::test {
 namespace {

@@ -3,7 +3,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/aes_math.hpp"
+#include <daelstrom/device/detail/aes_math.hpp>
+
 #include "support/subject.hpp"
 #include "support/vectors.hpp"
 

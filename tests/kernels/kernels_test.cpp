@@ -7,10 +7,11 @@
 #include <random>
 #include <vector>
 
+#include <daelstrom/device/detail/rounds.hpp>
+
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
 #include "kernels/counter_cache.hpp"
-#include "kernels/rounds.hpp"
 #include "modes/counter.hpp"
 
 namespace {

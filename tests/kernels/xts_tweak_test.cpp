@@ -8,9 +8,10 @@
 #include <cstring>
 #include <set>
 
+#include <daelstrom/device/detail/table_free.hpp>
+
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
-#include "kernels/table_free.hpp"
 #include "modes/xts.hpp"
 #include "support/oracle.hpp"
 

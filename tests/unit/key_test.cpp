@@ -8,10 +8,10 @@
 #include <type_traits>
 #include <vector>
 
+#include <daelstrom/device/detail/aes_math.hpp>
 #include <daelstrom/key.hpp>
 
 #include "backends/reference/aes.hpp"
-#include "core/aes_math.hpp"
 #include "core/key_schedule.hpp"
 #include "core/secure_memory.hpp"
 

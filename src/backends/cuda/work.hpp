@@ -4,7 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/rounds.hpp"
+#include <daelstrom/device/detail/rounds.hpp>
+
 #include "kernels/xts_tweak.hpp"
 
 namespace dael::cuda {

@@ -6,9 +6,10 @@
 //
 // Decryption needs a forward cipher for the tweaks beside the inverse one. It gets one table of its
 // own, in the layout that fits beside the inverse tables (README.md), or none.
+#include <daelstrom/device/detail/table_free.hpp>
+
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/memory_access.cuh"
-#include "kernels/table_free.hpp"
 
 namespace dael::cuda {
 namespace {

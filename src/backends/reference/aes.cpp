@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
+#include <daelstrom/device/detail/aes_math.hpp>
 #include <daelstrom/key.hpp>
-
-#include "core/aes_math.hpp"
 
 namespace dael::reference {
 namespace {

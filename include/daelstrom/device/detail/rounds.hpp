@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One AES block by T-tables: the rounds, both directions.
+// One AES block by T-tables: the rounds, both directions. For daelstrom's own use.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/hd.hpp"
-#include "kernels/ttable.hpp"
+#include <daelstrom/device/detail/hd.hpp>
+#include <daelstrom/device/detail/ttable.hpp>
 
 namespace dael::kernels {
 
@@ -20,14 +20,14 @@ DAEL_HD Words4 operator^(const Words4& a, const Words4& b) {
 
 // Round keys in memory order: the schedule's `encrypt` or `decrypt` bytes, as words. Passed to
 // kernels by value, so that they lie in the constant bank: free to read, safe across streams and
-// threads.
+// threads. What follows takes any struct with as many words `w` as its rounds need.
 struct RoundKeys {
     std::uint32_t w[60];
 };
 
 // Round `r` (1 to rounds - 1).
-template <bool kInverse, int kTables>
-DAEL_HD Words4 round(const Tables<kTables, kInverse>& tables, const RoundKeys& keys, int r,
+template <bool kInverse, int kTables, class Keys>
+DAEL_HD Words4 round(const Tables<kTables, kInverse>& tables, const Keys& keys, int r,
                      const Words4& s) {
     const std::uint32_t* k = keys.w + 4 * r;
     if constexpr (kInverse)  // InvShiftRows: row i comes from column j - i (FIPS 197 5.3.1)
@@ -51,9 +51,9 @@ DAEL_HD Words4 last_round(const Tables<kTables, kInverse>& tables, const Words4&
 
 // Rounds `kFirst` to the end, then the last round key and `mask` (the message or the previous
 // block). `kUnroll` rounds make the body of the loop: fewer than all where code must be kept short.
-template <int kRounds, int kFirst, int kUnroll = kRounds, bool kInverse, int kTables>
-DAEL_HD Words4 finish_masked(const Tables<kTables, kInverse>& tables, const RoundKeys& keys,
-                             Words4 s, const Words4& mask) {
+template <int kRounds, int kFirst, int kUnroll = kRounds, bool kInverse, int kTables, class Keys>
+DAEL_HD Words4 finish_masked(const Tables<kTables, kInverse>& tables, const Keys& keys, Words4 s,
+                             const Words4& mask) {
     DAEL_UNROLL(kUnroll)
     for (int r = kFirst; r < kRounds; ++r) s = round<kInverse, kTables>(tables, keys, r, s);
     const Words4 t = last_round<kInverse, kTables>(tables, s);
@@ -63,8 +63,8 @@ DAEL_HD Words4 finish_masked(const Tables<kTables, kInverse>& tables, const Roun
 }
 
 // cipher(block) ^ mask: the whole block cipher, in the direction of the tables.
-template <int kRounds, bool kInverse, int kTables>
-DAEL_HD Words4 crypt_masked(const Tables<kTables, kInverse>& tables, const RoundKeys& keys,
+template <int kRounds, bool kInverse, int kTables, class Keys>
+DAEL_HD Words4 crypt_masked(const Tables<kTables, kInverse>& tables, const Keys& keys,
                             const Words4& block, const Words4& mask) {
     const Words4 s{block.x ^ keys.w[0], block.y ^ keys.w[1], block.z ^ keys.w[2],
                    block.w ^ keys.w[3]};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// T-tables with a private copy for every bank of shared memory.
+// T-tables with a private copy for every bank of shared memory. For daelstrom's own use.
 //
 // A T-table entry joins SubBytes, ShiftRows and MixColumns for one byte (the AES proposal,
 // section 5.2.1). Shared memory has 32 banks; lane L of a warp only ever reads bank L, so 32 lanes
@@ -21,43 +21,41 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/aes_math.hpp"
-#include "kernels/hd.hpp"
+#include <daelstrom/device/detail/aes_math.hpp>
+#include <daelstrom/device/detail/hd.hpp>
 
 namespace dael::kernels {
 
 using Words256 = std::array<std::uint32_t, 256>;
 
-// T0[x]: column (02 03 01 01)^T * S(x), lowest row in the lowest byte (FIPS 197 5.1.3); bytes 1 and
+// T0[x]: column (02 01 01 03)^T * S(x), lowest row in the lowest byte (FIPS 197 5.1.3); bytes 1 and
 // 2 are S(x).
+DAEL_HD constexpr std::uint32_t encrypt_entry(std::uint32_t x) {
+    return static_cast<std::uint32_t>(core::mix_columns_each(core::sub_each(x) & 0xff));
+}
+// The same for the equivalent inverse cipher: (0e 09 0d 0b)^T * S^-1(x) (FIPS 197 5.3.3).
+DAEL_HD constexpr std::uint32_t decrypt_entry(std::uint32_t x) {
+    return static_cast<std::uint32_t>(core::inv_mix_columns_each(core::inv_sub_each(x) & 0xff));
+}
+// S^-1(x) in all four bytes.
+DAEL_HD constexpr std::uint32_t inverse_sbox_entry(std::uint32_t x) {
+    return core::inv_sub_each(x * 0x01010101u);
+}
+
+// The tables, one copy of each.
 constexpr Words256 make_encrypt_table() {
     Words256 table{};
-    for (unsigned x = 0; x < 256; ++x) {
-        const std::uint8_t s = core::sub_byte(static_cast<std::uint8_t>(x));
-        const std::uint32_t s2 = core::xtime(s), s3 = s2 ^ s;
-        table[x] = s2 | std::uint32_t{s} << 8 | std::uint32_t{s} << 16 | s3 << 24;
-    }
+    for (unsigned x = 0; x < 256; ++x) table[x] = encrypt_entry(x);
     return table;
 }
-
-// The same for the equivalent inverse cipher: (0e 09 0d 0b)^T * S^-1(x) (FIPS 197 5.3.3).
 constexpr Words256 make_decrypt_table() {
     Words256 table{};
-    for (unsigned x = 0; x < 256; ++x) {
-        const std::uint8_t s = core::inv_sub_byte(static_cast<std::uint8_t>(x));
-        table[x] = std::uint32_t{core::gf_multiply(s, 0x0e)} |
-                   std::uint32_t{core::gf_multiply(s, 0x09)} << 8 |
-                   std::uint32_t{core::gf_multiply(s, 0x0d)} << 16 |
-                   std::uint32_t{core::gf_multiply(s, 0x0b)} << 24;
-    }
+    for (unsigned x = 0; x < 256; ++x) table[x] = decrypt_entry(x);
     return table;
 }
-
-// S^-1(x) in all four bytes.
 constexpr Words256 make_inverse_sbox() {
     Words256 table{};
-    for (unsigned x = 0; x < 256; ++x)
-        table[x] = core::inv_sub_byte(static_cast<std::uint8_t>(x)) * 0x01010101u;
+    for (unsigned x = 0; x < 256; ++x) table[x] = inverse_sbox_entry(x);
     return table;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What lets one source of the kernels' maths compile for the device, where it is fast, and for the
-// host, where it is tested on machines without a GPU.
+// host, where it is tested on machines without a GPU. For daelstrom's own use.
 #pragma once
 
 #include <cstdint>
