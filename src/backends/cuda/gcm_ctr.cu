@@ -5,7 +5,7 @@
 // the low byte that they serve, for as long as a message lasts.
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_memory.cuh"
+#include "backends/cuda/warp_keys.cuh"
 #include "kernels/counter_cache.hpp"
 
 namespace dael::cuda {

@@ -9,7 +9,7 @@
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_math.cuh"
-#include "backends/cuda/gcm_memory.cuh"
+#include "backends/cuda/warp_keys.cuh"
 #include "backends/cuda/gcm_tag.cuh"
 
 namespace dael::cuda {
