@@ -136,7 +136,7 @@ TransferOptions transfer_options(const SealedJob& job, const Engine& engine, con
                          return backend.starts_with("cuda");
                      });
     std::uint64_t chunk =
-        options.pinned ? kForDevice : std::clamp(2 * threads * kMebi, 4 * kMebi, kForDevice);
+        options.pinned ? kForDevice : std::clamp(threads * kMebi, 4 * kMebi, 16 * kMebi);
     if (size) chunk = std::min(chunk, *size + *size / 100 + layout.segment);
     options.chunk = std::max<std::uint64_t>(1, chunk / layout.segment) * layout.segment;
     const Pieces plain{layout.segment, kTagSize, layout.header};

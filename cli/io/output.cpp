@@ -2,8 +2,10 @@
 #include "io/output.hpp"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -157,6 +159,15 @@ Output::~Output() {
 
 Result<> Output::reserve(std::uint64_t size) {
     if (target_.empty() || size == 0) return {};
+    // A tmpfs fills what it sets aside with zeros, page by page, which takes as long as to write
+    // it: there, to look whether the room is there does.
+    struct statfs room {};
+    if (::fstatfs(fd_, &room) == 0 && room.f_type == TMPFS_MAGIC) {
+        const bool enough = room.f_blocks == 0 ||  // without a limit
+                            room.f_bavail >= size / static_cast<std::uint64_t>(room.f_bsize);
+        errno = ENOSPC;
+        return enough ? Result<>() : Result<>(failure("write to"));
+    }
     if (::fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) == 0) return {};
     return errno == ENOSPC || errno == EDQUOT ? Result<>(failure("write to")) : Result<>();
 }
