@@ -21,6 +21,7 @@
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
+#include <daelstrom/plan.hpp>
 #include <daelstrom/xts.hpp>
 
 namespace dael {
@@ -41,33 +42,6 @@ struct Ran {
     std::string backend;       // the backend that processed the data: "cpu", "cuda:0"
     int threads = 1;           // host threads that took part
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
-};
-
-// A job in outline, for explain().
-struct Job {
-    Mode mode = Mode::ctr;
-    Direction direction = Direction::encrypt;
-    int key_bits = 128;
-    std::uint64_t size = 0;  // bytes of one message
-    std::uint64_t messages = 1;
-    enum class From { host, pinned, device } from = From::host;
-};
-
-// One way to do a job, with the planner's prediction.
-struct Option {
-    std::string backend = {};
-    int threads = 1;
-    std::size_t chunk = 0;            // bytes; 0 where nothing is cut
-    double gigabytes_per_second = 0;  // predicted, payload counted once
-    double setup_seconds = 0;         // predicted fixed cost of the call
-    double seconds = 0;               // predicted in all
-    bool measured = false;            // from this machine's calibration, not from built-in figures
-    std::string why;                  // one sentence
-    bool possible = true;             // false: `why` says what stands against it
-};
-struct Plan {
-    std::vector<Option> options;  // best first, the impossible ones last
-    std::string summary;          // what would be done and why, in words, with the figures
 };
 
 // Many messages in device memory, made ready for one launch; see Engine::prepare.
@@ -127,15 +101,9 @@ class Engine {
     Result<Ran> open_batch(const KeySet& keys, std::span<const GcmMessage> messages,
                            std::span<Code> results, std::size_t tag_size = kTagSize);
 
-    // Batches in device memory, for an engine with a device. prepare_gcm() allocates and is
-    // synchronous; seal() and open() launch on the stream and return. The messages' pointers are to
-    // device memory; their list lies on the host, and is checked and copied, or in device memory,
-    // where a kernel may make it, and is read and checked when the batch runs. A list from the host
-    // is sealed once only, since its nonces would repeat (limit); one in device memory must be given
-    // new nonces by whoever seals it again. Opening verifies a message before it writes any of its
-    // plaintext. results() waits and fetches what became of each message.
-    // With `tag_size` 0 there are neither tags nor AAD: counter mode with a 32-bit counter from 1,
-    // as Parquet's AES_GCM_CTR_V1 has it; seal() and open() are then the same.
+    // Batches in device memory; see GcmBatch in gcm.hpp. prepare_gcm() allocates and is
+    // synchronous; seal() and open() launch on the stream and return; results() waits. Errors: as
+    // above.
     Result<GcmBatch> prepare_gcm(const KeySet& keys, std::span<const GcmMessage> messages,
                                  std::size_t tag_size = kTagSize);
     Result<GcmBatch> prepare_gcm(const KeySet& keys, const GcmMessage* device_list,
@@ -199,15 +167,5 @@ class Engine {
     explicit Engine(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };
-
-// Every backend that daelstrom knows, with what this machine has of it.
-struct BackendInfo {
-    std::string name;         // "cuda:0"
-    std::string description;  // "NVIDIA H200, sm_90, 132 SMs, 140.4 GiB, 128 KiB tables"
-    std::string summary;      // one line on what the backend is
-    bool present = false;
-    std::string missing;  // what is missing when not present
-};
-std::vector<BackendInfo> list_backends();
 
 }  // namespace dael

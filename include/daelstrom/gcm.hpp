@@ -62,8 +62,17 @@ class KeySet {
     std::unique_ptr<State> state_;
 };
 
-// A batch in device memory, made ready; see Engine::prepare_gcm. Its keys and its engine must
-// outlive it, and it the work that it was used for; one run at a time.
+// A batch in device memory, made ready by Engine::prepare_gcm. Its keys and its engine must outlive
+// it, and it the work that it was used for; one run at a time.
+//
+// The messages' pointers are to device memory. Their list lies on the host, and is checked and
+// copied; or in device memory, where a kernel may make it, and is read and checked when the batch
+// runs. A list from the host is sealed once only, since its nonces would repeat (Code::limit); one
+// in device memory must be given new nonces by whoever seals it again. Opening verifies a message
+// before it writes any of its plaintext.
+//
+// With a tag size of 0 there are neither tags nor AAD: counter mode with a 32-bit counter from 1,
+// as Parquet's AES_GCM_CTR_V1 has it; sealing and opening are then the same.
 class GcmBatch {
   public:
     GcmBatch(GcmBatch&&) noexcept;

@@ -43,6 +43,14 @@ Result<pipeline::HostKeys> Engine::State::prepare_on_host(std::span<const Key> k
     return none;
 }
 
+Result<pipeline::HostKeys> Engine::State::prepare_for_stream(const Key& key) {
+    if (!hosts_.empty()) return prepare_on_host(std::span(&key, 1));
+    core::Backend& backend = *lanes_.front()->backend;
+    auto prepared = backend.prepare_keys(std::span(&key, 1));
+    if (!prepared) return std::move(prepared).error();
+    return pipeline::HostKeys{&backend, std::move(*prepared)};
+}
+
 Result<std::unique_ptr<KeySet::State>> Engine::State::prepare_keys(std::span<const Key> keys) {
     auto host = prepare_on_host(keys);
     if (!host) return std::move(host).error();

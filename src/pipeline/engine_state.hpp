@@ -86,6 +86,8 @@ struct Engine::State {
     // results, one for each message; gcm_one() makes its one key ready itself, and has the
     // message's failure as its error.
     Result<pipeline::HostKeys> prepare_on_host(std::span<const Key> keys);
+    // On the backend that a message in pieces goes to, a forced device among them.
+    Result<pipeline::HostKeys> prepare_for_stream(const Key& key);
     Result<std::unique_ptr<KeySet::State>> prepare_keys(std::span<const Key> keys);
     Result<Ran> gcm(KeySet::State& keys, const pipeline::GcmWork& work, std::span<Code> results);
     Result<Ran> gcm_one(Direction direction, const Key& key, const core::GcmSegment& segment);

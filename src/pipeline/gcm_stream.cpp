@@ -41,17 +41,12 @@ struct Counts {
     }
 };
 
-// One key, made ready on a host backend, which must outlive the streams under it.
+// One key, made ready on the engine's backend, which must outlive the streams under it.
 Result<pipeline::HostKeys> stream_keys(Engine::State& engine, const Key& key,
                                        std::span<const std::uint8_t> iv) {
     DAEL_TRY(modes::check_iv_size(iv.size()));
     if (!iv.data()) return Error{Code::invalid_argument, "the IV is null"};
-    auto keys = engine.prepare_on_host(std::span(&key, 1));
-    if (keys && !keys->backend)
-        return Error{Code::unsupported,
-                     "a message in pieces is for host memory, and this engine's backend is a "
-                     "device; use batches, or the backend 'auto' or 'cpu'"};
-    return keys;
+    return engine.prepare_for_stream(key);
 }
 
 }  // namespace

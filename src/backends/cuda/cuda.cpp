@@ -49,6 +49,16 @@ class CudaBackend final : public core::Backend {
     Result<> run(const core::Operation&, std::span<const core::Segment>) override {
         return Error{Code::unsupported, "cuda: data in host memory goes through the pipeline"};
     }
+    // A GCM message in pieces; whole ones in host memory go through the pipeline.
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
+        return device_->prepare_keys(keys);
+    }
+    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
+                                                        const core::PreparedKeys& keys,
+                                                        std::uint32_t key,
+                                                        std::span<const std::uint8_t> iv) override {
+        return device_->gcm_stream(direction, keys, key, iv);
+    }
     core::Device* device() override { return device_.get(); }
 
   private:

@@ -42,6 +42,11 @@ class CudaDevice final : public core::Device {
                                                            std::uint32_t count,
                                                            std::size_t tag_size) override;
     Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
+    // One message of host memory in pieces: cuda_gcm_stream.cpp. The keys must outlive it.
+    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
+                                                        const core::PreparedKeys& keys,
+                                                        std::uint32_t key,
+                                                        std::span<const std::uint8_t> iv);
 
     // XTS: cuda_xts.cpp. For tests: `tables` are those of decryption, as xts_kernel() takes them.
     Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
@@ -75,6 +80,7 @@ class CudaDevice final : public core::Device {
                   Stream stream) override;
 
   private:
+    friend class CudaGcmStream;
     CudaDevice(int index, Layout layout, core::DeviceInfo info, bool cooperative,
                bool use_tensor_cores)
         : index_(index),

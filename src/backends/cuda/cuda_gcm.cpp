@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/cuda/cuda_error.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
+#include "backends/cuda/gcm_memory.hpp"
 #include "core/key_schedule.hpp"
 
 namespace dael::cuda {
@@ -16,56 +17,6 @@ namespace {
 // Matrices take 18 KiB a key. Sets of more keys than this do without, and hash long messages with
 // ordinary multiplications.
 constexpr std::size_t kMostMatrices = 1024;
-
-// Device memory that wipes itself.
-class DeviceBlock {
-  public:
-    explicit DeviceBlock(int device) : device_(device) {}
-    DeviceBlock(const DeviceBlock&) = delete;
-    ~DeviceBlock() {
-        if (!memory_) return;
-        const CurrentDevice current(device_);
-        if (secret_) (void)cudaMemset(memory_, 0, size_);
-        (void)cudaFree(memory_);
-    }
-    Result<> allocate(std::size_t size, bool secret) {
-        void* memory = nullptr;
-        DAEL_TRY(checked(cudaMalloc(&memory, std::max<std::size_t>(size, 1)), "cudaMalloc"));
-        memory_ = static_cast<unsigned char*>(memory);
-        size_ = size;
-        secret_ = secret;
-        return {};
-    }
-    unsigned char* data() const { return memory_; }
-
-  private:
-    int device_;
-    unsigned char* memory_ = nullptr;
-    std::size_t size_ = 0;
-    bool secret_ = false;
-};
-
-// Done when it returns, whichever stream reads next.
-Result<> upload(void* to, const void* from, std::size_t size) {
-    if (size == 0) return {};
-    DAEL_TRY(checked(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, cudaStreamPerThread),
-                     "cudaMemcpyAsync"));
-    return checked(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
-}
-
-class Keys final : public core::PreparedKeys {
-  public:
-    explicit Keys(int on) : keys_block(on), matrices_block(on), device(on) {}
-    const GcmKey* keys() const { return reinterpret_cast<const GcmKey*>(keys_block.data()); }
-    const GcmMatrices* matrices() const {
-        return reinterpret_cast<const GcmMatrices*>(matrices_block.data());
-    }
-    DeviceBlock keys_block, matrices_block;
-    int device;
-    std::set<int> rounds;  // of all keys
-    std::uint32_t count = 0;
-    std::vector<Key> host;  // copies, for kernels that take a key as a parameter
-};
 
 // A place for arrays in one block of device memory.
 class Layout16 {
@@ -83,27 +34,13 @@ class Layout16 {
 
 }  // namespace
 
-class PreparedGcmBatch final : public core::PreparedGcm {
-  public:
-    PreparedGcmBatch(int device, const Keys& its_keys) : block(device), keys(its_keys) {}
-    const std::uint32_t* results() const override { return batch.results; }
-
-    DeviceBlock block;
-    const Keys& keys;
-    GcmBatch batch{};
-    std::uint32_t only_key = 0;  // the key of all messages, where they have but one
-    bool many_keys = false;
-    bool any_short = true, any_long = true, any_long_aad = true;
-    bool planned = false;  // where the tiles begin does not change between runs
-};
-
 Result<std::unique_ptr<core::PreparedKeys>> CudaDevice::prepare_keys(std::span<const Key> keys) {
     if (keys.empty()) return Error{Code::invalid_argument, "a set of no keys; give one or more"};
     if (keys.size() > 0xffffffffu)
         return Error{Code::limit, "a set takes at most 2^32 - 1 keys; divide it"};
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    auto prepared = std::make_unique<Keys>(index_);
+    auto prepared = std::make_unique<GcmKeys>(index_);
     prepared->count = static_cast<std::uint32_t>(keys.size());
 
     std::vector<GcmKey> host(keys.size());
@@ -115,7 +52,7 @@ Result<std::unique_ptr<core::PreparedKeys>> CudaDevice::prepare_keys(std::span<c
     }
     const std::size_t bytes = host.size() * sizeof(GcmKey);
     result = prepared->keys_block.allocate(bytes, true);
-    if (result) result = upload(prepared->keys_block.data(), host.data(), bytes);
+    if (result) result = upload_now(prepared->keys_block.data(), host.data(), bytes);
     wipe(host.data(), bytes);
     DAEL_TRY(std::move(result));
 
@@ -153,7 +90,7 @@ Result<std::unique_ptr<PreparedGcmBatch>> allocate_batch(int device, unsigned mu
                                                          std::size_t count, std::size_t tag_size,
                                                          bool messages, std::size_t iv_bytes,
                                                          IvList* ivs) {
-    const auto* keys = dynamic_cast<const Keys*>(&prepared);
+    const auto* keys = dynamic_cast<const GcmKeys*>(&prepared);
     if (!keys || keys->device != device)
         return Error{Code::invalid_argument, "cuda: the keys were prepared for another device"};
     if (count > 0xffffffffu)
@@ -230,14 +167,15 @@ Result<std::unique_ptr<core::PreparedGcm>> CudaDevice::prepare_gcm(
     PreparedGcmBatch& prepared = **made;
     GcmBatch& b = prepared.batch;
     if (messages.empty()) return std::unique_ptr<core::PreparedGcm>(std::move(*made));
-    DAEL_TRY(upload(const_cast<GcmMessage*>(b.messages), messages.data(),
-                    messages.size() * sizeof(GcmMessage)));
+    DAEL_TRY(upload_now(const_cast<GcmMessage*>(b.messages), messages.data(),
+                        messages.size() * sizeof(GcmMessage)));
     const Stream stream{cudaStreamPerThread};
     const auto grid = static_cast<unsigned>(info_.multiprocessors);
     if (other_ivs) {
-        DAEL_TRY(upload(const_cast<std::uint64_t*>(ivs.starts), iv_starts.data(),
-                        iv_starts.size() * sizeof(std::uint64_t)));
-        DAEL_TRY(upload(const_cast<unsigned char*>(ivs.bytes), iv_bytes.data(), iv_bytes.size()));
+        DAEL_TRY(upload_now(const_cast<std::uint64_t*>(ivs.starts), iv_starts.data(),
+                            iv_starts.size() * sizeof(std::uint64_t)));
+        DAEL_TRY(
+            upload_now(const_cast<unsigned char*>(ivs.bytes), iv_bytes.data(), iv_bytes.size()));
         auto* counters = const_cast<Words4*>(b.counters);
         void* arguments[] = {&b, &ivs, &counters};
         DAEL_TRY(launch(gcm_hash_ivs_kernel(), grid, false, arguments, stream));

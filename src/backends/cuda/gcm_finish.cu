@@ -44,6 +44,28 @@ __global__ void __launch_bounds__(256)
     }
 }
 
+// A message in pieces: one more piece, the only message of the batch, into the hash so far. One
+// warp.
+__global__ void gcm_absorb(const __grid_constant__ GcmBatch batch, Words4* hash) {
+    const GcmMessage& m = batch.messages[0];
+    const GcmKey& key = batch.keys[m.key];
+    const Words4 piece =
+        is_long(m) ? join(batch.data, batch.count, 0) : hash_bytes(m.in, m.size, key);
+    const Words4 sum = times_power<kSquares>(*hash, key.squares, blocks_of(m.size)) ^ piece;
+    if (threadIdx.x == 0) *hash = sum;
+}
+
+// Its tag, of which `message` has the sizes of all. One warp.
+template <int kRounds>
+__global__ void gcm_stream_tag(const __grid_constant__ GcmBatch batch,
+                               const __grid_constant__ GcmMessage message, Words4* hash) {
+    const auto tables = fill_tables<1, false>();
+    const GcmKey& key = batch.keys[message.key];
+    const Words4 tag = kernels::gf_multiply(*hash, key.powers[1]) ^
+                       tag_mask<kRounds>(tables, key, first_counter(batch, 0), message);
+    if (threadIdx.x == 0) *hash = tag;
+}
+
 constexpr std::uint32_t kWarps = 8;
 
 template <int kRounds>
@@ -75,6 +97,17 @@ __global__ void __launch_bounds__(kWarps* kLanes)
 
 Kernel gcm_hash_ivs_kernel() {
     return {reinterpret_cast<const void*>(&gcm_hash_ivs), 256, 0};
+}
+
+Kernel gcm_absorb_kernel() {
+    return {reinterpret_cast<const void*>(&gcm_absorb), kLanes, 0};
+}
+
+Kernel gcm_stream_tag_kernel(int rounds) {
+    return find_kernel(rounds, 1, [](auto r, auto) {
+        return Kernel{reinterpret_cast<const void*>(&gcm_stream_tag<r.value>), kLanes,
+                      kernels::Tables<1, false>::kBytes};
+    });
 }
 
 Kernel gcm_finish_kernel(int rounds) {

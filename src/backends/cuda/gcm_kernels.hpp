@@ -37,6 +37,12 @@ Result<bool> has_ghash_tiles();
 // (GcmBatch): the tags of long messages: written or checked. Any grid.
 Kernel gcm_finish_kernel(int rounds);
 
+// A message in pieces. (GcmBatch, Words4* hash): adds the batch's only message to the hash;
+// (GcmBatch, GcmMessage with the sizes of all, Words4* hash): turns the hash into the tag. One
+// block.
+Kernel gcm_absorb_kernel();
+Kernel gcm_stream_tag_kernel(int rounds);
+
 // (GcmBatch, RoundKeys): encrypts or decrypts the data of long messages; when opening, those whose
 // result is ok. `many_keys`: each message's own, else the one given. Any grid.
 Kernel gcm_ctr_kernel(int rounds, int tables, bool many_keys);
