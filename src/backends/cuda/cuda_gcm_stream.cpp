@@ -38,6 +38,7 @@ class CudaGcmStream final : public core::GcmStream {
         if (!stream) return std::move(stream).error();
         stream_ = *stream;
         if (iv.size() == kNonceSize) {
+            std::ranges::copy(iv, nonce_.begin());
             std::ranges::copy(iv, counter_.begin());
             counter_[15] = 1;
         } else {
@@ -130,6 +131,7 @@ class CudaGcmStream final : public core::GcmStream {
         piece.in = piece.out = buffer_.data();
         piece.size = size;
         piece.key = key_;
+        piece.nonce = nonce_;
         GcmBatch batch = batch_->batch;
         batch.opening = 1;  // hash what is there
         DAEL_TRY(device_.copy_in(const_cast<GcmMessage*>(batch.messages), &piece, sizeof piece,
@@ -181,8 +183,9 @@ class CudaGcmStream final : public core::GcmStream {
     DeviceBlock buffer_;
     std::unique_ptr<PreparedGcmBatch> batch_;
     Stream stream_;
-    Block counter_{};  // of the block that the next byte is in
-    Block waiting_{};  // ciphertext, or AAD
+    std::array<std::uint8_t, kNonceSize> nonce_{};  // of an IV of 96 bits
+    Block counter_{};                               // of the block that the next byte is in
+    Block waiting_{};                               // ciphertext, or AAD
     std::size_t waiting_size_ = 0, sent_ = 0;
     std::uint64_t aad_size_ = 0, size_ = 0;
 };
