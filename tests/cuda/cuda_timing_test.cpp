@@ -4,6 +4,7 @@
 // control.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 #include <vector>
 
@@ -116,6 +117,42 @@ TEST_P(CudaTiming, XtsDoesNotDependOnData) {
         RecordProperty("xts-" + std::string(name(direction)), std::to_string(t));
         EXPECT_LT(t, timing::kThreshold) << name(direction);
     }
+}
+
+// GHASH has matrices or multiplications besides; one long message and many short ones.
+TEST_P(CudaTiming, GcmDoesNotDependOnData) {
+    const std::vector<std::uint8_t> raw(16, 0x3c), nonce(kNonceSize, 1);
+    const Key key = std::move(*Key::import(raw));
+    const auto keys = device_->prepare_keys(std::span(&key, 1));
+    ASSERT_TRUE(keys) << keys.error().message;
+    void* tags = *device_->allocate(kSize / 1024 * kTagSize);
+    for (const std::size_t size : {kSize, std::size_t{1024}}) {
+        std::map<const std::uint8_t*, std::unique_ptr<core::PreparedGcm>> batches;
+        for (const auto& kind : in_)
+            for (void* memory : kind) {
+                std::vector<core::GcmSegment> messages(kSize / size);
+                for (std::size_t i = 0; i < messages.size(); ++i) {
+                    core::GcmSegment& m = messages[i];
+                    m.in = static_cast<const std::uint8_t*>(memory) + i * size;
+                    m.out = static_cast<std::uint8_t*>(out_) + i * size;
+                    m.size = size;
+                    m.iv = nonce.data();
+                    m.iv_size = nonce.size();
+                    m.tag = static_cast<std::uint8_t*>(tags) + i * kTagSize;
+                }
+                auto batch = device_->prepare_gcm(**keys, messages);
+                ASSERT_TRUE(batch) << batch.error().message;
+                batches[static_cast<const std::uint8_t*>(memory)] = std::move(*batch);
+            }
+        const double t = timing::smallest_of(kAttempts, [&] {
+            return time([&](unsigned, const std::uint8_t* in) {
+                EXPECT_TRUE(device_->gcm(Direction::encrypt, *batches[in], stream_));
+            });
+        });
+        RecordProperty("gcm-" + std::to_string(size), std::to_string(t));
+        EXPECT_LT(t, timing::kThreshold) << "messages of " << size << " bytes";
+    }
+    device_->release(tags);
 }
 
 // Where the key decides which entries are read: one key against many.
