@@ -28,10 +28,12 @@ void* secure_allocate(std::size_t size, Swapping swapping) noexcept {
     const std::size_t pages = whole_pages(size);
     void* memory = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
+    // In this order, neighbours become one mapping of the kernel's, whose number is limited: once
+    // locked, pages are present, and present pages of different mappings are not joined any more.
+    (void)madvise(memory, pages, MADV_DONTDUMP);
     // Best effort: an unprivileged process may lock little, and a key that can be used but might be
     // swapped serves its owner better than none.
     if (swapping == Swapping::prevented) (void)mlock(memory, pages);
-    (void)madvise(memory, pages, MADV_DONTDUMP);
     return memory;
 }
 

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstring>
+#include <fstream>
 #include <random>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -122,6 +125,28 @@ TEST(SecureMemory, IsZeroedAlignedAndWiped) {
     EXPECT_EQ(bytes[4999], 0xa5);
     core::secure_release(memory, 5000);
     wipe(nullptr, 0);  // an empty span's data() may be null
+}
+
+int mappings() {
+    std::ifstream maps("/proc/self/maps");
+    int lines = 0;
+    for (std::string line; std::getline(maps, line);) ++lines;
+    return lines;
+}
+
+// The kernel gives a process some 65,000 mappings: keys must share them, or sets of more are
+// refused.
+TEST(SecureMemory, NeighboursShareAMapping) {
+    constexpr std::size_t kSize = 900;
+    const int before = mappings();
+    std::vector<void*> memories(1000);
+    for (void*& memory : memories) {
+        memory = core::secure_allocate(kSize);
+        ASSERT_NE(memory, nullptr);
+        std::memset(memory, 0xa5, kSize);
+    }
+    EXPECT_LT(mappings() - before, 100);
+    for (void* memory : memories) core::secure_release(memory, kSize);
 }
 
 // A process that may lock no memory still gets its keys.
