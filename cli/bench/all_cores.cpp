@@ -7,6 +7,7 @@
 #include "bench/check.hpp"
 #include "bench/host_engines.hpp"
 #include "bench/team.hpp"
+#include "pipeline/gcm_work.hpp"
 #include "pipeline/host.hpp"
 
 namespace dael::bench {
@@ -43,6 +44,35 @@ class AllCores {
         if (also_on_one_core && work.threads > 1) {
             work.threads = 1;
             DAEL_TRY(enter(heat, work, key, one_));
+        }
+        return heat.run(session_);
+    }
+
+    // One call of the engine that seals a batch; `work` lacks the same.
+    Result<> race_gcm(Work work, const TestKey& key) {
+        const std::size_t size = work.size * work.messages;
+        if (size > in_.size()) return {};
+        std::vector<std::uint8_t> tags(work.messages * kTagSize);
+        const GcmMessages messages(work, in_.data(), out_.data(), tags.data());
+        work.where = "host";
+        work.threads = pipeline::threads_worth(
+            pipeline::GcmWork(work.direction, messages.as_they_are(), kTagSize), team_.threads());
+        Heat heat;
+        const std::size_t copy = enter_copy(heat, work);
+        for (const HostEngine& engine : all_) {
+            work.backend = engine.backend;
+            work.isa = engine.isa;
+            auto call = gcm_call(engine, key, work, messages);
+            if (!call) return std::move(call).error();
+            poison(size);
+            std::ranges::fill(tags, kPoison);
+            DAEL_TRY((*call)());
+            DAEL_TRY(check_sealed(work, key, in_.data(), fetch_from(out_.data()),
+                                  fetch_from(tags.data())));
+            heat.row(work,
+                     heat.enter(engine.label(),
+                                wall_clock(std::move(*call), session_.workload.sampling)),
+                     {copy});
         }
         return heat.run(session_);
     }
@@ -131,6 +161,9 @@ Result<> measure_all_cores(Session& session) {
             work.size = workload.all_cores.back();
             DAEL_TRY(all_cores.race(work, *key, false));
         }
+        if (session.options.gcm && wants_gcm(session, bits))
+            DAEL_TRY(
+                all_cores.race_gcm(gcm_work(bits, Direction::encrypt, workload.gcm_host, 1), *key));
     }
     return {};
 }

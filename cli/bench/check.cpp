@@ -31,7 +31,8 @@ std::vector<Window> sample_windows(const Work& work) {
         messages.push_back(work.messages - 1);
         for (int i = 0; i < kRandomPlaces; ++i) messages.push_back(random() % work.messages);
     }
-    const bool whole = !parallel_within_message(work.mode, work.direction) || work.size <= kWindow;
+    const bool whole = work.keys != 0 || work.size <= kWindow ||
+                       !parallel_within_message(work.mode, work.direction);
     std::vector<Window> windows;
     for (const auto message : messages) {
         if (whole) {
@@ -78,11 +79,14 @@ Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* 
 
 Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* in,
                       const std::uint8_t* out) {
-    return check_output(work, key, in,
-                        [out](std::uint64_t at, std::uint8_t* bytes, std::size_t size) -> Result<> {
-                            std::memcpy(bytes, out + at, size);
-                            return {};
-                        });
+    return check_output(work, key, in, fetch_from(out));
+}
+
+Fetch fetch_from(const std::uint8_t* memory) {
+    return [memory](std::uint64_t at, std::uint8_t* bytes, std::size_t size) -> Result<> {
+        std::memcpy(bytes, memory + at, size);
+        return {};
+    };
 }
 
 std::string describe(const Work& work) {

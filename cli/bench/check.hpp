@@ -18,7 +18,7 @@ struct Window {
 };
 
 // The head, the tail and some random places of the first, the last and some random messages. Whole
-// messages where the mode is sequential within one.
+// messages where the mode is sequential within one, or authenticates.
 std::vector<Window> sample_windows(const Work& work);
 
 // What output is set to before the run, so that bytes left alone are noticed.
@@ -31,6 +31,9 @@ using Fetch = std::function<Result<>(std::uint64_t at, std::uint8_t* bytes, std:
 // Code::internal when a byte differs, naming the work and the place; what fetching or OpenSSL says.
 Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* in,
                       const Fetch& fetch);
+
+// A stretch of host memory from its beginning on.
+Fetch fetch_from(const std::uint8_t* memory);
 
 // The same for output in host memory.
 Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* in,

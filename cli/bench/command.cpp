@@ -40,17 +40,19 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
     DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200"}));
     if (!options.isa.empty())
         DAEL_TRY(check_choice(options.isa, "--isa", {"sse", "avx2", "avx512"}));
-    options.xts = arguments.modes.empty();
+    const bool all = arguments.modes.empty();
+    options.basic = options.xts = options.gcm = options.gmac = all;
     for (const auto& text : arguments.modes) {
-        if (text == "xts") {
-            options.xts = true;
-            continue;
-        }
+        bool& further = text == "xts"    ? options.xts
+                        : text == "gcm"  ? options.gcm
+                        : text == "gmac" ? options.gmac
+                                         : options.basic;
+        further = true;
+        if (&further != &options.basic) continue;
         const auto mode = parse_mode(text);
         if (!mode) return mode.error();
         options.modes.push_back(*mode);
     }
-    options.only_xts = options.xts && options.modes.empty() && !arguments.modes.empty();
     for (const auto& text : arguments.sizes) {
         const auto size = parse_size(text, "--size");
         if (!size) return size.error();
@@ -121,7 +123,7 @@ void add_bench(CLI::App& app, Context& context) {
         ->expected(1)
         ->take_all();
     command.add_option("--mode", arguments->modes, "Only this mode; may be repeated")
-        ->type_name("ecb|cbc|cfb|ofb|ctr|xts")
+        ->type_name("ecb|cbc|cfb|ofb|ctr|xts|gcm|gmac")
         ->expected(1)
         ->take_all();
     command.add_option("--bits", options.bits, "Only this key size; may be repeated")

@@ -18,7 +18,7 @@ const EVP_CIPHER* cipher_by_name(Mode mode, int bits) {
 
 }  // namespace
 
-void Evp::Free::operator()(evp_cipher_ctx_st* context) const noexcept {
+void FreeEvpContext::operator()(evp_cipher_ctx_st* context) const noexcept {
     EVP_CIPHER_CTX_free(context);
 }
 
@@ -51,10 +51,57 @@ Result<> Evp::run(std::span<const Message> messages) {
     return {};
 }
 
+Result<EvpGcm> EvpGcm::open(std::span<const std::uint8_t> key) {
+    EvpGcm evp;
+    evp.context_.reset(EVP_CIPHER_CTX_new());
+    const EVP_CIPHER* cipher = key.size() == 16   ? EVP_aes_128_gcm()
+                               : key.size() == 24 ? EVP_aes_192_gcm()
+                                                  : EVP_aes_256_gcm();
+    if (!evp.context_ ||
+        EVP_EncryptInit_ex(evp.context_.get(), cipher, nullptr, key.data(), nullptr) != 1)
+        return Error{Code::internal, "OpenSSL: EVP_EncryptInit_ex failed"};
+    return evp;
+}
+
+Result<> EvpGcm::begin(const std::uint8_t* nonce, std::span<const std::uint8_t> aad) {
+    if (EVP_EncryptInit_ex(context_.get(), nullptr, nullptr, nullptr, nonce) != 1)
+        return Error{Code::internal, "OpenSSL: EVP_EncryptInit_ex failed"};
+    return update(aad, nullptr);
+}
+
+Result<> EvpGcm::update(std::span<const std::uint8_t> in, std::uint8_t* out) {
+    for (std::size_t done = 0; done < in.size();) {
+        const std::size_t size = std::min(kPiece, in.size() - done);
+        int written = 0;
+        if (EVP_EncryptUpdate(context_.get(), out ? out + done : nullptr, &written,
+                              in.data() + done, static_cast<int>(size)) != 1)
+            return Error{Code::internal, "OpenSSL: EVP_EncryptUpdate failed"};
+        done += size;
+    }
+    return {};
+}
+
+Result<> EvpGcm::finish(std::uint8_t* tag) {
+    Block nothing;
+    int written = 0;
+    if (EVP_EncryptFinal_ex(context_.get(), nothing.data(), &written) != 1 ||
+        EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagSize, tag) != 1)
+        return Error{Code::internal, "OpenSSL: EVP_EncryptFinal_ex failed"};
+    return {};
+}
+
+Result<> EvpGcm::seal(std::span<const GcmMessage> messages) {
+    for (const GcmMessage& m : messages) {
+        DAEL_TRY(begin(m.nonce.data(), {m.aad, m.aad_size}));
+        DAEL_TRY(update({m.in, m.size}, m.out));
+        DAEL_TRY(finish(m.tag));
+    }
+    return {};
+}
+
 Result<> evp_xts(const TestKey& key, Direction direction, std::uint64_t sector_size,
                  std::uint64_t first, std::span<const std::uint8_t> in, std::uint8_t* out) {
-    const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
-        EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+    const EvpContext context(EVP_CIPHER_CTX_new());
     const EVP_CIPHER* cipher = key.key.bits() == 128 ? EVP_aes_128_xts() : EVP_aes_256_xts();
     const int encrypt = direction == Direction::encrypt;
     if (!context || EVP_CipherInit_ex(context.get(), cipher, nullptr, key.xts_bytes().data(),

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/registry.hpp"
+
 namespace dael::bench {
 namespace {
 
@@ -70,6 +72,61 @@ std::function<Result<>()> engine_call(const HostEngine& engine, const TestKey& k
             messages = std::move(messages)] {
         return drop(engine->run(key.key, mode, direction, messages));
     };
+}
+
+Result<std::function<Result<>()>> gcm_call(const HostEngine& engine, const TestKey& key,
+                                           const Work& work, GcmMessages messages) {
+    struct Sealing {  // what goes last stands first
+        std::shared_ptr<Engine> engine;
+        KeySet keys;
+        Work work;
+        GcmMessages messages;
+        std::vector<Code> results;
+    };
+    const auto keys = gcm_keys(key, work.keys);
+    if (!keys) return keys.error();
+    auto prepared = engine.engine->prepare_keys(*keys);
+    if (!prepared) return std::move(prepared).error();
+    auto sealing = std::make_shared<Sealing>(
+        Sealing{engine.engine, std::move(*prepared), work, std::move(messages),
+                std::vector<Code>(work.messages, Code::internal)});
+    return std::function<Result<>()>([sealing]() -> Result<> {
+        Sealing& s = *sealing;
+        DAEL_TRY(s.engine->seal_batch(s.keys, s.messages.renew(), s.results));
+        return check_results(s.work, s.results);
+    });
+}
+
+Result<std::function<Result<>()>> backend_gcm_call(const HostEngine& engine, const TestKey& key,
+                                                   const Work& work, GcmMessages messages) {
+    struct Sealing {
+        std::unique_ptr<core::Backend> backend;
+        std::unique_ptr<core::PreparedKeys> keys;
+        Work work;
+        GcmMessages messages;
+        std::vector<core::GcmSegment> segments;
+        std::vector<Code> results;
+    };
+    const auto keys = gcm_keys(key, work.keys);
+    if (!keys) return keys.error();
+    auto backend = core::open_backend(engine.backend, {engine.isa, 0});
+    if (!backend) return std::move(backend).error();
+    auto prepared = (*backend)->prepare_keys(*keys);
+    if (!prepared) return std::move(prepared).error();
+    auto sealing =
+        std::make_shared<Sealing>(Sealing{std::move(*backend),
+                                          std::move(*prepared),
+                                          work,
+                                          std::move(messages),
+                                          {},
+                                          std::vector<Code>(work.messages, Code::internal)});
+    sealing->segments = sealing->messages.segments();
+    return std::function<Result<>()>([sealing]() -> Result<> {
+        Sealing& s = *sealing;
+        s.messages.renew();
+        DAEL_TRY(s.backend->gcm(Direction::encrypt, *s.keys, s.segments, s.results));
+        return check_results(s.work, s.results);
+    });
 }
 
 }  // namespace dael::bench

@@ -8,6 +8,7 @@
 
 #include <daelstrom/engine.hpp>
 
+#include "bench/gcm.hpp"
 #include "bench/session.hpp"
 #include "bench/subject.hpp"
 
@@ -28,5 +29,12 @@ std::vector<HostEngine> open_host_engines(Session& session, int threads, bool ev
 // A call of the engine on these messages.
 std::function<Result<>()> engine_call(const HostEngine& engine, const TestKey& key,
                                       const Work& work, std::vector<Message> messages);
+
+// A call that seals these messages under new nonces each time: the library's public one, or the
+// backend's own, without the engine above it.
+Result<std::function<Result<>()>> gcm_call(const HostEngine& engine, const TestKey& key,
+                                           const Work& work, GcmMessages messages);
+Result<std::function<Result<>()>> backend_gcm_call(const HostEngine& engine, const TestKey& key,
+                                                   const Work& work, GcmMessages messages);
 
 }  // namespace dael::bench

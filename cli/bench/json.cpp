@@ -28,6 +28,7 @@ Json row_json(const Row& row) {
     json["direction"] = name(row.direction);
     json["bits"] = row.bits;
     if (row.sector != 0) json["sector"] = row.sector;
+    if (row.keys != 0) json["keys"] = row.keys;
     json["size"] = row.size;
     json["messages"] = row.messages;
     json["where"] = row.where;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <daelstrom/error.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/modes.hpp>
 
 #include "bench/subject.hpp"
@@ -16,6 +17,11 @@ struct evp_cipher_ctx_st;
 
 namespace dael::bench {
 
+struct FreeEvpContext {
+    void operator()(evp_cipher_ctx_st* context) const noexcept;
+};
+using EvpContext = std::unique_ptr<evp_cipher_ctx_st, FreeEvpContext>;
+
 // OpenSSL's EVP with one context that is reused; only the IV is set anew for a message.
 class Evp {
   public:
@@ -23,11 +29,22 @@ class Evp {
     Result<> run(std::span<const Message> messages);
 
   private:
-    struct Free {
-        void operator()(evp_cipher_ctx_st* context) const noexcept;
-    };
-    std::unique_ptr<evp_cipher_ctx_st, Free> context_;
+    EvpContext context_;
     bool takes_iv_ = false;
+};
+
+// GCM through EVP with one context, which keeps its key: a message gets its IV only.
+class EvpGcm {
+  public:
+    static Result<EvpGcm> open(std::span<const std::uint8_t> key);
+    Result<> seal(std::span<const GcmMessage> messages);  // with whole tags, whatever their keys
+    // One message in pieces.
+    Result<> begin(const std::uint8_t* nonce, std::span<const std::uint8_t> aad);
+    Result<> update(std::span<const std::uint8_t> in, std::uint8_t* out);
+    Result<> finish(std::uint8_t* tag);
+
+  private:
+    EvpContext context_;
 };
 
 // XTS through EVP, sector by sector from number `first` on.
@@ -47,6 +64,21 @@ class IpsecMb {
   private:
     struct State;
     explicit IpsecMb(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
+// libipsec-mb's GCM with one key made ready: a call for each message, as the library has no jobs
+// that would do several at once.
+class IpsecMbGcm {
+  public:
+    // Null when this build or this machine lacks the library or the level.
+    static std::unique_ptr<IpsecMbGcm> open(const std::string& isa, const TestKey& key);
+    ~IpsecMbGcm();
+    Result<> seal(std::span<const GcmMessage> messages);  // with whole tags, whatever their keys
+
+  private:
+    struct State;
+    explicit IpsecMbGcm(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One core, small messages: each backend and instruction-set level against the bare library below
 // it and against OpenSSL, taking turns on one pinned thread.
+#include <algorithm>
 #include <cstring>
 
 #include "bench/check.hpp"
@@ -50,6 +51,44 @@ class OneCore {
         return heat.run(session_);
     }
 
+    // GCM: the public call and the backend's own, on `work`, which lacks the same.
+    Result<> race_gcm(Work work, const TestKey& key) {
+        DAEL_TRY(prepare(work));
+        tags_.assign(work.messages * kTagSize, kPoison);
+        const GcmMessages messages(work, source_, target_, tags_.data());
+        Heat heat;
+        auto evp = EvpGcm::open(key.bytes());
+        if (!evp) return std::move(evp).error();
+        const std::size_t openssl = heat.enter(
+            "OpenSSL EVP called directly",
+            sampler([&evp = *evp, own = messages]() mutable { return evp.seal(own.renew()); }));
+        for (const HostEngine& engine : engines_) {
+            work.backend = engine.backend;
+            work.isa = engine.isa;
+            std::vector<std::size_t> yardsticks{openssl};
+            if (engine.backend == "cpu")
+                if (std::shared_ptr library = IpsecMbGcm::open(engine.isa, key))
+                    yardsticks.insert(yardsticks.begin(),
+                                      heat.enter("libipsec-mb called directly",
+                                                 sampler([library, own = messages]() mutable {
+                                                     return library->seal(own.renew());
+                                                 })));
+            for (const bool public_call : {true, false}) {
+                work.measure = public_call ? "call" : "backend";
+                auto call = public_call ? gcm_call(engine, key, work, messages)
+                                        : backend_gcm_call(engine, key, work, messages);
+                if (!call) return std::move(call).error();
+                std::memset(target_, kPoison, work.size * work.messages);
+                std::ranges::fill(tags_, kPoison);
+                DAEL_TRY((*call)());
+                DAEL_TRY(check_sealed(work, key, source_, fetch_from(target_),
+                                      fetch_from(tags_.data())));
+                heat.row(work, heat.enter(engine.label(), sampler(std::move(*call))), yardsticks);
+            }
+        }
+        return heat.run(session_);
+    }
+
   private:
     Sampler sampler(std::function<Result<>()> call) const {
         return wall_clock(std::move(call), session_.workload.sampling);
@@ -87,6 +126,7 @@ class OneCore {
     Session& session_;
     std::vector<HostEngine> engines_;
     HostBuffer in_, out_;
+    std::vector<std::uint8_t> tags_;
     std::uint8_t* source_ = nullptr;
     std::uint8_t* target_ = nullptr;
 };
@@ -120,6 +160,12 @@ Result<> measure_one_core(Session& session) {
                     }
                 }
             }
+        if (!session.options.gcm || !wants_gcm(session, bits)) continue;
+        for (const BatchShape& shape : session.workload.gcm_cache) {
+            Work work = gcm_work(bits, Direction::encrypt, shape, 1);
+            work.where = "cache";
+            DAEL_TRY(one_core.race_gcm(work, *key));
+        }
     }
     return {};
 }

@@ -4,6 +4,7 @@
 #include "bench/check.hpp"
 #include "bench/device_objects.hpp"
 #include "bench/device_under_test.hpp"
+#include "bench/resident_gcm.hpp"
 #include "bench/team.hpp"
 #include "modes/xts.hpp"
 
@@ -18,6 +19,7 @@ class Resident {
   public:
     Resident(Session& session, DeviceUnderTest& subject, DeviceClock clock)
         : session_(session),
+          subject_(subject),
           device_(subject.device),
           name_(subject.name),
           clock_(std::move(clock)) {}
@@ -25,16 +27,18 @@ class Resident {
     Result<> allocate(std::size_t size) {
         auto host = HostBuffer::allocate(size + kMargin);
         if (!host) return std::move(host).error();
-        host_ = std::move(*host);
-        for (auto* memory : {&in_, &out_}) {
-            auto allocated = DeviceMemory::allocate(device_, MemoryKind::device, host_.size());
+        memory_.host = std::move(*host);
+        for (auto* memory : {&memory_.in, &memory_.out}) {
+            auto allocated =
+                DeviceMemory::allocate(device_, MemoryKind::device, memory_.host.size());
             if (!allocated) return std::move(allocated).error();
             *memory = std::move(*allocated);
         }
         Team team(thread_count(0));
-        fill_random(team, host_.data(), host_.size(), 3);
-        return clock_.run(
-            [&](Stream s) { return device_.copy_in(in_.data(), host_.data(), host_.size(), s); });
+        fill_random(team, memory_.host.data(), memory_.host.size(), 3);
+        return clock_.run([&](Stream s) {
+            return device_.copy_in(memory_.in.data(), memory_.host.data(), memory_.host.size(), s);
+        });
     }
 
     // One message, or a batch in one launch when `work.messages` says so. `work` lacks the backend.
@@ -42,26 +46,31 @@ class Resident {
         work.backend = name_;
         work.where = "device";
         const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
-        std::uint8_t* const out = out_.data() + 3 * shift;
-        const std::uint8_t* const in = work.placement == "in place" ? out : in_.data() + shift;
+        std::uint8_t* const out = memory_.out.data() + 3 * shift;
+        const std::uint8_t* const in =
+            work.placement == "in place" ? out : memory_.in.data() + shift;
         const std::size_t size = work.size * work.messages;
-        if (size + kMargin > in_.size())
+        if (size + kMargin > memory_.in.size())
             return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
 
         auto launch = launcher(work, key, in, out);
         if (!launch) return std::move(launch).error();
         DAEL_TRY(clock_.run([&](Stream s) {
-            return in == out ? device_.copy_in(out, host_.data() + shift, size, s)
+            return in == out ? device_.copy_in(out, memory_.host.data() + shift, size, s)
                              : device_.fill(out, kPoison, size, s);
         }));
         DAEL_TRY(clock_.run(*launch));
-        DAEL_TRY(check_output(work, key, host_.data() + shift,
+        DAEL_TRY(check_output(work, key, memory_.host.data() + shift,
                               [&](std::uint64_t at, std::uint8_t* bytes, std::size_t count) {
                                   return clock_.run([&](Stream s) {
                                       return device_.copy_out(bytes, out + at, count, s);
                                   });
                               }));
         return work.measure == "kernel" ? race_copy(work, *launch) : race_launch(work, *launch);
+    }
+
+    Result<> race_gcm(const Work& work, const TestKey& key) {
+        return race_resident_gcm(session_, subject_, clock_, memory_, work, key);
     }
 
   private:
@@ -71,7 +80,7 @@ class Resident {
         const std::size_t size = work.size * work.messages;
         const auto copy =
             heat.enter("copy within device memory", clock_.by_events([=, this](Stream s) {
-                return device_.copy_within(out_.data(), in_.data(), size, s);
+                return device_.copy_within(memory_.out.data(), memory_.in.data(), size, s);
             }));
         heat.row(work, heat.enter(name_, clock_.by_events(launch)), {copy});
         return heat.run(session_);
@@ -79,7 +88,9 @@ class Resident {
 
     // What a launch costs its caller, one after another and alone, against a fill of 16 bytes.
     Result<> race_launch(Work work, const Launch& launch) {
-        const Launch tiny = [this](Stream s) { return device_.fill(out_.data(), 0, kTiny, s); };
+        const Launch tiny = [this](Stream s) {
+            return device_.fill(memory_.out.data(), 0, kTiny, s);
+        };
         Heat heat;
         work.measure = "launch";
         const auto least = heat.enter("fill of 16 bytes", clock_.back_to_back(tiny, kTrain));
@@ -115,11 +126,11 @@ class Resident {
     }
 
     Session& session_;
+    DeviceUnderTest& subject_;
     core::Device& device_;
     std::string name_;
     DeviceClock clock_;
-    HostBuffer host_;  // what in_ holds
-    DeviceMemory in_, out_;
+    ResidentMemory memory_;
 };
 
 // Every piece of work in device memory, less the backend.
@@ -180,14 +191,16 @@ Result<> measure_resident(Session& session, DeviceUnderTest& subject) {
     for (const int bits : session.workload.bits) {
         const auto key = TestKey::make(bits);
         if (!key) return key.error();
-        for (const Work& work : resident_works(session, bits)) {
-            auto raced = resident.race(work, *key);
-            if (raced.code() == Code::unsupported || raced.code() == Code::out_of_memory)
-                session.skip(subject.name + ", " + cipher_name(work) + ": " +
-                             raced.error().message);
-            else if (!raced)
+        const auto skipped_where_impossible = [&](const Work& work, Result<> raced) -> Result<> {
+            if (raced.code() != Code::unsupported && raced.code() != Code::out_of_memory)
                 return raced;
-        }
+            session.skip(subject.name + ", " + cipher_name(work) + ": " + raced.error().message);
+            return {};
+        };
+        for (const Work& work : resident_works(session, bits))
+            DAEL_TRY(skipped_where_impossible(work, resident.race(work, *key)));
+        for (const Work& work : resident_gcm_works(session, bits))
+            DAEL_TRY(skipped_where_impossible(work, resident.race_gcm(work, *key)));
     }
     return {};
 }

@@ -6,12 +6,16 @@
 namespace dael::bench {
 
 std::string mode_name(const Work& work) {
+    if (work.keys != 0) return work.mac_only ? "gmac" : "gcm";
     return work.sector != 0 ? "xts" : std::string(name(work.mode));
 }
 
 std::string cipher_name(const Work& work) {
-    const bool one_way = work.sector == 0 && (work.mode == Mode::ctr || work.mode == Mode::ofb);
     std::string text = mode_name(work) + "-" + std::to_string(work.bits);
+    if (work.keys != 0)
+        return text + (work.direction == Direction::decrypt ? " decrypt" : "") +
+               (work.keys > 1 ? ", " + std::to_string(work.keys) + " keys" : "");
+    const bool one_way = work.sector == 0 && (work.mode == Mode::ctr || work.mode == Mode::ofb);
     if (!one_way) text += " " + std::string(name(work.direction));
     if (work.sector != 0)
         text += ", " +

@@ -26,11 +26,14 @@ struct Work {
     Mode mode = Mode::ctr;
     Direction direction = Direction::encrypt;
     std::uint64_t sector = 0;  // bytes; not 0: XTS, and `mode` has no meaning
+    std::uint64_t keys = 0;    // not 0: GCM under so many keys, and `mode` has no meaning
+    bool mac_only = false;     // GMAC: the message is AAD
     int bits = 128;
-    std::uint64_t size = 0;           // bytes of one message
-    std::uint64_t messages = 1;       // processed by one call
-    std::string where;                // "cache", "host", "device", "pinned", "pageable"
-    std::string measure = "call";     // "call", "kernel", "total", "async", "launch", "latency"
+    std::uint64_t size = 0;      // bytes of one message
+    std::uint64_t messages = 1;  // processed by one call
+    std::string where;           // "cache", "host", "device", "pinned", "pageable"
+    std::string measure =
+        "call";  // "call", "backend", "kernel", "total", "async", "launch", "latency"
     std::string placement = "apart";  // "apart", "in place", "unaligned"
     int threads = 1;                  // host threads that take part
 
@@ -49,7 +52,8 @@ struct Yardstick {
     const Series* series;
 };
 
-// "ctr-128", "cbc-256 decrypt", "xts-128 encrypt, 512 B sectors"; "16 KiB", "1024 x 1 MiB".
+// "ctr-128", "cbc-256 decrypt", "xts-128 encrypt, 512 B sectors", "gcm-128, 1024 keys"; "16 KiB",
+// "1024 x 1 MiB".
 std::string mode_name(const Work& work);
 std::string cipher_name(const Work& work);
 std::string size_name(const Work& work);

@@ -22,6 +22,20 @@ std::vector<Work> xts_works(const Session& session, int bits) {
     return works;
 }
 
+Work gcm_work(int bits, Direction direction, const BatchShape& shape, std::uint64_t keys) {
+    Work work;
+    work.direction = direction;
+    work.keys = keys;
+    work.bits = bits;
+    work.size = shape.size;
+    work.messages = shape.count;
+    return work;
+}
+
+bool wants_gcm(const Session& session, int bits) {
+    return bits != 192 || !session.options.bits.empty();
+}
+
 std::size_t Heat::enter(std::string name, Sampler sample) {
     contestants_.push_back({std::move(name), std::move(sample)});
     return contestants_.size() - 1;

@@ -30,6 +30,13 @@ std::uint64_t fitting(Session& session, std::uint64_t wanted, int buffers);
 // that XTS has not got, or where it was not asked for.
 std::vector<Work> xts_works(const Session& session, int bits);
 
+// A way to use GCM or GMAC, less the backend and the place: `shape` under `keys` keys.
+Work gcm_work(int bits, Direction direction, const BatchShape& shape, std::uint64_t keys);
+
+// Whether GCM has rows for keys of this size: AES-192, which hardly anybody uses with it, has them
+// only when it was asked for.
+bool wants_gcm(const Session& session, int bits);
+
 // Contestants that take turns, and the rows that come of them.
 class Heat {
   public:

@@ -232,6 +232,7 @@ std::vector<Work> through_works(const Session& session, int bits) {
 }  // namespace
 
 Result<> measure_through(Session& session, DeviceUnderTest& subject) {
+    if (ways(session.options).empty()) return {};  // only what is measured elsewhere
     const Workload& workload = session.workload;
     auto clock = DeviceClock::create(subject.device);
     if (!clock) return std::move(clock).error();

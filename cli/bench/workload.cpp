@@ -40,6 +40,8 @@ Workload quick() {
     workload.parallel = {{4 * KiB, 65'536}};
     workload.sequential = {{4 * KiB, 65'536}};
     workload.host_sequential = {16 * KiB, 1024};
+    workload.gcm_device = {{KiB, 65'536}, {64 * KiB, 4096}};
+    workload.gcm_host = {MiB, 64};
     workload.sampling.sample_seconds = 0.0005;
     workload.sampling.budget_seconds = 0.4;
     return workload;
@@ -58,6 +60,8 @@ Workload full(std::uint64_t largest) {
     workload.parallel = {{4 * KiB, 65'536}, {4 * KiB, 262'144}, {MiB, 1024}};
     workload.sequential = {{4 * KiB, 65'536}, {16 * KiB, 16'384}};
     workload.host_sequential = {16 * KiB, 16'384};
+    workload.gcm_device = {{KiB, 65'536}, {64 * KiB, 4096}, {MiB, 1024}};
+    workload.gcm_host = {MiB, 1024};
     return workload;
 }
 
@@ -66,6 +70,7 @@ Workload full(std::uint64_t largest) {
 Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
+    workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
     workload.sampling.repeats = options.repeats;
     if (!options.bits.empty()) workload.bits = options.bits;
     if (!options.sizes.empty()) {
@@ -80,22 +85,22 @@ Workload make_workload(const Options& options) {
     scale_sizes(workload.device_sweep, options.scale);
     workload.device = scaled(workload.device, options.scale);
     workload.through = scaled(workload.through, options.scale);
-    for (auto* shapes : {&workload.parallel, &workload.sequential})
+    for (auto* shapes : {&workload.parallel, &workload.sequential, &workload.gcm_device})
         for (auto& shape : *shapes)
             shape.count = std::max<std::uint64_t>(2, shape.count / options.scale);
-    workload.host_sequential.count =
-        std::max<std::uint64_t>(2, workload.host_sequential.count / options.scale);
+    for (auto* shape : {&workload.host_sequential, &workload.gcm_host})
+        shape->count = std::max<std::uint64_t>(2, shape->count / options.scale);
     return workload;
 }
 
 std::uint64_t Workload::largest_host() const {
-    return std::max(
-        {largest(all_cores), largest(sweep), host_sequential.size * host_sequential.count});
+    return std::max({largest(all_cores), largest(sweep),
+                     host_sequential.size * host_sequential.count, gcm_host.size * gcm_host.count});
 }
 
 std::uint64_t Workload::largest_device() const {
     std::uint64_t bytes = std::max(device, largest(device_sweep));
-    for (const auto* shapes : {&parallel, &sequential})
+    for (const auto* shapes : {&parallel, &sequential, &gcm_device})
         for (const auto& [size, count] : *shapes) bytes = std::max(bytes, size * count);
     return bytes;
 }
@@ -106,7 +111,7 @@ std::uint64_t Workload::largest_through() const {
 
 std::vector<Way> ways(const Options& options) {
     std::vector<Way> all;
-    if (options.only_xts) return all;
+    if (!options.basic) return all;
     for (const Mode mode : {Mode::ctr, Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb}) {
         if (!options.modes.empty() &&
             std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end())

@@ -13,13 +13,13 @@
 namespace dael::bench {
 
 struct Options {
-    std::vector<std::string> backends{};  // empty: all that the machine has
-    std::vector<Mode> modes{};            // empty: all
-    bool xts = true;                      // whether XTS is measured,
-    bool only_xts = false;                // and nothing else
-    std::vector<int> bits{};              // empty: as the suite has them
-    std::vector<std::uint64_t> sizes{};   // empty: as the suite has them
-    std::string suite = "quick";          // "quick", "full", "h200"
+    std::vector<std::string> backends{};       // empty: all that the machine has
+    bool basic = true;                         // whether modes of SP 800-38A are measured,
+    std::vector<Mode> modes{};                 // these; empty: all
+    bool xts = true, gcm = true, gmac = true;  // and whether these are
+    std::vector<int> bits{};                   // empty: as the suite has them
+    std::vector<std::uint64_t> sizes{};        // empty: as the suite has them
+    std::string suite = "quick";               // "quick", "full", "h200"
     int repeats = 15;
     int threads = 0;          // for "all cores"; 0: all
     std::string isa{};        // empty: every level that the machine has (quick: the best)
@@ -44,6 +44,9 @@ struct Workload {
     std::vector<BatchShape> parallel;    // batches for modes that are parallel within a message
     std::vector<BatchShape> sequential;  // batches for those that are not
     BatchShape host_sequential{};        // the same on all cores of the host
+    std::vector<BatchShape> gcm_device;  // batches of GCM in device memory, under one key and many
+    std::vector<BatchShape> gcm_cache;   // and on one core
+    BatchShape gcm_host{};               // and on all cores
     Sampling sampling;
 
     std::uint64_t largest_host() const;     // bytes of the largest work in host memory

@@ -33,6 +33,16 @@ class Bench(unittest.TestCase):
             self.assertIn("ctr-192", ran.stdout)
             self.assertTrue(json.loads(path.read_text())["rows"])
 
+    def test_gcm_alone(self):
+        ran = bench("--backend", "openssl", "--mode", "gcm", "--bits", "128", "--repeats", "2", "--scale", "64",
+                    "--json", "-")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        rows = json.loads(ran.stdout)["rows"]
+        self.assertEqual({(row["mode"], row["keys"]) for row in rows}, {("gcm", 1)})
+        self.assertEqual({(row["where"], row["measure"], row["size"], row["messages"]) for row in rows},
+                         {("cache", "call", 16384, 1), ("cache", "backend", 16384, 1), ("cache", "call", 1024, 256),
+                          ("cache", "backend", 1024, 256), ("host", "call", 1 << 20, 2)})
+
     def test_faults_name_the_thing_and_leave_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             nowhere = str(pathlib.Path(folder, "no", "figures.json"))

@@ -7,9 +7,11 @@
 
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "bench/check.hpp"
 #include "bench/device_under_test.hpp"
+#include "bench/gcm.hpp"
 #include "bench/machine.hpp"
 #include "bench/report.hpp"
 #include "bench/session.hpp"
@@ -117,9 +119,91 @@ TEST(CheckOutput, NoticesAWrongByteInXts) {
     EXPECT_EQ(cipher_name(work), "xts-128 encrypt, 512 B sectors");
 }
 
+// The check of GCM on data that OpenSSL seals: one message longer than a piece, and many under
+// several keys.
+TEST(CheckSealed, NoticesAWrongByteATagAndAFailure) {
+    const auto key = TestKey::make(256);
+    ASSERT_TRUE(key);
+    for (const Work& work : {gcm_work(256, Direction::encrypt, {(16 << 20) + 48, 1}, 1),
+                             gcm_work(256, Direction::encrypt, {1024, 9}, 9)}) {
+        std::vector<std::uint8_t> in(work.size * work.messages), out(in.size()),
+            tags(work.messages * kTagSize);
+        for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * i >> 3);
+        GcmMessages messages(work, in.data(), out.data(), tags.data());
+        for (const GcmMessage& message : messages.renew()) {
+            auto openssl = EvpGcm::open(gcm_key_bytes(*key, message.key));
+            ASSERT_TRUE(openssl);
+            ASSERT_TRUE(openssl->seal(std::span(&message, 1)));
+        }
+        const auto check = [&] {
+            return check_sealed(work, *key, in.data(), fetch_from(out.data()),
+                                fetch_from(tags.data()));
+        };
+        const auto fine = check();
+        ASSERT_TRUE(fine) << fine.error().message;
+        const auto opened = [&] { return check_opened(work, in.data(), fetch_from(out.data())); };
+        EXPECT_EQ(opened().code(), Code::internal);
+        const std::vector<std::uint8_t> sealed = std::exchange(out, in);
+        EXPECT_TRUE(opened());
+        for (const Window& window : sample_windows(work)) {
+            std::uint8_t& last = out[(window.message + 1) * work.size - 1];
+            last ^= 1;
+            EXPECT_EQ(opened().code(), Code::internal);
+            last ^= 1;
+        }
+        out = sealed;
+        for (const Window& window : sample_windows(work))
+            for (std::uint8_t* byte :
+                 {&out[window.message * work.size], &out[(window.message + 1) * work.size - 1],
+                  &tags[window.message * kTagSize + 15]}) {
+                *byte ^= 1;
+                EXPECT_EQ(check().code(), Code::internal);
+                *byte ^= 1;
+            }
+        std::vector<Code> results(work.messages, Code::ok);
+        EXPECT_TRUE(check_results(work, results));
+        results.back() = Code::authentication;
+        EXPECT_EQ(check_results(work, results).code(), Code::internal);
+    }
+}
+
+TEST(GcmMessages, AreSealedUnderOtherNoncesAndKeysEachTime) {
+    const Work work = gcm_work(128, Direction::encrypt, {16, 6}, 3);
+    std::vector<std::uint8_t> data(96), tags(96);
+    GcmMessages messages(work, data.data(), data.data(), tags.data());
+    const auto segments = messages.segments();
+    std::set<std::vector<std::uint8_t>> nonces;
+    std::set<std::uint32_t> keys;
+    for (int call = 0; call < 3; ++call) {
+        messages.renew();
+        for (const core::GcmSegment& segment : segments) {
+            nonces.emplace(segment.iv, segment.iv + segment.iv_size);
+            keys.insert(segment.key);
+        }
+    }
+    EXPECT_EQ(nonces.size(), 18u);
+    EXPECT_EQ(keys.size(), 3u);
+    const auto key = TestKey::make(128);
+    ASSERT_TRUE(key);
+    EXPECT_TRUE(std::ranges::equal(gcm_key_bytes(*key, 0), key->bytes()));
+    EXPECT_NE(gcm_key_bytes(*key, 1), gcm_key_bytes(*key, 2));
+}
+
+TEST(Names, TellGcmsKeysAndDirections) {
+    Work work = gcm_work(128, Direction::encrypt, {1024, 65'536}, 1);
+    EXPECT_EQ(cipher_name(work), "gcm-128");
+    work.keys = 65'536;
+    work.direction = Direction::decrypt;
+    EXPECT_EQ(cipher_name(work), "gcm-128 decrypt, 65536 keys");
+    work = gcm_work(256, Direction::encrypt, {1 << 20, 1}, 1);
+    work.mac_only = true;
+    EXPECT_EQ(cipher_name(work), "gmac-256");
+}
+
 TEST(Workload, HasEveryWayOnceAndHonoursChoices) {
     EXPECT_EQ(ways({}).size(), 8u);
     EXPECT_EQ(ways({.modes = {Mode::cbc}}).size(), 2u);
+    EXPECT_TRUE(ways({.basic = false}).empty());
     const Workload chosen = make_workload({.bits = {192}, .sizes = {4096, 1 << 20}});
     EXPECT_EQ(chosen.bits, std::vector{192});
     EXPECT_EQ(chosen.largest_through(), 1u << 20);
@@ -155,6 +239,10 @@ void expect_sane(const Report& report) {
     }
 }
 
+bool cpu_is_here(const Report& report) {
+    return std::ranges::any_of(report.rows, [](const Row& row) { return row.backend == "cpu"; });
+}
+
 void expect_schema(const Report& report) {
     const auto json = nlohmann::json::parse(to_json(report));
     for (const char* field :
@@ -164,6 +252,8 @@ void expect_schema(const Report& report) {
     EXPECT_GT(json["machine"]["cores"].get<int>(), 0);
     ASSERT_EQ(json["rows"].size(), report.rows.size());
     for (const auto& row : json["rows"]) {
+        EXPECT_EQ(row.contains("keys"), row["mode"] == "gcm" || row["mode"] == "gmac");
+        EXPECT_EQ(row.contains("sector"), row["mode"] == "xts");
         for (const char* text : {"backend", "mode", "direction", "where", "measure", "placement"})
             EXPECT_TRUE(row.at(text).is_string()) << text;
         for (const char* number :
@@ -191,10 +281,20 @@ TEST(Suite, QuickOnTheHostGivesSaneRows) {
     // Two key sizes, both ways, two sector sizes, by openssl alone.
     EXPECT_EQ(std::ranges::count_if(report->rows, [](const Row& row) { return row.sector != 0; }),
               8);
-    options.only_xts = true;
+    // Two key sizes by two engines: a message and a batch on one core, through the engine and
+    // without it; a batch on all cores.
+    const auto gcm = std::ranges::count_if(report->rows, [](const Row& row) { return row.keys; });
+    EXPECT_EQ(gcm, cpu_is_here(*report) ? 20 : 10);
+    options.basic = options.gcm = false;
     const auto only = measure(options, [](const std::string&) {});
     ASSERT_TRUE(only) << only.error().message;
     EXPECT_EQ(only->rows.size(), 8u);
+    options.xts = false;
+    options.gcm = true;
+    const auto only_gcm = measure(options, [](const std::string&) {});
+    ASSERT_TRUE(only_gcm) << only_gcm.error().message;
+    EXPECT_EQ(std::ssize(only_gcm->rows), gcm);
+    for (const Row& row : only_gcm->rows) EXPECT_EQ(mode_name(row), "gcm");
 }
 
 // The code that measures a GPU, on a device made of threads.
@@ -230,6 +330,21 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
     EXPECT_GT(placements["in place"], 0);
     EXPECT_EQ(std::ranges::count_if(report.rows, [](const Row& row) { return row.sector != 0; }),
               8);
+    std::map<std::string, int> gcm;
+    for (const Row& row : report.rows)
+        if (row.keys != 0)
+            ++gcm[mode_name(row) + " " + std::string(name(row.direction)) +
+                  (row.messages == 1 ? ""
+                   : row.keys == 1   ? ", batch"
+                                     : ", batch with keys")];
+    // Two key sizes, two shapes of batches.
+    EXPECT_EQ(gcm, (std::map<std::string, int>{{"gcm encrypt", 2},
+                                               {"gcm encrypt, batch", 4},
+                                               {"gcm encrypt, batch with keys", 4},
+                                               {"gcm decrypt", 2},
+                                               {"gcm decrypt, batch", 4},
+                                               {"gcm decrypt, batch with keys", 4},
+                                               {"gmac encrypt", 2}}));
 }
 
 TEST(Suite, AbsentBackendsAreLeftOutWithALine) {

@@ -46,6 +46,21 @@ ROWS = [row(), row(bits=256, gbps=rate(655.2)), row(placement="in place", gbps=r
         row(**CPU, gbps=rate(23.9)), row(**{**CPU, "isa": "sse"}, gbps=rate(9.87))]
 
 
+DEVICE = {"keys": 1, "where": "device", "measure": "kernel"}
+SECOND = [row(mode="gcm", **DEVICE, gbps=rate(811.0)), row(mode="gcm", bits=256, **DEVICE, gbps=rate(599.0)),
+          row(mode="gcm", direction="decrypt", **DEVICE, gbps=rate(777.0)),
+          row(mode="gmac", **DEVICE, gbps=rate(2345.0)),
+          row(mode="gcm", size=1024, messages=65536, **DEVICE, gbps=rate(512.0)),
+          row(mode="gcm", size=1024, messages=65536, **{**DEVICE, "keys": 65536}, gbps=rate(303.0)),
+          row(mode="xts", sector=512, gbps=rate(606.0)), row(mode="xts", sector=4096, gbps=rate(707.0)),
+          row(mode="gcm", **{**CPU, "size": 1024, "messages": 256, "keys": 1}, gbps=rate(9.12)),
+          row(mode="gcm", **{**CPU, "size": 1024, "messages": 256, "keys": 1, "measure": "backend"}, gbps=rate(9.34)),
+          row(mode="gcm", **{**CPU, "keys": 1}, gbps=rate(14.1)),
+          row(mode="gcm", **{**CPU, "size": 1 << 20, "messages": 1024, "keys": 1, "where": "host", "threads": 16,
+                             "ceiling": {"name": "memcpy, 16 threads", "gbps": 50.0}, "against": []},
+              gbps=rate(44.4))]
+
+
 class Table(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -70,6 +85,37 @@ class Table(unittest.TestCase):
         self.assertNotIn("9.87", text)  # not the best instruction set
         self.assertTrue(text.startswith("# A project\n") and text.endswith("\nThe rest.\n"))
         self.assertNotIn("old", text)
+
+    def test_gcm_and_xts_have_a_table_of_their_own(self):
+        self.result.write_text(json.dumps(result(ROWS)))
+        self.run_script(str(self.result))
+        before = self.readme.read_text()
+        self.assertNotIn("GCM", before)
+        self.result.write_text(json.dumps(result(ROWS + SECOND)))
+        self.assertEqual(self.run_script(str(self.result)), 0)
+        text = self.readme.read_text()
+        copy = "50% of copy within device memory (1903)"
+        cpu = "97% of libipsec-mb called directly (24.5), 2.2x OpenSSL EVP called directly"
+        second = f"""
+| | AES-128 | AES-256 | AES-128 is |
+|---|--:|--:|---|
+| **GPU memory, 1 GiB** | | | |
+| GCM | 811 | 599 | {copy} |
+| GCM, opening | 777 |  | {copy} |
+| GMAC | 2345 |  | {copy} |
+| XTS encryption, sectors of 512 bytes | 606 |  | {copy} |
+| XTS encryption, sectors of 4 KiB | 707 |  | {copy} |
+| **GPU memory, batches in one call** | | | |
+| GCM, 65,536 messages of 1 KiB, one key | 512 |  | {copy} |
+| GCM, 65,536 messages of 1 KiB, a key each | 303 |  | {copy} |
+| **Host memory, 16 CPU threads** | | | |
+| GCM, 1,024 messages of 1 MiB, one key | 44.4 |  | 97% of memcpy, 16 threads (50.0) |
+| **One CPU core, new nonces in each call** | | | |
+| GCM, 256 messages of 1 KiB, one key | 9.12 |  | {cpu} |
+| GCM, a message of 16 KiB | 14.1 |  | {cpu} |
+"""
+        self.assertIn(second + "\n" + script.END, text)
+        self.assertEqual(text.replace(second, ""), before)  # the first table is as it was
 
     def test_check_passes_after_writing_and_fails_after_a_change(self):
         self.assertEqual(self.run_script("--check", str(self.result)), 1)
