@@ -9,8 +9,8 @@
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_math.cuh"
-#include "backends/cuda/warp_keys.cuh"
 #include "backends/cuda/gcm_tag.cuh"
+#include "backends/cuda/warp_keys.cuh"
 
 namespace dael::cuda {
 namespace {
