@@ -4,19 +4,11 @@
 
 #include <cstdint>
 
+#include <daelstrom/device/detail/block_access.hpp>
 #include <daelstrom/device/detail/hd.hpp>
 #include <daelstrom/device/detail/ttable.hpp>
 
 namespace dael::kernels {
-
-// A block or a state: four columns, words in memory order.
-struct alignas(16) Words4 {
-    std::uint32_t x, y, z, w;
-};
-
-DAEL_HD Words4 operator^(const Words4& a, const Words4& b) {
-    return {a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w};
-}
 
 // Round keys in memory order: the schedule's `encrypt` or `decrypt` bytes, as words. Passed to
 // kernels by value, so that they lie in the constant bank: free to read, safe across streams and

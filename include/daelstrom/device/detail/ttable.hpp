@@ -22,6 +22,7 @@
 #include <cstdint>
 
 #include <daelstrom/device/detail/aes_math.hpp>
+#include <daelstrom/device/detail/block_access.hpp>
 #include <daelstrom/device/detail/hd.hpp>
 
 namespace dael::kernels {
@@ -90,12 +91,25 @@ class Tables {
         if (kTables == 1 || table >= kTables) return i * 128;
         return table / 2 * 65536 + row * 256 + table % 2 * 128;
     }
+    // What run i holds, of T0 and S^-1 for its row.
+    DAEL_HD static std::uint32_t table_word(std::uint32_t table, std::uint32_t t,
+                                            std::uint32_t inverse_sbox) {
+        if (kInverse && table == kTables) return inverse_sbox;
+        return table == 0 ? t : table == 1 ? rotate8(t) : table == 2 ? rotate16(t) : rotate24(t);
+    }
     DAEL_HD static std::uint32_t run_word(std::uint32_t i, const std::uint32_t* t0,
                                           const std::uint32_t* inverse_sbox) {
         const std::uint32_t table = i / 256, row = i % 256;
-        if (kInverse && table == kTables) return inverse_sbox[row];
-        const std::uint32_t t = t0[row];
-        return table == 0 ? t : table == 1 ? rotate8(t) : table == 2 ? rotate16(t) : rotate24(t);
+        return table_word(table, t0[row], kInverse ? inverse_sbox[row] : 0);
+    }
+
+    // Writes run i. Threads of a warp write neighbouring rows, which are a multiple of 128 bytes
+    // apart: each begins at another place of its run, so that no bank is hit twice.
+    DAEL_HD static void write_run(unsigned char* image, std::uint32_t i, std::uint32_t word) {
+        unsigned char* const run = image + run_offset(i);
+        DAEL_UNROLL(8)
+        for (std::uint32_t k = 0; k < 8; ++k)
+            store_aligned(run + (i + k) % 8 * 16, {word, word, word, word});
     }
 
     // `image` is the filled table image; `lane` is 0 to 31.

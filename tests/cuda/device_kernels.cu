@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/device_kernels.hpp"
+
+#include <daelstrom/device/aes.cuh>
+
+namespace dael::test {
+namespace {
+
+using namespace device;
+
+constexpr unsigned kThreads = 256, kGrid = 3;
+
+template <int kBits, int kTables>
+__global__ void __launch_bounds__(kThreads)
+    forward(const __grid_constant__ EncryptionKey<kBits> key, DeviceBlocks work) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const SharedTables<kTables> aes(memory);
+    for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < work.count;
+         i += gridDim.x * blockDim.x) {
+        const Block x = load_block(work.in + 16 * i);
+        const unsigned char* const own = work.keys + kBits / 8 * i;
+        store_block(work.by_key + 16 * i, aes.encrypt(key, x));
+        store_block(work.by_own + 16 * i, aes.encrypt(expand_key<kBits>(aes, own), x));
+        store_block(work.hashes + 48 * i, mmo(aes, key, x));
+        store_block(work.hashes + 48 * i + 16, mmo_sigma(aes, key, x));
+        store_block(work.hashes + 48 * i + 32, tmmo(aes, key, x, load_block(own)));
+    }
+}
+
+template <int kBits, int kTables>
+__global__ void __launch_bounds__(kThreads)
+    inverse(const __grid_constant__ DecryptionKey<kBits> key, DeviceBlocks work) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const SharedInverseTables<kTables> aes(memory);
+    for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < work.count;
+         i += gridDim.x * blockDim.x) {
+        const Block x = load_block(work.in + 16 * i);
+        store_block(work.by_key + 16 * i, aes.decrypt(key, x));
+        const auto own = expand_key<kBits>(NoTables{}, work.keys + kBits / 8 * i);
+        store_block(work.by_own + 16 * i, aes.decrypt(invert_key(own), x));
+    }
+}
+
+// The key lies in shared memory here, and the block of threads has three dimensions.
+template <int kBits, int kTables>
+__global__ void __launch_bounds__(kThreads)
+    counter_mode(EncryptionKey<kBits> key, Block counter, DeviceCtr work) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ EncryptionKey<kBits> shared_key;
+    const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    if (thread == 0) shared_key = key;
+    const SharedTables<kTables> aes(memory);  // synchronises the threads
+    const unsigned everyone = blockIdx.x * kThreads + thread;
+    if (work.piece == 0) {
+        ctr(aes, shared_key, counter, work.offset, work.in, work.out, work.size, everyone,
+            gridDim.x * kThreads);
+        return;
+    }
+    for (std::size_t at = everyone / 32 * work.piece; at < work.size;
+         at += gridDim.x * kThreads / 32 * work.piece)
+        ctr(aes, shared_key, counter, work.offset + at, work.in + at, work.out + at,
+            min(work.piece, work.size - at), everyone % 32, 32);
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 threads, std::size_t shared_bytes,
+                   const Arguments&... arguments) {
+    const auto allowed = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                              cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                              static_cast<int>(shared_bytes));
+    if (allowed != cudaSuccess) return allowed;
+    kernel<<<kGrid, threads, shared_bytes>>>(arguments...);
+    const auto launched = cudaGetLastError();
+    return launched == cudaSuccess ? cudaDeviceSynchronize() : launched;
+}
+
+template <int value>
+struct Constant {
+    static constexpr int kValue = value;
+};
+
+// call(bits, tables), as constants.
+template <class Call>
+cudaError_t choose(const DeviceCipher& cipher, Call call) {
+    const auto by_tables = [&](auto bits) {
+        return cipher.tables == 4   ? call(bits, Constant<4>{})
+               : cipher.tables == 2 ? call(bits, Constant<2>{})
+                                    : call(bits, Constant<1>{});
+    };
+    return cipher.bits == 128   ? by_tables(Constant<128>{})
+           : cipher.bits == 192 ? by_tables(Constant<192>{})
+                                : by_tables(Constant<256>{});
+}
+
+}  // namespace
+
+cudaError_t run_blocks(const DeviceCipher& cipher, bool decrypt, const DeviceBlocks& blocks) {
+    return choose(cipher, [&](auto bits, auto tables) {
+        constexpr int kBits = decltype(bits)::kValue, kTables = decltype(tables)::kValue;
+        const auto key = expand_key<kBits>(NoTables{}, cipher.key);
+        return decrypt ? launch(inverse<kBits, kTables>, kThreads,
+                                SharedInverseTables<kTables>::kBytes, invert_key(key), blocks)
+                       : launch(forward<kBits, kTables>, kThreads, SharedTables<kTables>::kBytes,
+                                key, blocks);
+    });
+}
+
+cudaError_t run_ctr(const DeviceCipher& cipher, const DeviceCtr& work) {
+    return choose(cipher, [&](auto bits, auto tables) {
+        constexpr int kBits = decltype(bits)::kValue, kTables = decltype(tables)::kValue;
+        return launch(counter_mode<kBits, kTables>, dim3(8, 8, 4), SharedTables<kTables>::kBytes,
+                      expand_key<kBits>(NoTables{}, cipher.key), load_block(work.counter), work);
+    });
+}
+
+std::size_t shared_memory_limit() {
+    int bytes = 0;
+    return cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) == cudaSuccess
+               ? static_cast<std::size_t>(bytes)
+               : 0;
+}
+
+}  // namespace dael::test
