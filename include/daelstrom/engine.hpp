@@ -19,6 +19,7 @@
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/gcm_stream.hpp>
 #include <daelstrom/key.hpp>
+#include <daelstrom/keyed.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
 #include <daelstrom/plan.hpp>
@@ -111,6 +112,21 @@ class Engine {
     Result<Ran> seal(GcmBatch& batch, Stream stream);
     Result<Ran> open(GcmBatch& batch, Stream stream);
     Result<std::vector<Code>> results(const GcmBatch& batch, Stream stream);
+
+    // Batches with a key for each message, without authentication; see keyed.hpp. In host memory,
+    // with results as of seal_batch(): counter mode as prepare_gcm() has it with `tag_size` 0, and
+    // CBC encryption, where ragged_length is a message's size that is no multiple of 16.
+    Result<Ran> ctr_batch(const KeySet& keys, std::span<const GcmMessage> messages,
+                          std::span<Code> results);
+    Result<Ran> cbc_encrypt_batch(const KeySet& keys, std::span<const KeyedMessage> messages,
+                                  std::span<Code> results);
+    // In device memory, as prepare_gcm(), seal() and results() are.
+    Result<KeyedBatch> prepare_cbc_encrypt(const KeySet& keys,
+                                           std::span<const KeyedMessage> messages);
+    Result<KeyedBatch> prepare_cbc_encrypt(const KeySet& keys, const KeyedMessage* device_list,
+                                           std::uint32_t count);
+    Result<Ran> run(KeyedBatch& batch, Stream stream);
+    Result<std::vector<Code>> results(const KeyedBatch& batch, Stream stream);
 
     // One message in host memory, with an IV of any length from 1 byte (12 is the fast and usual
     // one); tag.size() is the tag's size. Errors: as above, authentication among them.

@@ -26,6 +26,9 @@ inline constexpr std::size_t kNonceSize = 12;  // bytes of the usual IV
 inline constexpr std::uint64_t kGcmMostData = (std::uint64_t{1} << 36) - 32;
 inline constexpr std::uint64_t kGcmMostAad = (std::uint64_t{1} << 61) - 1;
 
+// The same of counter mode without a tag, whose counter goes from 1 to 2^32 - 1.
+inline constexpr std::uint64_t kGcmCtrMostData = (std::uint64_t{1} << 36) - 16;
+
 constexpr bool valid_tag_size(std::size_t size) noexcept {  // SP 800-38D 5.2.1.2
     return size == 4 || size == 8 || (size >= 12 && size <= 16);
 }

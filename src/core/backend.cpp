@@ -10,6 +10,12 @@ Error without_gcm(std::string_view name) {
             std::string(name) + ": this backend has no GCM for data in this memory"};
 }
 
+Error without_keyed_cbc(std::string_view name) {
+    return {Code::unsupported, std::string(name) +
+                                   ": this device has no CBC encryption with a key for each "
+                                   "message; use the backend 'auto' on data in host memory"};
+}
+
 Error without_xts(std::string_view name) {
     return {Code::unsupported, std::string(name) +
                                    ": this backend has no XTS for data in this memory; use the "
@@ -53,6 +59,21 @@ Result<std::unique_ptr<PreparedGcm>> Device::prepare_gcm(const PreparedKeys&, co
 
 Result<> Device::gcm(Direction, const PreparedGcm&, Stream) {
     return without_gcm(info().name);
+}
+
+Result<std::unique_ptr<PreparedKeyed>> Device::prepare_cbc_encrypt(const PreparedKeys&,
+                                                                   std::span<const KeyedMessage>) {
+    return without_keyed_cbc(info().name);
+}
+
+Result<std::unique_ptr<PreparedKeyed>> Device::prepare_cbc_encrypt(const PreparedKeys&,
+                                                                   const KeyedMessage*,
+                                                                   std::uint32_t) {
+    return without_keyed_cbc(info().name);
+}
+
+Result<> Device::cbc_encrypt(const PreparedKeyed&, Stream) {
+    return without_keyed_cbc(info().name);
 }
 
 Result<> Device::xts(const XtsOperation&, const Segment&, Stream) {

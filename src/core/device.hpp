@@ -9,6 +9,8 @@
 #include <span>
 #include <string>
 
+#include <daelstrom/keyed.hpp>
+
 #include "core/backend.hpp"
 
 namespace dael::core {
@@ -43,6 +45,13 @@ class PreparedGcm {
     virtual const std::uint32_t* results() const = 0;
 };
 
+// A batch of messages with a key each, outside GCM; otherwise as PreparedGcm.
+class PreparedKeyed {
+  public:
+    virtual ~PreparedKeyed() = default;
+    virtual const std::uint32_t* results() const = 0;
+};
+
 class Device {
   public:
     virtual ~Device() = default;
@@ -73,6 +82,15 @@ class Device {
                                                              std::uint32_t count,
                                                              std::size_t tag_size);
     virtual Result<> gcm(Direction direction, const PreparedGcm& batch, Stream stream);
+
+    // CBC encryption, each message under a key of its own; otherwise as prepare_gcm and gcm. A
+    // message of a list in device memory that cannot be done has a result that says so, and the
+    // others are done.
+    virtual Result<std::unique_ptr<PreparedKeyed>> prepare_cbc_encrypt(
+        const PreparedKeys& keys, std::span<const KeyedMessage> messages);
+    virtual Result<std::unique_ptr<PreparedKeyed>> prepare_cbc_encrypt(
+        const PreparedKeys& keys, const KeyedMessage* device_messages, std::uint32_t count);
+    virtual Result<> cbc_encrypt(const PreparedKeyed& batch, Stream stream);
 
     // XTS over one segment of device memory (see XtsOperation): launches and returns, without
     // allocation or synchronisation.

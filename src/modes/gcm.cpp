@@ -24,6 +24,11 @@ Error null_with_size(const char* what, std::uint64_t size) {
 
 }  // namespace
 
+Error no_such_key(std::size_t key, std::size_t keys) {
+    return {Code::invalid_argument,
+            "no key " + std::to_string(key) + "; the set has " + std::to_string(keys)};
+}
+
 Result<> check_tag_size(std::size_t size) {
     if (valid_tag_size(size)) return {};
     return Error{Code::invalid_argument,
@@ -70,9 +75,7 @@ Result<> check(const core::GcmSegment& segment, std::size_t keys) {
     if (takes(segment, keys)) return {};
     DAEL_TRY(check_tag_size(segment.tag_size));
     DAEL_TRY(check_iv_size(segment.iv_size));
-    if (segment.key >= keys)
-        return Error{Code::invalid_argument, "no key " + std::to_string(segment.key) +
-                                                 "; the set has " + std::to_string(keys)};
+    if (segment.key >= keys) return no_such_key(segment.key, keys);
     DAEL_TRY(check_data_size(segment.size));
     DAEL_TRY(check_aad_size(segment.aad_size));
     if (!segment.iv) return null_with_size("the IV", segment.iv_size);
@@ -84,6 +87,26 @@ Result<> check(const core::GcmSegment& segment, std::size_t keys) {
         return Error{Code::overlap,
                      "the tag overlaps the output; keep it outside, before or after"};
     return Error{Code::overlap, "the additional data overlaps the output; keep them apart"};
+}
+
+bool takes_ctr(const core::GcmSegment& segment, std::size_t keys) noexcept {
+    const core::GcmSegment& s = segment;
+    return s.key < keys && s.aad_size == 0 && s.size <= kGcmCtrMostData &&
+           ((s.in && s.out) || s.size == 0) &&
+           (s.in == s.out || !overlap(s.in, s.size, s.out, s.size));
+}
+
+Result<> check_ctr(const core::GcmSegment& segment, std::size_t keys) {
+    if (takes_ctr(segment, keys)) return {};
+    if (segment.key >= keys) return no_such_key(segment.key, keys);
+    if (segment.aad_size != 0)
+        return Error{Code::invalid_argument,
+                     "AAD without a tag; give a tag size, or leave the AAD out"};
+    if (segment.size > kGcmCtrMostData)
+        return Error{Code::limit, std::to_string(segment.size) +
+                                      " bytes under one nonce; a 32-bit counter from 1 lasts for "
+                                      "2^36 - 16: cut the data into messages with a nonce each"};
+    return check_data(segment.in, segment.out, segment.size);
 }
 
 Block lengths_block(std::uint64_t aad_size, std::uint64_t size) noexcept {

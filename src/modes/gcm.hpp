@@ -3,6 +3,7 @@
 // becomes the first counter block, and how tags are compared.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include <daelstrom/error.hpp>
@@ -22,6 +23,14 @@ Result<> check(const core::GcmSegment& segment, std::size_t keys);
 // The same without the reason, and without the cost of a Result for each of many short messages.
 bool takes(const core::GcmSegment& segment, std::size_t keys) noexcept;
 
+// For every check of an index: invalid_argument.
+Error no_such_key(std::size_t key, std::size_t keys);
+
+// The same two for counter mode alone, a message without a tag: tag and tag_size do not count.
+// Errors: invalid_argument (AAD among them), overlap, limit.
+Result<> check_ctr(const core::GcmSegment& segment, std::size_t keys);
+bool takes_ctr(const core::GcmSegment& segment, std::size_t keys) noexcept;
+
 // What check() looks at by itself, for callers that learn of it piece by piece.
 Result<> check_tag_size(std::size_t size);
 Result<> check_iv_size(std::size_t size);
@@ -34,6 +43,14 @@ Result<> check_data(const std::uint8_t* in, const std::uint8_t* out, std::size_t
 inline core::GcmSegment to_segment(const GcmMessage& message, std::size_t tag_size) noexcept {
     return {message.in,           message.out, message.size, message.aad, message.aad_size,
             message.nonce.data(), kNonceSize,  message.tag,  tag_size,    message.key};
+}
+
+// The first counter block of counter mode alone: the nonce, then a 32-bit counter of 1.
+inline Block first_counter(const GcmMessage& message) noexcept {
+    Block counter{};
+    std::ranges::copy(message.nonce, counter.begin());
+    counter.back() = 1;
+    return counter;
 }
 
 // The pre-counter block J0 (7.1, step 2). `h` is the hash subkey, the cipher of a block of zeros.

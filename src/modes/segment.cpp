@@ -9,6 +9,7 @@
 #include <daelstrom/key.hpp>
 
 #include "modes/counter.hpp"
+#include "modes/gcm.hpp"
 
 namespace dael::modes {
 namespace {
@@ -44,6 +45,11 @@ Result<> check(Mode mode, const Message& message) {
     if (message.size > std::numeric_limits<std::uint64_t>::max() - message.offset)
         return Error{Code::limit, "offset plus length passes 2^64 bytes"};
     return {};
+}
+
+Result<> check(Mode mode, const KeyedMessage& message, std::size_t keys) {
+    if (message.key >= keys) return no_such_key(message.key, keys);
+    return check(mode, {message.in, message.out, message.size, message.iv, 0});
 }
 
 Error sizes_differ(std::size_t in, std::size_t out) {

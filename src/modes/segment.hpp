@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <daelstrom/error.hpp>
+#include <daelstrom/keyed.hpp>
 #include <daelstrom/modes.hpp>
 
 #include "core/backend.hpp"
@@ -18,11 +19,18 @@ namespace dael::modes {
 // limit (CTR: offset + size passes 2^64 bytes).
 Result<> check(Mode mode, const Message& message);
 
+// The same for a message of a batch with `keys` keys. Errors: as above.
+Result<> check(Mode mode, const KeyedMessage& message, std::size_t keys);
+
 // For calls that are given both sizes.
 Error sizes_differ(std::size_t in, std::size_t out);
 
 // A message that check() has passed, its offset folded into the counter.
 core::Segment to_segment(const Message& message) noexcept;
+
+inline core::Segment to_segment(const KeyedMessage& message) noexcept {
+    return {message.in, message.out, message.size, message.iv, 0};
+}
 
 // The part of `segment` from byte `begin` (a multiple of 16 less segment.skip, or 0) on, `size`
 // bytes. For CBC and CFB decryption the bytes before `begin` must still be ciphertext. Only for

@@ -51,14 +51,15 @@ Result<pipeline::HostKeys> Engine::State::prepare_for_stream(const Key& key) {
     return pipeline::HostKeys{&backend, std::move(*prepared)};
 }
 
-Result<std::unique_ptr<KeySet::State>> Engine::State::prepare_keys(std::span<const Key> keys) {
+Result<std::unique_ptr<KeySet::State>> Engine::State::prepare_keys(std::span<const Key> keys,
+                                                                   bool kept) {
     auto host = prepare_on_host(keys);
     if (!host) return std::move(host).error();
     auto set = std::make_unique<KeySet::State>();
     set->engine = this;
     set->count = keys.size();
     set->host = std::move(*host);
-    if (!hosts_.empty() && !find_devices_) return set;
+    if (!kept && set->host.backend) return set;  // which has all it needs
     set->keys.reserve(keys.size());
     for (const Key& key : keys) {
         auto copy = key.duplicate();
@@ -70,10 +71,14 @@ Result<std::unique_ptr<KeySet::State>> Engine::State::prepare_keys(std::span<con
     return set;
 }
 
+Result<> Engine::State::check_owner(const KeySet::State& keys) const {
+    if (keys.engine == this) return {};
+    return Error{Code::invalid_argument,
+                 "the keys were made ready by another engine; use prepare_keys of this one"};
+}
+
 Result<Ran> Engine::State::gcm(KeySet::State& keys, const GcmWork& work, std::span<Code> results) {
-    if (keys.engine != this)
-        return Error{Code::invalid_argument,
-                     "the keys were made ready by another engine; use prepare_keys of this one"};
+    DAEL_TRY(check_owner(keys));
     if (core::Backend* const host = keys.host.backend) {
         auto threads =
             pipeline::gcm_on_host(*host, pool_, *keys.host.keys, keys.count, work, results);
@@ -102,7 +107,7 @@ Result<> check_batch(std::size_t messages, std::size_t results, std::size_t tag_
 
 Result<KeySet> Engine::prepare_keys(std::span<const Key> keys) {
     return pipeline::guarded([&]() -> Result<KeySet> {
-        auto set = state_->prepare_keys(keys);
+        auto set = state_->prepare_keys(keys, true);
         if (!set) return std::move(set).error();
         return KeySet(std::move(*set));
     });
@@ -129,7 +134,7 @@ Result<Ran> Engine::open_batch(const KeySet& keys, std::span<const GcmMessage> m
 Result<Ran> Engine::State::gcm_one(Direction direction, const Key& key,
                                    const core::GcmSegment& segment) {
     DAEL_TRY(modes::check(segment, 1));
-    auto keys = prepare_keys(std::span(&key, 1));
+    auto keys = prepare_keys(std::span(&key, 1), false);
     if (!keys) return std::move(keys).error();
     Code result = Code::internal;
     auto ran = gcm(**keys, GcmWork(direction, segment), std::span(&result, 1));

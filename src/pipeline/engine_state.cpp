@@ -25,6 +25,17 @@ Error authentication_failed() {
             "the tag does not match: a wrong key, IV or additional data, or altered data"};
 }
 
+Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_t* results,
+                                        std::size_t count, Stream stream) {
+    std::vector<std::uint32_t> raw(count);
+    DAEL_TRY(device.copy_out(raw.data(), results, count * sizeof(std::uint32_t), stream));
+    DAEL_TRY(device.wait(stream));
+    std::vector<Code> codes;
+    codes.reserve(count);
+    for (const std::uint32_t code : raw) codes.push_back(static_cast<Code>(code));
+    return codes;
+}
+
 Backends open_devices() {
     Backends devices;
     for (const core::BackendEntry& entry : core::backend_list()) {

@@ -17,6 +17,7 @@
 
 #include "core/device.hpp"
 #include "pipeline/gcm_work.hpp"
+#include "pipeline/keyed_host.hpp"
 #include "pipeline/planner.hpp"
 #include "pipeline/thread_pool.hpp"
 #include "pipeline/transfer.hpp"
@@ -48,6 +49,10 @@ struct HostKeys {
 
 // What every call that opens has to say about a tag that does not match.
 Error authentication_failed();
+
+// What became of each message of a batch in device memory; waits for the stream.
+Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_t* results,
+                                        std::size_t count, Stream stream);
 
 // Everything in the list that has memory of its own and is here.
 Backends open_devices();
@@ -88,9 +93,15 @@ struct Engine::State {
     Result<pipeline::HostKeys> prepare_on_host(std::span<const Key> keys);
     // On the backend that a message in pieces goes to, a forced device among them.
     Result<pipeline::HostKeys> prepare_for_stream(const Key& key);
-    Result<std::unique_ptr<KeySet::State>> prepare_keys(std::span<const Key> keys);
+    // `kept`: for any number of calls of any kind; else for one of gcm().
+    Result<std::unique_ptr<KeySet::State>> prepare_keys(std::span<const Key> keys, bool kept);
+    Result<> check_owner(const KeySet::State& keys) const;
     Result<Ran> gcm(KeySet::State& keys, const pipeline::GcmWork& work, std::span<Code> results);
     Result<Ran> gcm_one(Direction direction, const Key& key, const core::GcmSegment& segment);
+
+    // Other modes, with a key for each message (engine_keyed.cpp).
+    Result<Ran> keyed(KeySet::State& keys, const pipeline::KeyedWork& work,
+                      std::span<Code> results);
 
   private:
     using Lanes = std::vector<std::unique_ptr<pipeline::Lane>>;
@@ -107,6 +118,8 @@ struct Engine::State {
                             std::span<const core::Segment> segments);
     Result<Ran> run_through(pipeline::Lane& lane, const core::Operation& operation,
                             std::span<const core::Segment> segments);
+    Result<Ran> keyed_through(pipeline::Lane& lane, const KeySet::State& keys, Mode mode,
+                              const pipeline::KeyedRuns& runs);
     pipeline::TransferOptions transfer_options(const pipeline::Lane& lane) const;
     Option host_option(const core::Backend& host, const Job& job) const;
     Option device_option(const pipeline::Lane& lane, const Job& job) const;

@@ -30,14 +30,8 @@ Result<> check_batch_tag_size(std::size_t size) {
 }
 
 Result<> check_message(const GcmMessage& message, std::size_t tag_size, std::size_t keys) {
-    if (tag_size != 0) return modes::check(modes::to_segment(message, tag_size), keys);
-    if (message.aad_size != 0)
-        return Error{Code::invalid_argument,
-                     "AAD without a tag; give a tag size, or leave the AAD out"};
-    std::uint8_t no_tag = 0;  // what there is besides must be as if there were one
-    GcmMessage with_tag = message;
-    with_tag.tag = &no_tag;
-    return modes::check(modes::to_segment(with_tag, kTagSize), keys);
+    const core::GcmSegment segment = modes::to_segment(message, tag_size);
+    return tag_size == 0 ? modes::check_ctr(segment, keys) : modes::check(segment, keys);
 }
 
 }  // namespace
@@ -56,9 +50,9 @@ Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, std::span<const GcmMess
             }
             segments.push_back(modes::to_segment(message, tag_size));
         }
-        const void* somewhere = messages.empty()  ? nullptr
-                                : messages[0].tag ? messages[0].tag
-                                                  : messages[0].out;
+        const void* somewhere = messages.empty() ? nullptr
+                                : tag_size == 0  ? messages[0].out
+                                                 : messages[0].tag;
         auto lane = state_->lane_of(somewhere);
         if (!lane) return std::move(lane).error();
         auto prepared = keys.state_->on(**lane);
@@ -111,14 +105,8 @@ Result<Ran> Engine::open(GcmBatch& batch, Stream stream) {
 Result<std::vector<Code>> Engine::results(const GcmBatch& batch, Stream stream) {
     return pipeline::guarded([&]() -> Result<std::vector<Code>> {
         const GcmBatch::State& state = *batch.state_;
-        std::vector<std::uint32_t> raw(state.count);
-        core::Device& device = state.lane->device;
-        DAEL_TRY(device.copy_out(raw.data(), state.prepared->results(),
-                                 raw.size() * sizeof(std::uint32_t), stream));
-        DAEL_TRY(device.wait(stream));
-        std::vector<Code> codes;
-        for (const std::uint32_t code : raw) codes.push_back(static_cast<Code>(code));
-        return codes;
+        return pipeline::fetch_results(state.lane->device, state.prepared->results(), state.count,
+                                       stream);
     });
 }
 

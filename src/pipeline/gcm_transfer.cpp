@@ -226,8 +226,8 @@ Result<std::uint64_t> GcmTransfer::run(const core::PreparedKeys& keys, std::size
     std::size_t all = 0;
     for (std::size_t i = 0; i < work.size(); ++i) {
         const core::GcmSegment message = work[i];
-        if (!modes::takes(message, count)) {
-            results[i] = modes::check(message, count).code();
+        if (!work.takes(message, count)) {
+            results[i] = work.refusal(message, count);
             continue;
         }
         valid.push_back(i);

@@ -32,6 +32,15 @@ class GcmWork {
     core::GcmSegment operator[](std::size_t i) const noexcept {
         return single_ ? *single_ : modes::to_segment(messages_[i], tag_size_);
     }
+    // Whether there is a way to do the message, and what else becomes of it. Messages of a batch
+    // with a tag size of 0 are for counter mode alone.
+    bool takes(const core::GcmSegment& message, std::size_t keys) const noexcept {
+        return counter_alone() ? modes::takes_ctr(message, keys) : modes::takes(message, keys);
+    }
+    Code refusal(const core::GcmSegment& message, std::size_t keys) const {
+        return (counter_alone() ? modes::check_ctr(message, keys) : modes::check(message, keys))
+            .code();
+    }
     // What a message costs, in bytes of data.
     std::uint64_t weight(std::size_t i) const noexcept {
         // A message's first and last steps take about as long as this many bytes of data.
@@ -45,6 +54,8 @@ class GcmWork {
     const Direction direction;
 
   private:
+    bool counter_alone() const noexcept { return !single_ && tag_size_ == 0; }
+
     std::span<const GcmMessage> messages_;
     std::size_t tag_size_ = kTagSize;
     const core::GcmSegment* single_ = nullptr;

@@ -52,9 +52,7 @@ Shares share_out_parallel(Mode mode, std::span<const core::Segment> segments, in
 Shares share_out_sequential(std::span<const core::Segment> segments, std::size_t threads) {
     Shares shares{{segments.begin(), segments.end()}, {}};
     std::ranges::stable_sort(shares.segments, std::ranges::greater{}, &core::Segment::size);
-    const std::size_t even = (segments.size() + threads - 1) / threads;
-    const std::size_t finer = segments.size() / (threads * kPiecesPerThread);
-    const std::size_t group = even <= kLanes ? even : std::max(kLanes, finer / kLanes * kLanes);
+    const std::size_t group = group_size(segments.size(), threads);
     for (std::size_t end = group; end < shares.segments.size(); end += group)
         shares.ends.push_back(end);
     shares.ends.push_back(shares.segments.size());
@@ -74,6 +72,12 @@ int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint
 std::size_t piece_size(std::size_t bytes, int threads) {
     const std::size_t even = bytes / (static_cast<std::size_t>(threads) * kPiecesPerThread);
     return std::clamp(even, kSmallestPiece, kLargestPiece) / kSmallestPiece * kSmallestPiece;
+}
+
+std::size_t group_size(std::size_t messages, std::size_t threads) {
+    const std::size_t even = (messages + threads - 1) / threads;
+    const std::size_t finer = messages / (threads * kPiecesPerThread);
+    return even <= kLanes ? even : std::max(kLanes, finer / kLanes * kLanes);
 }
 
 Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> segments,

@@ -39,6 +39,10 @@ int threads_worth(Mode mode, Direction direction, std::uint64_t bytes, std::uint
 // Bytes of a piece when `bytes` are cut for `threads` threads: a multiple of 64 KiB.
 std::size_t piece_size(std::size_t bytes, int threads);
 
+// Messages of a sequential mode that one backend call gets where `messages` go to `threads`
+// threads: enough to fill a multi-buffer implementation's lanes, else as evenly as they go.
+std::size_t group_size(std::size_t messages, std::size_t threads);
+
 // Cuts for `threads` threads.
 Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> segments,
                  int threads);

@@ -18,7 +18,8 @@ struct KeySet::State {
     // The keys as a device wants them, made at the first need. Errors: as Device::prepare_keys.
     Result<const core::PreparedKeys*> on(pipeline::Lane& lane);
 
-    std::vector<Key> keys;  // kept where a device may yet want them
+    // For devices, and for modes other than GCM. None in a set for one GCM message.
+    std::vector<Key> keys;
 
   private:
     std::mutex mutex_;

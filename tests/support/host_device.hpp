@@ -50,6 +50,12 @@ class HostDevice final : public core::Device {
     Result<std::unique_ptr<core::PreparedGcm>> prepare_gcm(
         const core::PreparedKeys& keys, std::span<const core::GcmSegment> segments) override;
     Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
+    Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
+        const core::PreparedKeys& keys, std::span<const KeyedMessage> messages) override;
+    Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
+        const core::PreparedKeys& keys, const KeyedMessage* device_messages,
+        std::uint32_t count) override;
+    Result<> cbc_encrypt(const core::PreparedKeyed& batch, Stream stream) override;
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
     Result<void*> allocate_pinned(std::size_t size) override;
@@ -87,7 +93,10 @@ class HostDevice final : public core::Device {
     struct Prepared;
     struct Keys;
     struct Gcm;
+    struct Keyed;
 
+    Result<std::unique_ptr<Keyed>> prepare_keyed(const core::PreparedKeys& keys, std::size_t count);
+    Code run_keyed(const Keys& keys, Mode mode, std::uint32_t key, const core::Segment& segment);
     Result<> attempt(const char* call);
     void violation(std::string what);
     void enqueue(Stream stream, std::function<void()> work);

@@ -90,7 +90,8 @@ DAEL_HD std::uint64_t tiles_of(std::uint64_t size) {
 DAEL_HD Code validity(const GcmBatch& batch, const GcmMessage& m) {
     if (m.key >= batch.key_count) return Code::invalid_argument;
     if (batch.tag_size == 0 && m.aad_size != 0) return Code::invalid_argument;
-    if (m.size > kGcmMostData || m.aad_size > kGcmMostAad) return Code::limit;
+    if (m.size > (batch.tag_size == 0 ? kGcmCtrMostData : kGcmMostData) || m.aad_size > kGcmMostAad)
+        return Code::limit;
     return Code::ok;
 }
 
