@@ -28,8 +28,14 @@ struct KeyedMessage {
 };
 static_assert(sizeof(KeyedMessage) == 48);
 
-// A batch in device memory, made ready; see Engine::prepare_cbc_encrypt. Its keys and its engine
-// must outlive it, and it the work that it was used for; one run at a time.
+// A batch in device memory, made ready by Engine::prepare_cbc_encrypt. Its keys and its engine must
+// outlive it, and it the work that it was used for; one run at a time.
+//
+// The messages' pointers are to device memory. Their list lies on the host, and is checked and
+// copied; or in device memory, where a kernel may make it, and is read and checked when the batch
+// runs: a message that makes no sense has a result that says so (invalid_argument, ragged_length)
+// and is not touched. That its memory is what it says, and that its output does not overlap others,
+// is for whoever makes the list. Run it again only on other data, and then with other IVs.
 class KeyedBatch {
   public:
     KeyedBatch(KeyedBatch&&) noexcept;

@@ -48,6 +48,14 @@ class CudaDevice final : public core::Device {
                                                         std::uint32_t key,
                                                         std::span<const std::uint8_t> iv);
 
+    // CBC encryption with a key for each message: cuda_keyed.cpp.
+    Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
+        const core::PreparedKeys& keys, std::span<const KeyedMessage> messages) override;
+    Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
+        const core::PreparedKeys& keys, const KeyedMessage* device_messages,
+        std::uint32_t count) override;
+    Result<> cbc_encrypt(const core::PreparedKeyed& batch, Stream stream) override;
+
     // XTS: cuda_xts.cpp. For tests: `tables` are those of decryption, as xts_kernel() takes them.
     Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
                  Stream stream) override;

@@ -47,6 +47,7 @@ Result<std::unique_ptr<core::PreparedKeys>> CudaDevice::prepare_keys(std::span<c
     Result<> result;
     for (std::size_t i = 0; i < keys.size(); ++i) {
         prepared->rounds.insert(keys[i].rounds());
+        prepared->rounds_of.push_back(static_cast<std::uint8_t>(keys[i].rounds()));
         std::memcpy(host[i].encrypt.w, keys[i].schedule().encrypt.data(), sizeof host[i].encrypt.w);
         host[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
     }

@@ -57,7 +57,8 @@ class GcmKeys final : public core::PreparedKeys {
     }
     DeviceBlock keys_block, matrices_block;
     int device;
-    std::set<int> rounds;  // of all keys
+    std::set<int> rounds;                 // of all keys
+    std::vector<std::uint8_t> rounds_of;  // of each
     std::uint32_t count = 0;
     std::vector<Key> host;  // copies, for kernels that take a key as a parameter
 };

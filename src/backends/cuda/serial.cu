@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(1024, 1)
     // Neighbouring messages go to neighbouring lanes, and to as many multiprocessors as there are
     // warps.
     const std::uint32_t warp = threadIdx.x / kernels::kLanes * gridDim.x + blockIdx.x;
-    const std::uint32_t stride = gridDim.x * blockDim.x;
-    for (std::uint32_t m = warp * kernels::kLanes + threadIdx.x % kernels::kLanes; m < work.count;
+    const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
+    for (std::uint64_t m = warp * kernels::kLanes + threadIdx.x % kernels::kLanes; m < work.count;
          m += stride) {
         const DeviceSegment segment = work.list[m];
         const bool aligned = aligned16(segment.in, segment.out);
