@@ -155,6 +155,37 @@ TEST_P(CudaTiming, GcmDoesNotDependOnData) {
     device_->release(tags);
 }
 
+// Round keys in registers, not in the constant bank; a message to a thread.
+TEST_P(CudaTiming, CbcWithAKeyForEachMessageDoesNotDependOnData) {
+    constexpr std::size_t kMessage = 256;
+    std::vector<Key> two;
+    for (const std::uint8_t byte : {0x3c, 0xa1})
+        two.push_back(std::move(*Key::import(std::vector<std::uint8_t>(16, byte))));
+    const auto keys = device_->prepare_keys(two);
+    ASSERT_TRUE(keys) << keys.error().message;
+    std::map<const std::uint8_t*, std::unique_ptr<core::PreparedKeyed>> batches;
+    for (const auto& kind : in_)
+        for (void* memory : kind) {
+            std::vector<KeyedMessage> messages(kSize / kMessage);
+            for (std::size_t i = 0; i < messages.size(); ++i) {
+                messages[i].in = static_cast<const std::uint8_t*>(memory) + i * kMessage;
+                messages[i].out = static_cast<std::uint8_t*>(out_) + i * kMessage;
+                messages[i].size = kMessage;
+                messages[i].key = static_cast<std::uint32_t>(i % 2);
+            }
+            auto batch = device_->prepare_cbc_encrypt(**keys, messages);
+            ASSERT_TRUE(batch) << batch.error().message;
+            batches[static_cast<const std::uint8_t*>(memory)] = std::move(*batch);
+        }
+    const double t = timing::smallest_of(kAttempts, [&] {
+        return time([&](unsigned, const std::uint8_t* in) {
+            EXPECT_TRUE(device_->cbc_encrypt(*batches[in], stream_));
+        });
+    });
+    RecordProperty("cbc-keyed", std::to_string(t));
+    EXPECT_LT(t, timing::kThreshold);
+}
+
 // Where the key decides which entries are read: one key against many.
 TEST_P(CudaTiming, KernelsDoNotDependOnTheKey) {
     std::mt19937 random(5);
