@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "pipeline/host.hpp"
 
@@ -43,23 +44,30 @@ void collect_shares(KeyedRuns& runs, std::uint64_t enough) {
 
 std::vector<std::size_t> sort_valid(const KeyedWork& work, std::size_t keys,
                                     std::span<Code> results) {
-    std::vector<std::size_t> order;
-    order.reserve(work.size());
-    bool sorted = true;
-    const bool longest_first = !parallel_within_message(work.mode, Direction::encrypt);
-    const auto before = [&](std::size_t a, std::size_t b) {
-        if (work.key(a) != work.key(b)) return work.key(a) < work.key(b);
-        return longest_first && work.bytes(a) > work.bytes(b);
-    };
+    // By key: counted first, then each put where its key's begin.
+    std::vector<std::size_t> ends(keys + 1);
+    std::size_t valid = 0;
     for (std::size_t i = 0; i < work.size(); ++i) {
         if (const Code code = work.check(i, keys); code != Code::ok) {
             results[i] = code;
             continue;
         }
-        sorted = sorted && (order.empty() || !before(i, order.back()));
-        order.push_back(i);
+        results[i] = Code::internal;  // until it is done
+        ++ends[work.key(i) + 1];
+        ++valid;
     }
-    if (!sorted) std::ranges::stable_sort(order, before);
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    std::vector<std::size_t> order(valid);
+    for (std::size_t i = 0; i < work.size(); ++i)
+        if (results[i] == Code::internal) order[ends[work.key(i)]++] = i;
+    if (parallel_within_message(work.mode, Direction::encrypt)) return order;
+    const auto longer = [&](std::size_t a, std::size_t b) { return work.bytes(a) > work.bytes(b); };
+    auto begin = order.begin();
+    for (std::size_t k = 0; k < keys; ++k) {
+        const auto end = order.begin() + static_cast<std::ptrdiff_t>(ends[k]);
+        if (!std::is_sorted(begin, end, longer)) std::stable_sort(begin, end, longer);
+        begin = end;
+    }
     return order;
 }
 

@@ -69,8 +69,9 @@ struct KeyedRuns {
     }
 };
 
-// Sets the result of each message that is not valid, and lists the others by key, within CBC the
-// longest of a key first. `keys`: how many there are.
+// Sets the result of each message that is not valid to the reason, of the others to internal until
+// they are done, and lists those by key, within CBC the longest of a key first. `keys`: how many
+// there are.
 std::vector<std::size_t> sort_valid(const KeyedWork& work, std::size_t keys,
                                     std::span<Code> results);
 
