@@ -116,4 +116,17 @@ Result<Ran> File::read(std::uint64_t at, HostOut out) {
     return done;
 }
 
+Result<Ran> File::read_all(DeviceOut out, Stream stream) {
+    if (out.size != state_->plain)
+        return Error{Code::invalid_argument, "the plaintext has " + std::to_string(state_->plain) +
+                                                 " bytes, as size() tells; the output has " +
+                                                 std::to_string(out.size)};
+    return formats::guarded([&]() -> Result<Ran> {
+        if (out.size != 0) return state_->cipher.open(state_->read, state_->sealed, out, stream);
+        // An empty output need not point anywhere, which is how a device is found.
+        formats::Buffer buffer(state_->cipher.layout().segment);
+        return state_->open(0, 1, buffer, [](HostOut) { return Result<>(); });
+    });
+}
+
 }  // namespace dael::sealed

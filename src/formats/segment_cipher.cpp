@@ -89,10 +89,12 @@ Result<Ran> SegmentCipher::work(Direction direction, const Run& run, const std::
     const auto failed = std::ranges::find_if(results_, [](Code code) { return code != Code::ok; });
     if (failed == results_.end()) return ran;
     const auto at = static_cast<std::uint64_t>(failed - results_.begin());
-    if (*failed == Code::authentication)
-        return not_authentic(run.first + at, run.last && at + 1 == results_.size());
-    return Error{*failed, "segment " + std::to_string(run.first + at) + ": " +
-                              std::string(describe(*failed))};
+    return segment_fault(run.first + at, run.last && at + 1 == results_.size(), *failed);
+}
+
+Error segment_fault(std::uint64_t i, bool last, Code code) {
+    if (code == Code::authentication) return not_authentic(i, last);
+    return {code, "segment " + std::to_string(i) + ": " + std::string(describe(code))};
 }
 
 std::size_t head_size(const sealed::Keys& keys) noexcept {

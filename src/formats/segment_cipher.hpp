@@ -42,6 +42,12 @@ class SegmentCipher {
         return work(Direction::decrypt, run, sealed, plain);
     }
 
+    // The whole stream, of `sealed` bytes behind `read`, into device memory of its plaintext's size
+    // (device_file.cpp). On failure all of `plain` is wiped, unless it is refused before anything
+    // was touched: see Engine::State::open_into.
+    Result<Ran> open(const sealed::ReadAt& read, std::uint64_t sealed, DeviceOut plain,
+                     Stream stream);
+
   private:
     SegmentCipher(Engine& engine, const Layout& layout, KeySet keys)
         : engine_(&engine), layout_(layout), keys_(std::move(keys)) {}
@@ -57,6 +63,9 @@ class SegmentCipher {
     std::vector<GcmMessage> messages_;  // kept from run to run, for their memory
     std::vector<Code> results_;
 };
+
+// What to say of segment i where an engine's result for it is `code`.
+Error segment_fault(std::uint64_t i, bool last, Code code);
 
 // How many bytes of a stream's beginning find_key() wants to see, if there are that many.
 std::size_t head_size(const sealed::Keys& keys) noexcept;

@@ -98,6 +98,11 @@ struct Engine::State {
     Result<> check_owner(const KeySet::State& keys) const;
     Result<Ran> gcm(KeySet::State& keys, const pipeline::GcmWork& work, std::span<Code> results);
     Result<Ran> gcm_one(Direction direction, const Key& key, const core::GcmSegment& segment);
+    // Sealed messages from a source into `out`, on the device that holds it (gcm_inflow.cpp). On
+    // failure all of `out` is wiped, unless it is refused before anything was touched: unsupported,
+    // backend_absent, invalid_argument.
+    Result<Ran> open_into(const KeySet& keys, const pipeline::GcmSource& source, DeviceOut out,
+                          Stream stream);
 
     // Other modes, with a key for each message (engine_keyed.cpp).
     Result<Ran> keyed(KeySet::State& keys, const pipeline::KeyedWork& work,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCM messages on their way to a backend, and the two ways there: host memory on host threads, and
-// host memory through a device.
+// GCM messages on their way to a backend, and the ways there: host memory on host threads, host
+// memory through a device, and from a source into device memory.
 //
 // Promises: each message is checked by itself and has a result of its own; one that is not valid is
 // not touched. Output of a message that fails to open never holds its plaintext.
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -75,6 +76,20 @@ int threads_worth(const GcmWork& work, int most);
 Result<int> gcm_on_host(core::Backend& backend, ThreadPool& pool, const core::PreparedKeys& keys,
                         std::size_t count, const GcmWork& work, std::span<Code> results);
 
+// Sealed messages that come in order from somewhere, to be opened into device memory. Each takes
+// `piece` bytes of it with its tag, but the last, which takes what is left.
+struct GcmSource {
+    std::uint64_t size = 0;  // bytes of all
+    std::size_t piece = 0;   // bytes
+    // Puts the next bytes into `chunk`, which is all of it or what is left, and lists its messages
+    // as they are once the chunk lies at `arrived` in device memory.
+    std::function<Result<>(HostOut chunk, const std::uint8_t* arrived,
+                           std::vector<GcmMessage>& messages)>
+        next;
+    // What to say of a message that fails, numbered from 0.
+    std::function<Error(std::uint64_t message, Code code)> fault;
+};
+
 // Through a device, in slabs of many messages: one slab's messages are gathered while the device
 // works on the one before. A message longer than a slab gets one of its own size.
 class GcmTransfer {
@@ -86,8 +101,16 @@ class GcmTransfer {
     Result<std::uint64_t> run(const core::PreparedKeys& keys, std::size_t count,
                               const GcmWork& work, std::size_t slab, std::span<Code> results);
 
+    // Into device memory (gcm_inflow.cpp): a chunk is read while the device opens those before it,
+    // on `stream`. Returns the number of chunks, all done. After an error, which is that of the
+    // first message that failed or of what ended the call, some plaintext may be in the messages'
+    // outputs; none is on its way there any more. `chunk`: bytes; 0: as is best.
+    Result<std::uint64_t> open_into(const core::PreparedKeys& keys, const GcmSource& source,
+                                    std::size_t chunk, Stream stream);
+
   private:
     class Call;
+    class Inflow;
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;

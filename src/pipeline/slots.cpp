@@ -69,7 +69,7 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
         for (core::Event* event : {&slot.arrived, &slot.transformed, &slot.done})
             if (!event->handle) DAEL_TRY(obtain(*event, device_.create_event()));
         if (!slot.in) DAEL_TRY(obtain(slot.in, device_.allocate(capacity_)));
-        if (!slot.out) DAEL_TRY(obtain(slot.out, device_.allocate(capacity_)));
+        if (needs.out && !slot.out) DAEL_TRY(obtain(slot.out, device_.allocate(capacity_)));
         if (needs.in_staging && !slot.in_staging)
             DAEL_TRY(obtain(slot.in_staging, device_.allocate_pinned(capacity_)));
         if (needs.out_staging && !slot.out_staging)

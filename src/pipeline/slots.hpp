@@ -22,7 +22,7 @@ struct Slot {
     core::Event transformed;      // the result is in `out`
     core::Event done;             // the result is on the host
     std::uint8_t* in = nullptr;   // device memory, a chunk
-    std::uint8_t* out = nullptr;  // device memory, a chunk
+    std::uint8_t* out = nullptr;  // device memory, a chunk; null until needed
     std::uint8_t* in_staging = nullptr;  // page-locked host memory, a chunk; null until needed
     std::uint8_t* out_staging = nullptr;
 };
@@ -33,6 +33,7 @@ struct SlotNeeds {
     int slots = 4;
     bool in_staging = false;
     bool out_staging = false;
+    bool out = true;  // whether results need device memory of the slot's own
     // A stream for each slot's kernels, so that they run at once. Streams are not for free: beyond
     // eight (CUDA_DEVICE_MAX_CONNECTIONS) they share queues, and copies wait for kernels that are
     // none of theirs.

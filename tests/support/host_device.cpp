@@ -187,6 +187,11 @@ bool HostDevice::is_pinned(const void* host_memory) {
     return contains(pinned_memory_, host_memory, 1);
 }
 
+bool HostDevice::owns(const void* device_memory) {
+    const std::lock_guard lock(mutex_);
+    return contains(device_memory_, device_memory, 1);
+}
+
 Result<Stream> HostDevice::create_stream() {
     DAEL_TRY(attempt("create_stream"));
     auto* queue = new Queue;

@@ -49,6 +49,10 @@ class HostDevice final : public core::Device {
     Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override;
     Result<std::unique_ptr<core::PreparedGcm>> prepare_gcm(
         const core::PreparedKeys& keys, std::span<const core::GcmSegment> segments) override;
+    Result<std::unique_ptr<core::PreparedGcm>> prepare_gcm(const core::PreparedKeys& keys,
+                                                           const GcmMessage* device_messages,
+                                                           std::uint32_t count,
+                                                           std::size_t tag_size) override;
     Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
     Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
         const core::PreparedKeys& keys, std::span<const KeyedMessage> messages) override;
@@ -62,6 +66,7 @@ class HostDevice final : public core::Device {
     void release_pinned(void* memory) noexcept override;
     Result<std::uint64_t> free_memory() override;
     bool is_pinned(const void* host_memory) override;
+    bool owns(const void* device_memory) override;
     Result<Stream> create_stream() override;
     void destroy_stream(Stream stream) noexcept override;
     Result<core::Event> create_event() override;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "modes/gcm.hpp"
 #include "support/host_device.hpp"
 
 namespace dael::test {
@@ -20,7 +21,7 @@ struct HostDevice::Gcm final : core::PreparedGcm {
     explicit Gcm(HostDevice& owner) : device(owner) { ++device.batches_; }
     ~Gcm() override {
         if (codes) {
-            std::memset(codes, 0, segments.size() * sizeof *codes);
+            std::memset(codes, 0, count * sizeof *codes);
             device.release(codes);
         }
         --device.batches_;
@@ -31,6 +32,8 @@ struct HostDevice::Gcm final : core::PreparedGcm {
     const Keys* keys = nullptr;
     std::vector<core::GcmSegment> segments;
     std::vector<std::vector<std::uint8_t>> ivs;
+    const GcmMessage* list = nullptr;  // in device memory, in place of segments
+    std::size_t count = 0, tag_size = 0;
     std::uint32_t* codes = nullptr;
 };
 
@@ -61,6 +64,23 @@ Result<std::unique_ptr<core::PreparedGcm>> HostDevice::prepare_gcm(
     auto codes = allocate(segments.size() * sizeof(std::uint32_t));
     if (!codes) return std::move(codes).error();
     batch->codes = static_cast<std::uint32_t*>(*codes);
+    batch->count = segments.size();
+    return std::unique_ptr<core::PreparedGcm>(std::move(batch));
+}
+
+Result<std::unique_ptr<core::PreparedGcm>> HostDevice::prepare_gcm(
+    const core::PreparedKeys& keys, const GcmMessage* device_messages, std::uint32_t count,
+    std::size_t tag_size) {
+    DAEL_TRY(attempt("prepare_gcm of a list"));
+    check_device_range(device_messages, count * sizeof(GcmMessage), "prepare_gcm's list");
+    auto batch = std::make_unique<Gcm>(*this);
+    batch->keys = &static_cast<const Keys&>(keys);
+    batch->list = device_messages;
+    batch->count = count;
+    batch->tag_size = tag_size;
+    auto codes = allocate(count * sizeof(std::uint32_t));
+    if (!codes) return std::move(codes).error();
+    batch->codes = static_cast<std::uint32_t*>(*codes);
     return std::unique_ptr<core::PreparedGcm>(std::move(batch));
 }
 
@@ -70,8 +90,14 @@ Result<> HostDevice::gcm(Direction direction, const core::PreparedGcm& batch, St
     const auto* prepared = static_cast<const Gcm*>(&batch);
     enqueue(stream, [this, direction, prepared] {
         ++kernels_;
-        for (std::size_t i = 0; i < prepared->segments.size(); ++i) {
-            core::GcmSegment segment = prepared->segments[i];
+        for (std::size_t i = 0; i < prepared->count; ++i) {
+            core::GcmSegment segment =
+                prepared->list ? modes::to_segment(prepared->list[i], prepared->tag_size)
+                               : prepared->segments[i];
+            check_device_range(segment.in, segment.size, "a message's in");
+            check_device_range(segment.out, segment.size, "a message's out");
+            if (segment.tag_size != 0)
+                check_device_range(segment.tag, segment.tag_size, "a message's tag");
             std::vector<std::uint8_t> out(segment.size);
             std::uint8_t* const device_out = std::exchange(segment.out, out.data());
             Code code = Code::internal;

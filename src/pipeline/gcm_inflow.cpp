@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sealed messages from a source into device memory, where they are opened: host memory sees
+// ciphertext alone.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "pipeline/guard.hpp"
+#include "pipeline/key_set.hpp"
+
+namespace dael {
+namespace pipeline {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{32} << 20;  // where nothing else was asked for
+constexpr int kSlots = 3;  // one being read, one on the bus, one being opened
+constexpr std::size_t kListAlignment = 64;
+
+// A slot holds the bytes of some messages, and behind them the list of the messages. The list
+// travels along, so that batches are prepared once for each slot and not for each chunk: preparing
+// allocates, and what it replaces is released, which would wait for the whole device.
+std::size_t slot_bytes(std::size_t messages, std::size_t piece) noexcept {
+    return messages * (piece + sizeof(GcmMessage)) + kListAlignment - 1;
+}
+std::size_t slot_messages(std::size_t bytes, std::size_t piece) noexcept {
+    return (bytes - (kListAlignment - 1)) / (piece + sizeof(GcmMessage));
+}
+std::size_t list_at(std::size_t data) noexcept {
+    return (data + kListAlignment - 1) / kListAlignment * kListAlignment;
+}
+
+}  // namespace
+
+// One call's chunks in one set of slots.
+class GcmTransfer::Inflow {
+  public:
+    // `room`: bytes of a chunk, a multiple of source.piece.
+    Inflow(core::Device& device, const core::PreparedKeys& keys, const GcmSource& source,
+           SlotSet& set, std::size_t room, Stream stream)
+        : device_(device),
+          keys_(keys),
+          source_(source),
+          set_(set),
+          room_(room),
+          stream_(stream),
+          chunks_(set.slots().size()) {}
+    ~Inflow() {  // before the batches go
+        (void)set_.wait();
+        (void)device_.wait(stream_);
+    }
+
+    // Returns the number of chunks.
+    Result<std::uint64_t> run() {
+        std::uint64_t count = 0;
+        for (std::uint64_t at = 0; at < source_.size; at += room_, ++count) {
+            const std::size_t slot = count % chunks_.size();
+            DAEL_TRY(collect(slot));
+            DAEL_TRY(launch(
+                slot, static_cast<std::size_t>(std::min<std::uint64_t>(room_, source_.size - at))));
+        }
+        // The oldest first, so that the first message that fails is the one that is named.
+        for (std::size_t i = 0; i < chunks_.size(); ++i)
+            DAEL_TRY(collect((count + i) % chunks_.size()));
+        return count;
+    }
+
+  private:
+    struct Chunk {
+        std::uint64_t first = 0;  // number of its first message
+        std::size_t size = 0;     // bytes, for which the batch was prepared,
+        std::size_t count = 0;    // and messages
+        bool under_way = false;
+        std::unique_ptr<core::PreparedGcm> batch;
+    };
+
+    Result<> launch(std::size_t which, std::size_t size) {
+        Chunk& chunk = chunks_[which];
+        const Slot& slot = set_.slots()[which];
+        const std::size_t list = list_at(size);
+        DAEL_TRY(source_.next({slot.in_staging, size}, slot.in, messages_));
+        const std::size_t list_size = messages_.size() * sizeof(GcmMessage);
+        std::memcpy(slot.in_staging + list, messages_.data(), list_size);
+        DAEL_TRY(device_.copy_in(slot.in, slot.in_staging, list + list_size, set_.inward()));
+        DAEL_TRY(device_.record(slot.arrived, set_.inward()));
+        // All chunks are alike but the last one.
+        if (!chunk.batch || chunk.size != size) {
+            auto batch =
+                device_.prepare_gcm(keys_, reinterpret_cast<const GcmMessage*>(slot.in + list),
+                                    static_cast<std::uint32_t>(messages_.size()), kTagSize);
+            if (!batch) return std::move(batch).error();
+            chunk.batch = std::move(*batch);
+            chunk.size = size;
+            chunk.count = messages_.size();
+        }
+        chunk.first = seen_;
+        chunk.under_way = true;
+        seen_ += chunk.count;
+        DAEL_TRY(device_.wait(stream_, slot.arrived));
+        DAEL_TRY(device_.gcm(Direction::decrypt, *chunk.batch, stream_));
+        // What lay in the staging has arrived: there is room for the results, 4 bytes a message.
+        DAEL_TRY(device_.copy_out(slot.in_staging, chunk.batch->results(),
+                                  chunk.count * sizeof(std::uint32_t), stream_));
+        return device_.record(slot.done, stream_);
+    }
+
+    // Waits for a chunk, if one is under way in this slot, and looks at its results.
+    Result<> collect(std::size_t which) {
+        Chunk& chunk = chunks_[which];
+        if (!std::exchange(chunk.under_way, false)) return {};
+        const Slot& slot = set_.slots()[which];
+        DAEL_TRY(device_.wait(slot.done));
+        for (std::size_t i = 0; i < chunk.count; ++i) {
+            std::uint32_t code = 0;
+            std::memcpy(&code, slot.in_staging + i * sizeof code, sizeof code);
+            if (static_cast<Code>(code) != Code::ok)
+                return source_.fault(chunk.first + i, static_cast<Code>(code));
+        }
+        return {};
+    }
+
+    core::Device& device_;
+    const core::PreparedKeys& keys_;
+    const GcmSource& source_;
+    SlotSet& set_;
+    const std::size_t room_;
+    const Stream stream_;
+    std::uint64_t seen_ = 0;            // messages so far
+    std::vector<GcmMessage> messages_;  // of the chunk that is being launched
+    std::vector<Chunk> chunks_;         // one for each slot
+};
+
+Result<std::uint64_t> GcmTransfer::open_into(const core::PreparedKeys& keys,
+                                             const GcmSource& source, std::size_t chunk,
+                                             Stream stream) {
+    const std::size_t piece = source.piece;
+    const std::uint64_t all = source.size / piece + (source.size % piece != 0);
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(
+        all, std::max<std::size_t>(1, (chunk != 0 ? chunk : kChunk) / piece)));
+    SlotNeeds needs;
+    needs.capacity = slot_bytes(wanted, piece);
+    needs.least = slot_bytes(1, piece);
+    needs.slots = wanted == all ? 1 : kSlots;
+    needs.in_staging = true;
+    needs.out = false;
+    auto set = slots_.acquire(needs);
+    if (!set) return std::move(set).error();
+    const std::size_t room = std::min(wanted, slot_messages((*set)->capacity(), piece)) * piece;
+    auto chunks = Inflow(device_, keys, source, **set, room, stream).run();
+    if (!chunks) return chunks;  // and the set goes, wiped
+    slots_.give_back(std::move(*set));
+    return chunks;
+}
+
+}  // namespace pipeline
+
+Result<Ran> Engine::State::open_into(const KeySet& keys, const pipeline::GcmSource& source,
+                                     DeviceOut out, Stream stream) {
+    auto lane = lane_of(out.data);
+    if (!lane) return std::move(lane).error();
+    core::Device& device = (*lane)->device;
+    if (!device.owns(out.data))
+        return Error{Code::invalid_argument, "the output is not in the memory of '" +
+                                                 std::string((*lane)->backend->name()) + "'"};
+    auto chunks = pipeline::guarded([&]() -> Result<std::uint64_t> {
+        auto prepared = keys.state_->on(**lane);
+        if (!prepared) return std::move(prepared).error();
+        return (*lane)->gcm.open_into(**prepared, source, options_.chunk, stream);
+    });
+    if (chunks) return Ran{std::string((*lane)->backend->name()), 1, *chunks};
+    Error error = std::move(chunks).error();
+    auto wiped = device.fill(out.data, 0, out.size, stream);
+    if (wiped) wiped = device.wait(stream);
+    if (!wiped) error.message += "; and the output could not be wiped: " + wiped.error().message;
+    return error;
+}
+
+}  // namespace dael
