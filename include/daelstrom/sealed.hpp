@@ -105,12 +105,12 @@ class File {
 
     // All of the plaintext straight into device memory, with an engine for "auto" or a device:
     // ciphertext is read into page-locked memory, chunk after chunk, while the device opens the
-    // chunks before. No plaintext comes into host memory here. (File::open, where several keys or
-    // sizes of segments may fit, tries them on segment 0 in host memory, and wipes that.) out.size
-    // must be size(). Runs on `stream`, after what it holds already; done when it returns, and then
-    // the whole stream is verified. On failure all of `out` is wiped, but what is refused up front
-    // (invalid_argument, unsupported, backend_absent) touches nothing. Errors: authentication,
-    // naming the segment; the callback's; device, out_of_memory.
+    // chunks before. No plaintext is ever in host memory; not in File::open either, which tries
+    // keys without decrypting. out.size must be size(). Runs on `stream`, after what it holds
+    // already; done when it returns, and then the whole stream is verified. On failure all of `out`
+    // is wiped, but what is refused up front (invalid_argument, unsupported, backend_absent)
+    // touches nothing. Errors: authentication, naming the segment; the callback's; device,
+    // out_of_memory.
     Result<Ran> read_all(DeviceOut out, Stream stream);
 
   private:

@@ -71,7 +71,7 @@ Error segment_fault(std::uint64_t i, bool last, Code code);
 std::size_t head_size(const sealed::Keys& keys) noexcept;
 
 // The cipher with the key that fits: where there are several, they are tried on segment 0. `whole`:
-// the stream ends with `head`. Errors: authentication, bad_format.
+// the stream ends with `head`. Makes no plaintext. Errors: authentication, bad_format.
 Result<SegmentCipher> find_key(Engine& engine, const sealed::Keys& keys, HostIn aad, HostIn head,
                                bool whole);
 

@@ -123,6 +123,9 @@ TEST(DeviceFile, TinksSegments) {
             const auto ran = target.open(keys, sealed);
             ASSERT_TRUE(ran) << ran.error().message;
             EXPECT_EQ(difference(plain, target.bytes()), "");
+            // A result for each segment came back, and no plaintext: not when the right size of
+            // segments was looked for, either.
+            EXPECT_LT(device.copied_out(), 4 * (sealed.size() / segment + 1) + 200);
             // And again with the same engine, whose slots are kept.
             ASSERT_TRUE(target.open(keys, sealed));
             EXPECT_EQ(difference(plain, target.bytes()), "");

@@ -319,6 +319,7 @@ Result<> HostDevice::copy_out(void* host_memory, const void* device_memory, std:
     DAEL_TRY(attempt("copy_out"));
     check_device_range(device_memory, size, "copy_out");
     check_pinned_range(host_memory, size, "copy_out");
+    copied_out_ += size;
     enqueue(stream, [=] { std::memcpy(host_memory, device_memory, size); });
     return {};
 }

@@ -91,6 +91,7 @@ class HostDevice final : public core::Device {
     std::string failed_call();            // which call fail_at hit; empty: none yet
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
+    std::uint64_t copied_out() const { return copied_out_; }  // bytes
 
   private:
     struct Queue;
@@ -120,7 +121,7 @@ class HostDevice final : public core::Device {
     std::set<std::string> violations_;
     std::string failed_call_;
     std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0};
-    std::atomic<std::uint64_t> kernels_{0};
+    std::atomic<std::uint64_t> kernels_{0}, copied_out_{0};
 };
 
 // The backend that an engine sees. The device outlives it, so that a test can look at it
