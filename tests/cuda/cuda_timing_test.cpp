@@ -159,7 +159,7 @@ TEST_P(CudaTiming, GcmDoesNotDependOnData) {
 TEST_P(CudaTiming, CbcWithAKeyForEachMessageDoesNotDependOnData) {
     constexpr std::size_t kMessage = 256;
     std::vector<Key> two;
-    for (const std::uint8_t byte : {0x3c, 0xa1})
+    for (const std::uint8_t byte : {std::uint8_t{0x3c}, std::uint8_t{0xa1}})
         two.push_back(std::move(*Key::import(std::vector<std::uint8_t>(16, byte))));
     const auto keys = device_->prepare_keys(two);
     ASSERT_TRUE(keys) << keys.error().message;
