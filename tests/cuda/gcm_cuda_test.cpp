@@ -240,8 +240,8 @@ TEST_P(CudaGcm, ManyKeysAndLengthsInOneList) {
 }
 
 TEST_P(CudaGcm, ALargeSetOfKeys) {
-    use_keys(1500, 16);
-    for (std::size_t i = 0; i < 1500; ++i) add(i % 50 == 0 ? 30000 : 200, 12);
+    use_keys(4200, 16);
+    for (std::size_t i = 0; i < 4200; ++i) add(i % 50 == 0 ? 30000 : 200, 12);
     check_batch();
 }
 

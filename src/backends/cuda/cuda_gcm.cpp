@@ -16,7 +16,7 @@ namespace {
 
 // Matrices take 18 KiB a key. Sets of more keys than this do without, and hash long messages with
 // ordinary multiplications.
-constexpr std::size_t kMostMatrices = 1024;
+constexpr std::size_t kMostMatrices = 4096;
 
 // A place for arrays in one block of device memory.
 class Layout16 {
