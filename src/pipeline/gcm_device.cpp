@@ -39,6 +39,7 @@ Result<> check_message(const GcmMessage& message, std::size_t tag_size, std::siz
 Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, std::span<const GcmMessage> messages,
                                      std::size_t tag_size) {
     return pipeline::guarded([&]() -> Result<GcmBatch> {
+        DAEL_TRY(state_->check_owner(*keys.state_));
         DAEL_TRY(check_batch_tag_size(tag_size));
         std::vector<core::GcmSegment> segments;
         segments.reserve(messages.size());
@@ -67,6 +68,7 @@ Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, std::span<const GcmMess
 Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, const GcmMessage* device_list,
                                      std::uint32_t count, std::size_t tag_size) {
     return pipeline::guarded([&]() -> Result<GcmBatch> {
+        DAEL_TRY(state_->check_owner(*keys.state_));
         DAEL_TRY(check_batch_tag_size(tag_size));
         if (!device_list && count != 0)
             return Error{Code::invalid_argument, "the list of messages is null"};

@@ -146,6 +146,9 @@ TEST_F(GcmEngine, WhatIsWrongIsNamed) {
     EXPECT_EQ(refused.error().message.substr(0, 10), "message 2:") << refused.error().message;
     EXPECT_EQ(engine_->prepare_gcm(*set, messages_, 7).code(), Code::invalid_argument);
     EXPECT_EQ(engine_->prepare_gcm(*set, nullptr, 3).code(), Code::invalid_argument);
+    Engine other = std::move(*Engine::open({.backend = "cuda"}));
+    EXPECT_EQ(other.prepare_gcm(*set, std::span(messages_).first(1)).code(),
+              Code::invalid_argument);
 }
 
 }  // namespace
