@@ -25,20 +25,19 @@ template <std::size_t kMost>
 Result<> run_groups(core::Backend& backend, const core::PreparedKeys& keys, std::size_t count,
                     const GcmWork& work, const GcmShare& share, std::span<Code> results) {
     std::array<core::GcmSegment, kMost> segments;
-    std::array<std::size_t, kMost> index;
-    std::array<Code, kMost> codes;
     for (std::size_t i = share.begin; i < share.end;) {
+        const std::size_t first = i;
         std::size_t valid = 0;
-        for (; i < share.end && valid < kMost; ++i) {
+        for (; i < share.end && valid < kMost; ++i, ++valid) {
             segments[valid] = work[i];
-            if (modes::takes(segments[valid], count))
-                index[valid++] = i;
-            else
-                results[i] = modes::check(segments[valid], count).code();
+            if (!modes::takes(segments[valid], count)) break;
         }
         DAEL_TRY(backend.gcm(work.direction, keys, std::span(segments).first(valid),
-                             std::span(codes).first(valid)));
-        for (std::size_t j = 0; j < valid; ++j) results[index[j]] = codes[j];
+                             results.subspan(first, valid)));
+        if (i < share.end && valid < kMost) {  // one that is not valid ends the group
+            results[i] = modes::check(segments[valid], count).code();
+            ++i;
+        }
     }
     return {};
 }
