@@ -84,6 +84,11 @@ Result<> check(const Cost& cost) {
         return Error{Code::limit, "the lock asks scrypt for more than 2^25 steps (N = 2^" +
                                       std::to_string(log2_n) + ", r = " + std::to_string(r) +
                                       ", p = " + std::to_string(p) + "), which is refused"};
+    if (log2_n >= 16 * r)  // RFC 7914 section 6
+        return Error{Code::bad_format,
+                     "the lock's scrypt cost makes no sense: with r = " + std::to_string(r) +
+                         ", N must be below 2^" + std::to_string(16 * r) + ", and is 2^" +
+                         std::to_string(log2_n)};
     return {};
 }
 

@@ -89,6 +89,8 @@ TEST(Lock, WhatItMayCostIsCapped) {
     refused(0, 8, 1, Code::bad_format, "makes no sense");
     refused(10, 0, 1, Code::bad_format, "makes no sense");
     refused(10, 8, 0, Code::bad_format, "makes no sense");
+    refused(16, 1, 1, Code::bad_format, "N must be below 2^16");
+    refused(20, 1, 1, Code::bad_format, "N must be below 2^16");
     for (const sealed::Cost cost :
          {sealed::Cost{21, 8, 1}, {0, 8, 1}, {-1, 8, 1}, {10, 256, 1}, {10, 8, 1000}})
         EXPECT_EQ(sealed::make_lock(e, words("pw"), 4096, cost).code(), Code::invalid_argument);
