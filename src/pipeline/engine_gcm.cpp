@@ -30,6 +30,15 @@ Result<const core::PreparedKeys*> KeySet::State::on(Lane& lane) {
     return prepared.get();
 }
 
+Result<KeySet::State::There> KeySet::State::where(Engine::State& its_engine,
+                                                  const void* device_memory) {
+    auto lane = its_engine.lane_of(device_memory);
+    if (!lane) return std::move(lane).error();
+    auto prepared = on(**lane);
+    if (!prepared) return std::move(prepared).error();
+    return There{*lane, *prepared};
+}
+
 Result<pipeline::HostKeys> Engine::State::prepare_on_host(std::span<const Key> keys) {
     if (keys.empty()) return Error{Code::invalid_argument, "no keys; give at least one"};
     if (hosts_.empty()) return pipeline::HostKeys{};

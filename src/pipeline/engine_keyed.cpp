@@ -108,14 +108,13 @@ Result<KeyedBatch> Engine::prepare_cbc_encrypt(const KeySet& keys,
             }
             if (!somewhere && messages[i].size != 0) somewhere = messages[i].out;
         }
-        auto lane = state_->lane_of(somewhere);
-        if (!lane) return std::move(lane).error();
-        auto prepared = keys.state_->on(**lane);
-        if (!prepared) return std::move(prepared).error();
-        auto batch = (*lane)->device.prepare_cbc_encrypt(**prepared, messages);
+        auto there = keys.state_->where(*state_, somewhere);
+        if (!there) return std::move(there).error();
+        const auto [lane, prepared] = *there;
+        auto batch = lane->device.prepare_cbc_encrypt(*prepared, messages);
         if (!batch) return std::move(batch).error();
         return KeyedBatch(std::make_unique<KeyedBatch::State>(
-            KeyedBatch::State{*lane, std::move(*batch), messages.size()}));
+            KeyedBatch::State{lane, std::move(*batch), messages.size()}));
     });
 }
 
@@ -125,14 +124,13 @@ Result<KeyedBatch> Engine::prepare_cbc_encrypt(const KeySet& keys, const KeyedMe
         DAEL_TRY(state_->check_owner(*keys.state_));
         if (!device_list && count != 0)
             return Error{Code::invalid_argument, "the list of messages is null"};
-        auto lane = state_->lane_of(device_list);
-        if (!lane) return std::move(lane).error();
-        auto prepared = keys.state_->on(**lane);
-        if (!prepared) return std::move(prepared).error();
-        auto batch = (*lane)->device.prepare_cbc_encrypt(**prepared, device_list, count);
+        auto there = keys.state_->where(*state_, device_list);
+        if (!there) return std::move(there).error();
+        const auto [lane, prepared] = *there;
+        auto batch = lane->device.prepare_cbc_encrypt(*prepared, device_list, count);
         if (!batch) return std::move(batch).error();
-        return KeyedBatch(std::make_unique<KeyedBatch::State>(
-            KeyedBatch::State{*lane, std::move(*batch), count}));
+        return KeyedBatch(
+            std::make_unique<KeyedBatch::State>(KeyedBatch::State{lane, std::move(*batch), count}));
     });
 }
 

@@ -54,14 +54,13 @@ Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, std::span<const GcmMess
         const void* somewhere = messages.empty() ? nullptr
                                 : tag_size == 0  ? messages[0].out
                                                  : messages[0].tag;
-        auto lane = state_->lane_of(somewhere);
-        if (!lane) return std::move(lane).error();
-        auto prepared = keys.state_->on(**lane);
-        if (!prepared) return std::move(prepared).error();
-        auto batch = (*lane)->device.prepare_gcm(**prepared, segments);
+        auto there = keys.state_->where(*state_, somewhere);
+        if (!there) return std::move(there).error();
+        const auto [lane, prepared] = *there;
+        auto batch = lane->device.prepare_gcm(*prepared, segments);
         if (!batch) return std::move(batch).error();
         return GcmBatch(std::make_unique<GcmBatch::State>(
-            GcmBatch::State{*lane, std::move(*batch), messages.size(), true}));
+            GcmBatch::State{lane, std::move(*batch), messages.size(), true}));
     });
 }
 
@@ -72,14 +71,13 @@ Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, const GcmMessage* devic
         DAEL_TRY(check_batch_tag_size(tag_size));
         if (!device_list && count != 0)
             return Error{Code::invalid_argument, "the list of messages is null"};
-        auto lane = state_->lane_of(device_list);
-        if (!lane) return std::move(lane).error();
-        auto prepared = keys.state_->on(**lane);
-        if (!prepared) return std::move(prepared).error();
-        auto batch = (*lane)->device.prepare_gcm(**prepared, device_list, count, tag_size);
+        auto there = keys.state_->where(*state_, device_list);
+        if (!there) return std::move(there).error();
+        const auto [lane, prepared] = *there;
+        auto batch = lane->device.prepare_gcm(*prepared, device_list, count, tag_size);
         if (!batch) return std::move(batch).error();
         return GcmBatch(std::make_unique<GcmBatch::State>(
-            GcmBatch::State{*lane, std::move(*batch), count, false}));
+            GcmBatch::State{lane, std::move(*batch), count, false}));
     });
 }
 

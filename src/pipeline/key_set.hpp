@@ -18,6 +18,13 @@ struct KeySet::State {
     // The keys as a device wants them, made at the first need. Errors: as Device::prepare_keys.
     Result<const core::PreparedKeys*> on(pipeline::Lane& lane);
 
+    // The device that holds this memory, and the keys on it. Errors: as lane_of() and on().
+    struct There {
+        pipeline::Lane* lane;
+        const core::PreparedKeys* prepared;
+    };
+    Result<There> where(Engine::State& its_engine, const void* device_memory);
+
     // For devices, and for modes other than GCM. None in a set for one GCM message.
     std::vector<Key> keys;
 

@@ -2,7 +2,6 @@
 // GCM on the device: keys and batches in device memory, and which kernels a batch takes.
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <vector>
 
 #include "backends/cuda/cuda_device.hpp"
@@ -91,20 +90,18 @@ Result<std::unique_ptr<PreparedGcmBatch>> allocate_batch(int device, unsigned mu
                                                          std::size_t count, std::size_t tag_size,
                                                          bool messages, std::size_t iv_bytes,
                                                          IvList* ivs) {
-    const auto* keys = dynamic_cast<const GcmKeys*>(&prepared);
-    if (!keys || keys->device != device)
-        return Error{Code::invalid_argument, "cuda: the keys were prepared for another device"};
-    if (count > 0xffffffffu)
-        return Error{Code::limit, "a batch takes at most 2^32 - 1 messages; divide it"};
+    const auto found = keys_for_batch(prepared, device, count);
+    if (!found) return found.error();
+    const GcmKeys& keys = **found;
     if (tag_size != 0 && !valid_tag_size(tag_size))
         return Error{Code::invalid_argument, "tag size " + std::to_string(tag_size) +
                                                  "; GCM's tags have 4, 8, or 12 to 16 bytes"};
-    auto made = std::make_unique<PreparedGcmBatch>(device, *keys);
+    auto made = std::make_unique<PreparedGcmBatch>(device, keys);
     GcmBatch& b = made->batch;
-    b.keys = keys->keys();
-    b.matrices = keys->matrices();
+    b.keys = keys.keys();
+    b.matrices = keys.matrices();
     b.count = static_cast<std::uint32_t>(count);
-    b.key_count = keys->count;
+    b.key_count = keys.count;
     b.tag_size = static_cast<std::uint32_t>(tag_size);
     b.data.workers = b.aad.workers = multiprocessors * (b.matrices ? kTileWorkers : kRowWorkers);
 

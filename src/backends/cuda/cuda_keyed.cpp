@@ -26,12 +26,10 @@ class Prepared final : public core::PreparedKeyed {
 // `listed`: the block holds the messages and their order too.
 Result<std::unique_ptr<Prepared>> allocate_batch(int device, const core::PreparedKeys& prepared,
                                                  std::size_t count, bool listed) {
-    const auto* keys = dynamic_cast<const GcmKeys*>(&prepared);
-    if (!keys || keys->device != device)
-        return Error{Code::invalid_argument, "cuda: the keys were prepared for another device"};
-    if (count > 0xffffffffu)
-        return Error{Code::limit, "a batch takes at most 2^32 - 1 messages; divide it"};
-    auto made = std::make_unique<Prepared>(device, *keys);
+    const auto found = keys_for_batch(prepared, device, count);
+    if (!found) return found.error();
+    const GcmKeys& keys = **found;
+    auto made = std::make_unique<Prepared>(device, keys);
     // The messages come first: their size is a multiple of 16, which keeps all aligned.
     const std::size_t list = listed ? count * sizeof(KeyedMessage) : 0;
     const std::size_t order = listed ? count * sizeof(std::uint32_t) : 0;
@@ -43,9 +41,9 @@ Result<std::unique_ptr<Prepared>> allocate_batch(int device, const core::Prepare
         work.order = reinterpret_cast<const std::uint32_t*>(memory + list);
     }
     work.results = reinterpret_cast<std::uint32_t*>(memory + list + order);
-    work.keys = keys->keys();
+    work.keys = keys.keys();
     work.count = static_cast<std::uint32_t>(count);
-    work.key_count = keys->count;
+    work.key_count = keys.count;
     return made;
 }
 

@@ -63,6 +63,18 @@ class GcmKeys final : public core::PreparedKeys {
     std::vector<Key> host;  // copies, for kernels that take a key as a parameter
 };
 
+// What every batch of messages with a key each begins with: the keys as this device has them, and a
+// count that kernels can number.
+inline Result<const GcmKeys*> keys_for_batch(const core::PreparedKeys& prepared, int device,
+                                             std::size_t count) {
+    const auto* keys = dynamic_cast<const GcmKeys*>(&prepared);
+    if (!keys || keys->device != device)
+        return Error{Code::invalid_argument, "cuda: the keys were prepared for another device"};
+    if (count > 0xffffffffu)
+        return Error{Code::limit, "a batch takes at most 2^32 - 1 messages; divide it"};
+    return keys;
+}
+
 class PreparedGcmBatch final : public core::PreparedGcm {
   public:
     PreparedGcmBatch(int device, const GcmKeys& its_keys) : block(device), keys(its_keys) {}
