@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_options.hpp"
 
+#include <cstdlib>
+
 #include "core/registry.hpp"
 #include "io/text.hpp"
 
@@ -8,18 +10,20 @@ namespace dael::cli {
 
 Result<Engine> EngineChoice::open() const {
     EngineOptions options{.backend = backend, .isa = isa, .threads = threads};
+    const char* const usual = std::getenv("DAELSTROM_BACKEND");
+    const std::string named = !backend.empty() || !usual ? backend : usual;
+    const bool any = named.empty() || named == "auto";
+    if (any && (isa.starts_with("gl-") || isa.starts_with("tables=")))
+        return Error{Code::invalid_argument,
+                     "--isa " + in_quotes(isa) + " needs a backend that has it: add --backend " +
+                         (isa.starts_with("gl-") ? "opengl" : "cuda or opencl")};
     if (device >= 0) {
-        if (!backend.empty() && backend != "auto" && backend != "cuda")
+        const std::string kind = any ? "cuda" : named;
+        if (kind != "cuda" && kind != "opencl" && kind != "opengl")
             return Error{Code::invalid_argument, "--device chooses a GPU, but --backend is " +
-                                                     in_quotes(backend) +
-                                                     "; leave one of them out"};
-        options.backend = "cuda:" + std::to_string(device);
+                                                     in_quotes(named) + "; leave one of them out"};
+        options.backend = kind + ":" + std::to_string(device);
     }
-    if (!isa.empty() && !options.backend.empty() && options.backend != "auto" &&
-        options.backend != "cpu")
-        return Error{Code::invalid_argument, "--isa is for the backend cpu, not for " +
-                                                 in_quotes(options.backend) +
-                                                 "; leave one of them out"};
     return Engine::open(std::move(options));
 }
 
@@ -30,12 +34,17 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
                "Where the cipher runs; a backend that is named is used or refused, never replaced "
                "(default: auto)");
     command
-        .add_option("--device", choice.device,
-                    "Use the GPU of this number, as `devices` lists them")
+        .add_option(
+            "--device", choice.device,
+            "Use the device of this number, as `devices` lists them: of the backend cuda, or of "
+            "opencl or opengl where that is named")
         ->type_name("N")
         ->check(CLI::Range(0, 4095));
-    add_choice(command, context, "--isa", choice.isa, {"sse", "avx2", "avx512"},
-               "Instruction set of the backend cpu (default: the best that the machine has)");
+    add_choice(
+        command, context, "--isa", choice.isa, {"sse", "avx2", "avx512", "gl-int", "gl-float"},
+        "Instruction set of the backend cpu (default: the best that the machine has), or form "
+        "of the backend opengl (default: gl-int); for cuda and opencl the layout of the tables, "
+        "tables=4, 2 or 1 (default: what is fastest)");
     command.add_option("--threads", choice.threads, "CPU threads (default: all cores)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));

@@ -24,6 +24,28 @@ else()
     message(STATUS "libipsec-mb: no version 1.3 or later, the backend 'cpu' is left out")
 endif()
 
+# OpenCL's headers; its library is loaded at run time.
+find_path(OPENCL_INCLUDE CL/opencl.hpp)
+if(OPENCL_INCLUDE)
+    set(DAELSTROM_WITH_OPENCL ON)
+    message(STATUS "OpenCL: ${OPENCL_INCLUDE}/CL/opencl.hpp")
+else()
+    set(DAELSTROM_WITH_OPENCL OFF)
+    message(STATUS "OpenCL: no CL/opencl.hpp, the backend 'opencl' is left out")
+endif()
+
+# Headers only: the libraries are loaded when the backend 'opengl' is first asked for.
+find_path(EGL_INCLUDE EGL/eglext.h)
+find_path(GLES_INCLUDE GLES3/gl3.h)
+if(EGL_INCLUDE AND GLES_INCLUDE)
+    set(DAELSTROM_WITH_OPENGL ON)
+    set(OPENGL_INCLUDE ${EGL_INCLUDE} ${GLES_INCLUDE})
+    message(STATUS "OpenGL: ${EGL_INCLUDE}/EGL, ${GLES_INCLUDE}/GLES3")
+else()
+    set(DAELSTROM_WITH_OPENGL OFF)
+    message(STATUS "OpenGL: no headers of EGL and OpenGL ES 3, the backend 'opengl' is left out")
+endif()
+
 find_package(CLI11 2.1 REQUIRED)
 find_package(nlohmann_json 3.9 REQUIRED)
 if(DAELSTROM_TESTS)

@@ -37,7 +37,7 @@ Result<> check_choice(const std::string& text, const char* option,
 
 Result<bench::Options> parse(const BenchArguments& arguments) {
     bench::Options options = arguments.options;
-    DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200"}));
+    DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200", "generations"}));
     if (!options.isa.empty())
         DAEL_TRY(check_choice(options.isa, "--isa", {"sse", "avx2", "avx512"}));
     const bool all = arguments.modes.empty();
@@ -65,9 +65,16 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
     for (const auto& name : options.backends) {
         // Those that come from here are worth a benchmark; the reference is for reading.
         const std::string kind = name.substr(0, name.find(':'));
-        if (auto known = check_choice(kind, "--backend", {"cpu", "openssl", "cuda"}); !known)
+        if (auto known = check_choice(kind, "--backend", {"cpu", "openssl", "cuda", "opencl"});
+            !known)
             return Error{Code::unknown_backend, known.error().message};
     }
+    if (options.suite == "generations" &&
+        (!all || !options.backends.empty() || !options.bits.empty() || !options.sizes.empty() ||
+         !options.isa.empty() || options.threads != 0))
+        return Error{Code::invalid_argument,
+                     "--suite generations is one comparison of everything; leave out --backend, "
+                     "--mode, --bits, --size, --isa and --threads"};
     return options;
 }
 
@@ -98,6 +105,9 @@ Result<> bench_action(const BenchArguments& arguments) {
     });
     if (show) std::fputs("\r\033[K", stderr);
     if (!report) return report.error();
+    // A backend that is named is used or refused.
+    if (report->rows.empty() && !report->skipped.empty())
+        return Error{Code::backend_absent, report->skipped.front()};
 
     if (arguments.json == "-") {
         std::cout << to_json(*report);
@@ -115,11 +125,13 @@ void add_bench(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<BenchArguments>();
     CLI::App& command = *add_command(app, "bench");
     bench::Options& options = arguments->options;
-    add_choice(command, context, "--suite", options.suite, {"quick", "full", "h200"},
-               "How much: seconds, a minute or two, or everything with messages of 4 GiB (default: "
-               "quick)");
-    command.add_option("--backend", options.backends, "Only this backend; may be repeated")
-        ->type_name("cpu|openssl|cuda[:N]")
+    add_choice(command, context, "--suite", options.suite, {"quick", "full", "h200", "generations"},
+               "How much: seconds, a minute or two, everything with messages of 4 GiB, or CUDA, "
+               "OpenCL, OpenGL and the CPU on the same data (default: quick)");
+    command
+        .add_option("--backend", options.backends,
+                    "Only this backend, cuda:1 the second GPU; may be repeated")
+        ->type_name("cpu|openssl|cuda|opencl")
         ->expected(1)
         ->take_all();
     command.add_option("--mode", arguments->modes, "Only this mode; may be repeated")
@@ -152,7 +164,9 @@ void add_bench(CLI::App& app, Context& context) {
             "--json", arguments->json,
             "Write the figures to this file as well, or, with -, to standard output instead")
         ->type_name("FILE");
-    command.add_option("--scale", options.scale, "")->group("");  // hidden: smaller work, for tests
+    command.add_option("--scale", options.scale, "")
+        ->group("")  // hidden: smaller work, for tests
+        ->check(CLI::Range(1, 1 << 20));
     command.add_flag("-q,--quiet", arguments->quiet, "No progress on standard error");
     command.callback([arguments, &context] {
         context.action = [arguments] { return bench_action(*arguments); };

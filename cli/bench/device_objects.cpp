@@ -33,8 +33,8 @@ Result<DeviceMemory> DeviceMemory::allocate(core::Device& device, MemoryKind kin
     return held;
 }
 
-Result<DeviceStream> DeviceStream::create(core::Device& device) {
-    const auto stream = device.create_stream();
+Result<DeviceStream> DeviceStream::create(core::Device& device, bool timed) {
+    const auto stream = timed ? device.create_timed_stream() : device.create_stream();
     if (!stream) return stream.error();
     DeviceStream held;
     held.stream_ = std::shared_ptr<Stream>(new Stream(*stream), [&device](Stream* s) {
@@ -47,7 +47,7 @@ Result<DeviceStream> DeviceStream::create(core::Device& device) {
 Result<DeviceClock> DeviceClock::create(core::Device& device) {
     DeviceClock clock;
     clock.device_ = &device;
-    auto stream = DeviceStream::create(device);
+    auto stream = DeviceStream::create(device, true);
     if (!stream) return std::move(stream).error();
     auto begin = create_event(device), end = create_event(device);
     if (!begin) return std::move(begin).error();

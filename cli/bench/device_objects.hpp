@@ -28,7 +28,8 @@ class DeviceMemory {
 
 class DeviceStream {
   public:
-    static Result<DeviceStream> create(core::Device& device);
+    // Timed: events on it tell times.
+    static Result<DeviceStream> create(core::Device& device, bool timed = false);
     Stream get() const noexcept { return *stream_; }
 
   private:

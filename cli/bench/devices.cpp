@@ -6,13 +6,14 @@
 namespace dael::bench {
 namespace {
 
-// The device backends to measure: those asked for by name ("cuda:1"), else the first GPU.
+// The device backends to measure: those asked for by name ("cuda:1", "opencl"), else the first GPU.
 std::vector<std::string> device_names(const Options& options) {
     if (options.backends.empty()) return {"cuda:0"};
     std::vector<std::string> names;
     for (const auto& name : options.backends)
-        if (name == "cuda" || name.rfind("cuda:", 0) == 0)
-            names.push_back(name == "cuda" ? "cuda:0" : name);
+        for (const std::string kind : {"cuda", "opencl"})
+            if (name == kind || name.starts_with(kind + ":"))
+                names.push_back(name == kind ? kind + ":0" : name);
     return names;
 }
 

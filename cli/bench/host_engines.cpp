@@ -9,11 +9,6 @@
 namespace dael::bench {
 namespace {
 
-void skip_once(Session& session, const std::string& line) {
-    const auto& skipped = session.report.skipped;
-    if (std::find(skipped.begin(), skipped.end(), line) == skipped.end()) session.skip(line);
-}
-
 bool open_into(std::vector<HostEngine>& engines, Session& session, const std::string& backend,
                const std::string& isa, int threads) {
     EngineOptions options;
@@ -22,8 +17,7 @@ bool open_into(std::vector<HostEngine>& engines, Session& session, const std::st
     options.threads = threads;
     auto engine = Engine::open(options);
     if (!engine) {
-        skip_once(session,
-                  (isa.empty() ? backend : backend + " " + isa) + ": " + engine.error().message);
+        session.skip((isa.empty() ? backend : backend + " " + isa) + ": " + engine.error().message);
         return false;
     }
     engines.push_back({backend, isa, std::make_shared<Engine>(std::move(*engine))});

@@ -35,6 +35,7 @@ Json row_json(const Row& row) {
     json["measure"] = row.measure;
     json["placement"] = row.placement;
     json["threads"] = row.threads;
+    if (row.data != "random") json["data"] = row.data;
     json["gbps"] = {{"median", rounded(row.gbps.median)},
                     {"min", rounded(row.gbps.min)},
                     {"max", rounded(row.gbps.max)}};
@@ -66,6 +67,7 @@ std::string to_json(const Report& report) {
         machine["driver"] = report.machine.driver;
         machine["cuda_runtime"] = report.machine.cuda_runtime;
     }
+    if (!report.machine.opengl.empty()) machine["opengl"] = report.machine.opengl;
     // One row a line, so that two results can be compared with diff.
     std::string text = "{\n";
     const auto field = [&text](const char* key, const Json& value) {

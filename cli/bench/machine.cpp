@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "bench/team.hpp"
+#include "commit.hpp"  // made by cmake/Commit.cmake
 #include "core/device.hpp"
 
 namespace dael::bench {
@@ -71,8 +72,10 @@ void describe_device(Machine& machine, const core::DeviceInfo& info) {
     machine.gpu_memory = info.memory;
     machine.driver = driver_version();
     if (machine.driver.empty()) machine.driver = info.driver;
-    // The run-time library's version ends the device's own words: "..., runtime 13.0".
-    machine.cuda_runtime = info.driver.substr(info.driver.rfind(' ') + 1);
+    // CUDA's run-time library ends the device's own words: "..., runtime 13.0".
+    constexpr std::string_view kRuntime = "runtime ";
+    if (const auto at = info.driver.rfind(kRuntime); at != info.driver.npos)
+        machine.cuda_runtime = info.driver.substr(at + kRuntime.size());
 }
 
 void describe_build(Report& report) {

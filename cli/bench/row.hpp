@@ -22,7 +22,7 @@ struct Ceiling {
 // What was run.
 struct Work {
     std::string backend;  // "cpu", "openssl", "cuda:0"
-    std::string isa;      // cpu: "sse", "avx2", "avx512"; else empty
+    std::string isa;      // cpu: "sse", "avx2", "avx512"; a device's shape or form; else empty
     Mode mode = Mode::ctr;
     Direction direction = Direction::encrypt;
     std::uint64_t sector = 0;  // bytes; not 0: XTS, and `mode` has no meaning
@@ -31,11 +31,12 @@ struct Work {
     int bits = 128;
     std::uint64_t size = 0;      // bytes of one message
     std::uint64_t messages = 1;  // processed by one call
-    std::string where;           // "cache", "host", "device", "pinned", "pageable"
+    std::string where;           // "cache", "host", "device", "pinned", "pageable", "texture"
     std::string measure =
         "call";  // "call", "backend", "kernel", "total", "async", "launch", "latency"
     std::string placement = "apart";  // "apart", "in place", "unaligned"
     int threads = 1;                  // host threads that take part
+    std::string data = "random";      // "random", "ramp" (0 to 255), "constant" (0xaa)
 
     double bytes() const { return static_cast<double>(size) * static_cast<double>(messages); }
 };
@@ -69,6 +70,7 @@ struct Machine {
     std::uint64_t gpu_memory = 0;
     std::string driver;        // "580.65.06"
     std::string cuda_runtime;  // "13.0"
+    std::string opengl;        // who drew, in the suite "generations"
 };
 
 struct Report {

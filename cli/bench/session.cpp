@@ -75,6 +75,10 @@ Result<Report> measure(const Options& options, std::function<void(const std::str
     report.suite = options.suite;
     report.machine = describe_host();
     Session session{options, workload, report, std::move(progress)};
+    if (options.suite == "generations") {
+        DAEL_TRY(measure_generations(session));
+        return report;
+    }
     DAEL_TRY(measure_one_core(session));
     DAEL_TRY(measure_all_cores(session));
     DAEL_TRY(measure_devices(session));

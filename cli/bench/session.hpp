@@ -2,6 +2,7 @@
 // What every part of the benchmark shares: what was asked for, and where the rows go.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,7 +20,11 @@ struct Session {
     Report& report;
     std::function<void(const std::string&)> progress;  // told what is being measured
 
-    void skip(std::string line) { report.skipped.push_back(std::move(line)); }
+    // Says once what is left out.
+    void skip(std::string line) {
+        if (std::ranges::find(report.skipped, line) == report.skipped.end())
+            report.skipped.push_back(std::move(line));
+    }
 };
 
 // The largest message up to `wanted` bytes of which `buffers` fit into three quarters of the memory
@@ -60,6 +65,7 @@ class Heat {
 Result<> measure_one_core(Session& session);
 Result<> measure_all_cores(Session& session);
 Result<> measure_devices(Session& session);
+Result<> measure_generations(Session& session);  // a suite of its own
 
 // All of them.
 Result<Report> measure(const Options& options, std::function<void(const std::string&)> progress);

@@ -25,6 +25,7 @@ using Cells = std::vector<std::string>;
 std::string heading(const Machine& machine, const std::string& where) {
     if (where == "cache") return "Messages in the cache of one core of " + machine.cpu;
     if (where == "host") return "Host memory";
+    if (where == "texture") return "Textures, drawing alone";
     if (where == "device") return machine.gpu + ", device memory, read and written";
     return "Host memory (" + where + ") through " + machine.gpu;
 }
@@ -33,8 +34,9 @@ std::string heading(const Machine& machine, const std::string& where) {
 std::string manner(const Row& row) {
     std::string text = row.measure == "call" || row.measure == "kernel" ? "" : row.measure;
     if (row.where == "pinned" || row.where == "pageable") text = row.measure;
-    if (row.where == "host")
+    if (row.where == "host" && (row.backend == "cpu" || row.backend == "openssl"))
         text = row.threads == 1 ? "one core" : std::to_string(row.threads) + " threads";
+    if (row.data != "random") text += (text.empty() ? "" : ", ") + row.data + " data";
     if (row.placement != "apart") text += (text.empty() ? "" : ", ") + row.placement;
     return text;
 }
@@ -86,10 +88,12 @@ std::string to_table(const Report& report) {
                        report.suite + ", " + std::to_string(report.machine.cores) + " cores of " +
                        report.machine.cpu + "\n";
     if (!report.machine.gpu.empty())
-        text += report.machine.gpu + ", " + std::to_string(report.machine.multiprocessors) +
-                " multiprocessors, driver " + report.machine.driver + ", CUDA " +
-                report.machine.cuda_runtime + "\n";
-    for (const char* where : {"cache", "host", "device", "pinned", "pageable"}) {
+        text +=
+            report.machine.gpu + ", " + std::to_string(report.machine.multiprocessors) +
+            " multiprocessors, driver " + report.machine.driver +
+            (report.machine.cuda_runtime.empty() ? "" : ", CUDA " + report.machine.cuda_runtime) +
+            "\n";
+    for (const char* where : {"cache", "host", "device", "texture", "pinned", "pageable"}) {
         std::vector<Cells> lines{kTitles};
         for (const Row& row : report.rows)
             if (row.where == where) lines.push_back(cells(row));

@@ -22,11 +22,13 @@ struct HostPair {
 
 class Through {
   public:
-    Through(Session& session, DeviceUnderTest& subject, DeviceClock clock, DeviceStream outward)
+    Through(Session& session, DeviceUnderTest& subject, DeviceClock clock, DeviceStream inward,
+            DeviceStream outward)
         : session_(session),
           subject_(subject),
           device_(subject.device),
           clock_(std::move(clock)),
+          inward_(std::move(inward)),
           outward_(std::move(outward)) {}
 
     // Buffers for messages of up to `size` bytes; in device memory no more than half of what is
@@ -80,7 +82,7 @@ class Through {
         const auto inward =
             heat.enter("copy to the device", wall([this, work, chunk]() -> Result<> {
                            DAEL_TRY(copy_in(work.size, chunk));
-                           return device_.wait(clock_.stream());
+                           return device_.wait(inward_.get());
                        }));
         const auto outward =
             heat.enter("copy from the device", wall([this, work, chunk]() -> Result<> {
@@ -160,7 +162,7 @@ class Through {
             DAEL_TRY(copy_in_at(at, count));
             DAEL_TRY(copy_out_at(at, count));
         }
-        DAEL_TRY(device_.wait(clock_.stream()));
+        DAEL_TRY(device_.wait(inward_.get()));
         return device_.wait(outward_.get());
     }
     Result<> copy_in(std::uint64_t size, std::uint64_t chunk) {
@@ -179,7 +181,7 @@ class Through {
     }
     Result<> copy_in_at(std::uint64_t at, std::uint64_t count) {
         return device_.copy_in(device_in_.data() + wrapped(at, count), pinned_in_.data() + at,
-                               count, clock_.stream());
+                               count, inward_.get());
     }
     Result<> copy_out_at(std::uint64_t at, std::uint64_t count) {
         return device_.copy_out(pinned_out_.data() + at, device_out_.data() + wrapped(at, count),
@@ -201,7 +203,7 @@ class Through {
     DeviceUnderTest& subject_;
     core::Device& device_;
     DeviceClock clock_;
-    DeviceStream outward_;
+    DeviceStream inward_, outward_;
     DeviceMemory pinned_in_, pinned_out_, device_in_, device_out_;
     HostBuffer pageable_in_, pageable_out_;
 };
@@ -236,9 +238,11 @@ Result<> measure_through(Session& session, DeviceUnderTest& subject) {
     const Workload& workload = session.workload;
     auto clock = DeviceClock::create(subject.device);
     if (!clock) return std::move(clock).error();
+    auto inward = DeviceStream::create(subject.device);
+    if (!inward) return std::move(inward).error();
     auto outward = DeviceStream::create(subject.device);
     if (!outward) return std::move(outward).error();
-    Through through(session, subject, std::move(*clock), std::move(*outward));
+    Through through(session, subject, std::move(*clock), std::move(*inward), std::move(*outward));
     const std::uint64_t largest = fitting(session, workload.largest_through(), 4);
     if (auto allocated = through.allocate(largest); !allocated) {
         session.skip(subject.name + ", host memory: " + allocated.error().message);

@@ -70,6 +70,7 @@ Workload full(std::uint64_t largest) {
 Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
+    if (options.suite == "generations") workload.through = 256 * MiB;  // the slowest takes a second
     workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
     workload.sampling.repeats = options.repeats;
     if (!options.bits.empty()) workload.bits = options.bits;

@@ -19,7 +19,7 @@ struct Options {
     bool xts = true, gcm = true, gmac = true;  // and whether these are
     std::vector<int> bits{};                   // empty: as the suite has them
     std::vector<std::uint64_t> sizes{};        // empty: as the suite has them
-    std::string suite = "quick";               // "quick", "full", "h200"
+    std::string suite = "quick";               // "quick", "full", "h200", "generations"
     int repeats = 15;
     int threads = 0;          // for "all cores"; 0: all
     std::string isa{};        // empty: every level that the machine has (quick: the best)

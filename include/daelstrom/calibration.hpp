@@ -49,6 +49,8 @@ struct DeviceRates {
     double pageable = 0;    // both ways through the staging rings
     std::size_t chunk = 0;  // bytes, the best for page-locked memory
     std::vector<KernelRate> kernels;
+    // The fastest shape of its kernels, where a device leaves a choice (opencl); else empty.
+    std::string shape = {};
 };
 
 struct Calibration {
@@ -61,7 +63,8 @@ struct Calibration {
 // Called with what is being measured and how much is done, 0 to 1, on the calling thread.
 using CalibrationProgress = std::function<void(std::string_view what, double done)>;
 
-// Measures every backend here: 10 to 20 seconds. Stores nothing. Errors: out_of_memory, device.
+// Measures every backend here: 10 to 20 seconds, and for OpenCL's first time as long
+// as its driver compiles. Stores nothing. Errors: out_of_memory, device.
 Result<Calibration> calibrate(const CalibrationProgress& progress = {});
 
 // Writes the file at once or not at all, and returns its path. Errors: io.

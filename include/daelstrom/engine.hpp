@@ -28,11 +28,15 @@
 namespace dael {
 
 struct EngineOptions {
-    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1". Empty: the
-    // environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused, never
-    // replaced.
+    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1",
+    // "opencl", "opengl".
+    // Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused,
+    // never replaced.
     std::string backend = {};
-    std::string isa = {};    // cpu backend: "sse", "avx2", "avx512"; empty: the best there is
+    // cpu backend: "sse", "avx2", "avx512"; empty: the best there is. opengl: "gl-int", "gl-float".
+    // cuda: "tables=4", 2 or 1. opencl: the shape of its kernels,
+    // "tables=1,teams=16,held=4,groups=4" or a part of that (docs/opencl.md).
+    std::string isa = {};
     int threads = 0;         // host threads for data in host memory; 0: all cores
     std::size_t chunk = 0;   // bytes of a chunk between host and device; 0: as calibrated
     bool calibrated = true;  // whether `auto` may read the calibration that this user stored
@@ -76,10 +80,10 @@ class Engine {
                     std::span<const Message> messages);
 
     // Device memory, for an engine on a device backend: launches on the stream and returns, without
-    // synchronising or allocating. Errors of the launch return here; errors of the device while it
-    // runs show at the stream's next synchronisation, as with any kernel. Pointers of any
-    // alignment; 16-byte aligned ones are fast. CBC, CFB and OFB that are sequential within a
-    // message need a Batch.
+    // synchronising or allocating; but the first use of an OpenCL kernel compiles it. Errors of the
+    // launch return here; errors of the device while it runs show at the stream's next
+    // synchronisation, as with any kernel. Pointers of any alignment; 16-byte aligned ones are
+    // fast. CBC, CFB and OFB that are sequential within a message need a Batch.
     Result<Ran> run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
                     Stream stream);
 

@@ -6,9 +6,9 @@
 // else. Opening takes two passes over the ciphertext: the first finds out whether the tag is right,
 // and only then does the second yield plaintext.
 //
-// Both work on the calling thread, for one thread at a time, and on the engine's host memory; an
-// engine on a device refuses to make them. They belong to their engine, which must outlive them. A
-// call that comes out of order is an error (invalid_argument) and changes nothing.
+// Both work on the calling thread, for one thread at a time, and on host memory; with an engine on
+// a device, through that. They belong to their engine, which must outlive them. A call that comes
+// out of order is an error (invalid_argument) and changes nothing.
 #pragma once
 
 #include <memory>

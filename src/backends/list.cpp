@@ -12,6 +12,8 @@ extern const core::BackendEntry reference;
 extern const core::BackendEntry openssl;
 extern const core::BackendEntry cpu;
 extern const core::BackendEntry cuda;
+extern const core::BackendEntry opencl;
+extern const core::BackendEntry opengl;
 
 }  // namespace dael::backends
 
@@ -19,10 +21,8 @@ namespace dael::core {
 
 std::span<const BackendEntry> backend_list() noexcept {
     static const std::array entries{
-        backends::reference,
-        backends::openssl,
-        backends::cpu,
-        backends::cuda,
+        backends::reference, backends::openssl, backends::cpu,
+        backends::cuda,      backends::opencl,  backends::opengl,
     };
     return entries;
 }

@@ -6,8 +6,9 @@ namespace dael::core {
 namespace {
 
 Error without_gcm(std::string_view name) {
-    return {Code::unsupported,
-            std::string(name) + ": this backend has no GCM for data in this memory"};
+    return {Code::unsupported, std::string(name) +
+                                   ": this backend has no GCM for data in this memory; use the "
+                                   "backend 'auto' or 'openssl', or 'cuda' on a GPU"};
 }
 
 Error without_keyed_cbc(std::string_view name) {
@@ -41,6 +42,32 @@ Result<std::unique_ptr<GcmStream>> Backend::gcm_stream(Direction, const Prepared
 
 Result<> Backend::xts(const XtsOperation&, const Segment&) {
     return without_xts(name());
+}
+
+Result<> Device::use_shape(const std::string& shape) {
+    return Error{
+        Code::invalid_argument,
+        info().name + ": this device's kernels have no other shape, such as '" + shape + "'"};
+}
+
+namespace {
+Error named_by_address(const DeviceInfo& info) {
+    return {Code::unsupported,
+            info.name + ": this device's memory is named by its address; nothing is to be adopted"};
+}
+}  // namespace
+
+Result<DeviceOut> Device::adopt(void*) {
+    return named_by_address(info());
+}
+Result<> Device::adopt_shared(void*, std::size_t) {
+    return named_by_address(info());
+}
+Result<> Device::forget(const void*) {
+    return named_by_address(info());
+}
+Result<Stream> Device::adopt_queue(void*) {
+    return named_by_address(info());
 }
 
 Result<std::unique_ptr<PreparedKeys>> Device::prepare_keys(std::span<const Key>) {

@@ -110,13 +110,23 @@ class Backend {
     virtual bool has_xts() const { return false; }
     virtual Result<> xts(const XtsOperation& operation, const Segment& segment);
 
+    // Whether the host's threads should share out what run() is given. Backends that are parallel
+    // by themselves get whole messages, in one call.
+    virtual bool shared_by_threads() const { return true; }
+
     // The processor with its own memory behind this backend; null for host backends.
     virtual Device* device() { return nullptr; }
 };
 
 struct BackendOptions {
-    std::string isa;  // cpu: "sse", "avx2", "avx512", or "" for the best that the machine has
-    int index = 0;    // which device, for backends with several
+    // cpu: "sse", "avx2", "avx512", or "" for the best that the machine has. cuda: how many
+    // tables its kernels have ("tables=1"), or "" for all that fit. opencl: a shape of its kernels
+    // (Device::shapes()). opengl: "gl-int", which is "" too, or "gl-float".
+    std::string isa;
+    int index = 0;  // which device, for backends with several
+    // opencl: the caller's own, in place of one by index.
+    void* context = nullptr;
+    void* device = nullptr;
 };
 
 // How a backend enters the list (src/backends/list.cpp). `name` is what --backend takes.
@@ -127,6 +137,9 @@ struct BackendEntry {
     // absent). On 0, `*why` says what is missing.
     int (*count)(std::string* why);
     Result<std::unique_ptr<Backend>> (*open)(const BackendOptions& options);
+    // What a device is called by its driver, without opening it; empty for one that is to be used
+    // only where it is asked for by name. Null for backends without memory of their own.
+    std::string (*device_name)(int index) = nullptr;
 };
 
 }  // namespace dael::core

@@ -20,8 +20,17 @@ struct DeviceInfo {
     std::string architecture;  // "sm_90"
     std::uint64_t memory = 0;  // bytes in all
     int multiprocessors = 0;
-    std::string driver;  // driver and runtime: "580.82, CUDA 13.0"
-    std::string layout;  // of its kernels' tables: "128 KiB", "64 KiB", "32 KiB"
+    std::string driver;          // driver and runtime: "580.82, CUDA 13.0"
+    std::string layout;          // of its kernels' tables: "128 KiB", "64 KiB", "32 KiB"
+    bool shared_memory = false;  // whether memory of the host can be adopted (OpenCL's SVM)
+};
+
+// The driver's own objects behind a device, for callers who share theirs; null where a device has
+// none. OpenCL: cl_context, cl_device_id, cl_command_queue.
+struct NativeHandles {
+    void* context = nullptr;
+    void* device = nullptr;
+    void* queue = nullptr;
 };
 
 // Device events mark a point of a stream.
@@ -59,7 +68,8 @@ class Device {
     virtual const DeviceInfo& info() const = 0;
 
     // Transforms one segment of device memory: launches on the stream and returns. No allocation,
-    // no synchronisation. CBC, CFB and OFB that cannot be parallelised are refused
+    // no synchronisation (opencl: but for the first use of a kernel, which compiles it, and of
+    // scratch memory on a stream). CBC, CFB and OFB that cannot be parallelised are refused
     // (Code::unsupported).
     virtual Result<> run(const Operation& operation, const Segment& segment, Stream stream) = 0;
 
@@ -69,6 +79,9 @@ class Device {
     virtual Result<std::unique_ptr<PreparedBatch>> prepare(Mode mode, Direction direction,
                                                            std::span<const Segment> segments) = 0;
     virtual Result<> run(const Operation& operation, const PreparedBatch& batch, Stream stream) = 0;
+
+    // Whether a list of messages may lie in device memory, with pointers in it.
+    virtual bool reads_lists() const { return true; }
 
     // GCM. Keys are expanded into device memory, synchronously. prepare_gcm takes descriptors from
     // the host, whose in, out, aad and tag are device pointers, or ones that lie in device memory
@@ -96,6 +109,20 @@ class Device {
     // allocation or synchronisation.
     virtual Result<> xts(const XtsOperation& operation, const Segment& segment, Stream stream);
 
+    // The shapes that this device's kernels can have, for calibration to try: the first is the
+    // default. None where there is no choice. A shape holds for work that is launched after it.
+    virtual std::vector<std::string> shapes() const { return {}; }
+    virtual Result<> use_shape(const std::string& shape);
+    virtual std::string shape() const { return {}; }  // in use
+
+    // Memory that the caller has from the driver itself, where it is not named by address: it gets
+    // one, or has one and becomes known, until it is forgotten.
+    virtual Result<DeviceOut> adopt(void* native_buffer);
+    virtual Result<> adopt_shared(void* memory, std::size_t size);
+    virtual Result<> forget(const void* address);
+    virtual Result<Stream> adopt_queue(void* native_queue);  // not retained
+    virtual NativeHandles native() const { return {}; }
+
     // Memory. Device memory that held secrets is wiped by the caller before it is released.
     virtual Result<void*> allocate(std::size_t size) = 0;
     virtual void release(void* memory) noexcept = 0;
@@ -112,6 +139,8 @@ class Device {
 
     // Order.
     virtual Result<Stream> create_stream() = 0;
+    // One whose events elapsed_ms() takes. With some drivers it is slower.
+    virtual Result<Stream> create_timed_stream() { return create_stream(); }
     virtual void destroy_stream(Stream stream) noexcept = 0;
     virtual Result<Event> create_event() = 0;
     virtual void destroy_event(Event event) noexcept = 0;

@@ -19,6 +19,13 @@ constexpr Block counter_add(Block counter, std::uint64_t blocks) noexcept {
     return counter;
 }
 
+// GCM's inc32, `blocks` times: only the low 32 bits count, and wrap (SP 800-38D 6.2).
+constexpr Block counter_add32(const Block& counter, std::uint32_t blocks) noexcept {
+    Block sum = counter_add(counter, blocks);
+    for (int i = 0; i < 12; ++i) sum[i] = counter[i];
+    return sum;
+}
+
 // How many blocks can be made, this counter's own included, before its low 32 bits wrap to zero.
 constexpr std::uint64_t blocks_before_wrap32(const Block& counter) noexcept {
     const std::uint32_t low = static_cast<std::uint32_t>(counter[12]) << 24 |

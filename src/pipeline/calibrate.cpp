@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -154,6 +155,7 @@ class Calibrator {
                                               std::size_t{1} << 20, 1);
         if (!first) return std::move(first).error();
         rates.start_seconds = std::max(opening + seconds_since(start), 1e-3);
+        DAEL_TRY(choose_shape(device, rates));
         DAEL_TRY(measure_copies(device, rates));
         for (const auto& [mode, direction] : kWays)
             for (const Key& key : keys_) {
@@ -168,6 +170,27 @@ class Calibrator {
             }
         calibration.devices.push_back(std::move(rates));
         return {};
+    }
+
+    // The shape of kernels that is fastest in both directions of the cipher; leaves it in use.
+    Result<> choose_shape(core::Device& device, DeviceRates& rates) {
+        double best = std::numeric_limits<double>::infinity();
+        for (const std::string& shape : device.shapes()) {
+            step(rates.backend, shape);
+            DAEL_TRY(device.use_shape(shape));
+            double sum = 0;
+            for (const auto& [mode, direction] : {std::pair{Mode::ctr, Direction::encrypt},
+                                                  std::pair{Mode::cbc, Direction::decrypt}}) {
+                const core::Operation operation{mode, direction, &keys_[0]};
+                auto seconds = pipeline::measure_kernel(device, operation, effort_.kernel, 5);
+                if (!seconds) return std::move(seconds).error();
+                sum += *seconds;
+            }
+            if (sum >= best) continue;
+            best = sum;
+            rates.shape = shape;
+        }
+        return rates.shape.empty() ? Result<>{} : device.use_shape(rates.shape);
     }
 
     // The bus, the best chunk, and what pageable memory makes of it.

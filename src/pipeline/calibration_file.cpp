@@ -14,13 +14,14 @@
 
 #include <daelstrom/calibration.hpp>
 
+#include "core/cache_folder.hpp"
 #include "pipeline/guard.hpp"
 
 namespace dael {
 namespace {
 
 using nlohmann::json;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 std::string first_line_with(const char* path, std::string_view start) {
     std::ifstream file(path);
@@ -55,6 +56,7 @@ json to_json(const DeviceRates& rates) {
             {"duplex", rates.duplex},
             {"pageable", rates.pageable},
             {"chunk", rates.chunk},
+            {"shape", rates.shape},
             {"kernels", kernels}};
 }
 
@@ -101,7 +103,8 @@ DeviceRates device_from(const json& object) {
                       rate_at(object, "duplex"),
                       rate_at(object, "pageable"),
                       object.at("chunk").get<std::size_t>(),
-                      {}};
+                      {},
+                      object.at("shape").get<std::string>()};
     if (rates.chunk == 0 || rates.chunk % 4096 != 0 || rates.chunk > std::size_t{1} << 30)
         throw Damaged{};
     for (const json& kernel : object.at("kernels"))
@@ -134,15 +137,8 @@ std::string describe_machine() {
 }
 
 std::string calibration_path() {
-    const auto set = [](const char* variable) -> std::string {
-        const char* value = std::getenv(variable);
-        return value && *value == '/' ? value : "";  // XDG: relative paths are to be ignored
-    };
-    if (const std::string cache = set("XDG_CACHE_HOME"); !cache.empty())
-        return cache + "/daelstrom/calibration.json";
-    if (const std::string home = set("HOME"); !home.empty())
-        return home + "/.cache/daelstrom/calibration.json";
-    return {};
+    const std::string folder = core::cache_folder();
+    return folder.empty() ? "" : folder + "/calibration.json";
 }
 
 namespace {

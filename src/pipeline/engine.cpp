@@ -46,8 +46,10 @@ Result<pipeline::Backends> open_hosts(const EngineOptions& options) {
     return hosts;
 }
 
-Result<pipeline::Backends> open_forced(const EngineOptions& options) {
-    auto backend = core::open_backend(options.backend, {options.isa, 0});
+Result<pipeline::Backends> open_forced(const EngineOptions& options,
+                                       const core::NativeHandles& given) {
+    auto backend =
+        core::open_backend(options.backend, {options.isa, 0, given.context, given.device});
     if (!backend) return std::move(backend).error();
     pipeline::Backends forced;
     forced.push_back(std::move(*backend));
@@ -73,8 +75,8 @@ Result<std::vector<core::Segment>> to_segments(Mode mode, std::span<const Messag
 
 }  // namespace
 
-Result<Engine> Engine::open(EngineOptions options) {
-    return pipeline::guarded([&]() -> Result<Engine> {
+Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHandles& given) {
+    return guarded([&]() -> Result<Engine> {
         if (options.threads < 0)
             return Error{Code::invalid_argument, "threads is " + std::to_string(options.threads) +
                                                      "; give 1 or more, or 0 for all cores"};
@@ -85,18 +87,23 @@ Result<Engine> Engine::open(EngineOptions options) {
             if (const char* forced = std::getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
         const bool automatic = options.backend == "auto";
-        if (!options.isa.empty() && !automatic && options.backend != "cpu")
-            return Error{Code::invalid_argument, "isa '" + options.isa +
-                                                     "' is for the backend 'cpu', not for '" +
-                                                     options.backend + "'"};
-        auto backends = automatic ? open_hosts(options) : open_forced(options);
+        const auto kind = options.backend.substr(0, options.backend.find(':'));
+        if (!options.isa.empty() && (kind == "reference" || kind == "openssl"))
+            return Error{Code::invalid_argument,
+                         "isa '" + options.isa + "' has no meaning for '" + options.backend +
+                             "', which has one form only; leave one of them "
+                             "out"};
+        auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
-        return State::wrap(std::make_unique<State>(
+        return Engine::State::wrap(std::make_unique<Engine::State>(
             std::move(options), std::move(*backends),
-            automatic ? pipeline::open_devices : std::function<pipeline::Backends()>(),
-            std::move(calibration)));
+            automatic ? open_devices_once : std::function<Backends()>(), std::move(calibration)));
     });
+}
+
+Result<Engine> Engine::open(EngineOptions options) {
+    return pipeline::open_engine(std::move(options), {});
 }
 
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {

@@ -2,6 +2,7 @@
 #include "pipeline/engine_state.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/registry.hpp"
 #include "pipeline/host.hpp"
@@ -9,12 +10,16 @@
 namespace dael {
 namespace pipeline {
 
-Lane::Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner)
+Lane::Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner,
+           bool shaped)
     : backend(std::move(opened)),
       device(*backend->device()),
       rates(planner.device_rates(backend->name(), identity(device.info()))),
       transfer(device, pool),
-      gcm(device, pool) {}
+      gcm(device, pool) {
+    // A shape that the device no longer takes, after a change of ours, is as good as none.
+    if (shaped && !rates.shape.empty()) (void)device.use_shape(rates.shape);
+}
 
 std::string identity(const core::DeviceInfo& info) {
     return info.name + ", " + info.driver;
@@ -36,16 +41,36 @@ Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_
     return codes;
 }
 
-Backends open_devices() {
+namespace {
+
+Backends open_devices(bool once) {
     Backends devices;
+    std::set<std::string> taken;  // by the kinds before
     for (const core::BackendEntry& entry : core::backend_list()) {
+        if (!entry.device_name) continue;
         std::string missing;
+        std::set<std::string> names;
         const int count = entry.count(&missing);
-        for (int index = 0; index < count; ++index)
-            if (auto backend = entry.open({{}, index}); backend && (*backend)->device())
+        for (int index = 0; index < count; ++index) {
+            const std::string name = entry.device_name(index);
+            if (name.empty() || (once && taken.contains(name))) continue;
+            if (auto backend = entry.open({{}, index})) {
                 devices.push_back(std::move(*backend));
+                names.insert(name);
+            }
+        }
+        taken.merge(names);
     }
     return devices;
+}
+
+}  // namespace
+
+Backends open_devices() {
+    return open_devices(false);
+}
+Backends open_devices_once() {
+    return open_devices(true);
 }
 
 Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options) {
@@ -79,7 +104,8 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
     if (!given.front()->device()) {
         hosts_ = std::move(given);
     } else {
-        lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), pool_, planner_));
+        lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), pool_, planner_,
+                                                options_.isa.empty()));
         opened_ = started_ = true;
     }
 }
@@ -88,7 +114,7 @@ Engine::State::Lanes& Engine::State::lanes() {
     if (!opened_.load(std::memory_order_acquire) && find_devices_)
         std::call_once(opened_once_, [&] {
             for (auto& backend : find_devices_())
-                lanes_.push_back(std::make_unique<Lane>(std::move(backend), pool_, planner_));
+                lanes_.push_back(std::make_unique<Lane>(std::move(backend), pool_, planner_, true));
             opened_.store(true, std::memory_order_release);
         });
     return lanes_;
@@ -212,16 +238,23 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
 }
 
 Option Engine::State::host_option(const core::Backend& host, const Job& job) const {
-    const Estimate estimate = planner_.host(host.name(), job, pool_.threads());
-    return {std::string(host.name()),
-            estimate.threads,
-            0,
-            estimate.rate,
-            estimate.setup_seconds,
-            estimate.seconds,
-            estimate.measured,
-            pipeline::why(host.name(), job, estimate),
-            estimate.possible};
+    const bool shared = host.shared_by_threads();
+    Estimate estimate = planner_.host(host.name(), job, shared ? pool_.threads() : 1);
+    if (!shared && estimate.possible) estimate.limit = "the backend itself";
+    Option option{std::string(host.name()),
+                  estimate.threads,
+                  0,
+                  estimate.rate,
+                  estimate.setup_seconds,
+                  estimate.seconds,
+                  estimate.measured,
+                  pipeline::why(host.name(), job, estimate),
+                  estimate.possible};
+    if (option.possible && !host.supports(job.mode, job.direction, job.messages)) {
+        option.possible = false;
+        option.why = "the backend lacks this mode";
+    }
+    return option;
 }
 
 Option Engine::State::device_option(const Lane& lane, const Job& job) const {

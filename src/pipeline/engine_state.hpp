@@ -26,7 +26,9 @@ namespace dael::pipeline {
 
 // A device and the way through it.
 struct Lane {
-    Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner);
+    // `shaped`: whether the device takes the shape of kernels that was calibrated.
+    Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner,
+         bool shaped);
 
     std::unique_ptr<core::Backend> backend;
     core::Device& device;
@@ -54,8 +56,14 @@ Error authentication_failed();
 Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_t* results,
                                         std::size_t count, Stream stream);
 
-// Everything in the list that has memory of its own and is here.
+// Everything in the list that has memory of its own, is here, and is not only for those who ask for
+// it by name.
 Backends open_devices();
+// The same, each GPU once: where two kinds of driver have it, the first of the list.
+Backends open_devices_once();
+
+// Engine::open(), with handles of the caller's for the backend that is forced, or none.
+Result<Engine> open_engine(EngineOptions options, const core::NativeHandles& given);
 
 // An engine on one given backend, as if it had been forced; and one that chooses. For tests.
 Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options = {});

@@ -161,6 +161,10 @@ Result<Ran> Engine::State::open_into(const KeySet& keys, const pipeline::GcmSour
     if (!device.owns(out.data))
         return Error{Code::invalid_argument, "the output is not in the memory of '" +
                                                  std::string((*lane)->backend->name()) + "'"};
+    if (!device.reads_lists())  // which this way makes there
+        return Error{Code::unsupported, std::string((*lane)->backend->name()) +
+                                            ": sealed files do not open into this memory; open "
+                                            "into host memory, or use the backend 'cuda'"};
     auto chunks = pipeline::guarded([&]() -> Result<std::uint64_t> {
         auto prepared = keys.state_->on(**lane);
         if (!prepared) return std::move(prepared).error();

@@ -89,6 +89,7 @@ Shares share_out(Mode mode, Direction direction, std::span<const core::Segment> 
 
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const core::Operation& operation,
                         std::span<const core::Segment> segments, int most) {
+    if (!backend.shared_by_threads()) most = 1;
     const int threads = threads_worth(operation.mode, operation.direction, total_size(segments),
                                       segments.size(), most);
     if (threads == 1) {  // nothing to cut, nothing to allocate

@@ -33,7 +33,7 @@ class Borrowed {
     Borrowed& operator=(const Borrowed&) = delete;
 
     Result<> open() {
-        auto created = device_.create_stream();
+        auto created = device_.create_timed_stream();
         if (!created) return std::move(created).error();
         stream = *created;
         return {};

@@ -27,9 +27,11 @@ core::Device* pinning_device() {
     static core::Backend* const backend = [] {
         for (const core::BackendEntry& entry : core::backend_list()) {
             std::string missing;
-            if (entry.count(&missing) == 0) continue;
-            if (auto opened = entry.open({}); opened && (*opened)->device())
-                return opened->release();
+            const int devices = entry.device_name ? entry.count(&missing) : 0;
+            for (int index = 0; index < devices; ++index) {
+                if (entry.device_name(index).empty()) continue;
+                if (auto opened = entry.open({.isa = {}, .index = index})) return opened->release();
+            }
         }
         return static_cast<core::Backend*>(nullptr);
     }();

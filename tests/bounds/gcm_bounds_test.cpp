@@ -122,6 +122,6 @@ TEST_P(GcmBounds, NothingIsTouchedForBadInput) {
         }
 }
 
-DAEL_FOR_EVERY_BACKEND(GcmBounds);
+DAEL_FOR_WHOLE_BACKENDS(GcmBounds);
 
 }  // namespace

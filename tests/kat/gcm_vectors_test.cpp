@@ -64,8 +64,11 @@ class GcmVectors : public SubjectTest {
             const bool one_by_one =
                 GetParam().level == Target::Level::engine && sizes.second != kNonceSize;
             const std::size_t step = one_by_one ? 1 : 100;
-            // One by one they are many for a GPU; every eighth will do there.
-            const std::size_t stride = one_by_one && GetParam().gpu ? 8 : step;
+            // One by one they are many for a GPU; every eighth will do there. Where OpenCL's driver
+            // is a CPU's each batch makes its tables anew; every fourth will do.
+            const std::size_t stride = one_by_one && GetParam().far()                ? 8
+                                       : GetParam().family == Target::Family::OpenCl ? 4 * step
+                                                                                     : step;
             for (std::size_t at = 0; at < group.size(); at += stride) {
                 const auto begin = group.begin() + static_cast<std::ptrdiff_t>(at);
                 const auto count = std::min(step, group.size() - at);
@@ -104,6 +107,6 @@ TEST_P(GcmVectors, Cavp) {
 }
 #endif
 
-DAEL_FOR_EVERY_BACKEND(GcmVectors);
+DAEL_FOR_WHOLE_BACKENDS(GcmVectors);
 
 }  // namespace

@@ -100,7 +100,7 @@ TEST_P(MonteCarloTest, EveryModeAndKeySize) {
     // All records below the engine. Each call to a device, to the reference or through the engine
     // costs its time: they get fewer, compared with what OpenSSL has at those, which the file's
     // outputs have confirmed above.
-    const bool few = slow() || GetParam().gpu || GetParam().level == Target::Level::engine;
+    const bool few = slow() || GetParam().far() || GetParam().level == Target::Level::engine;
     const int limit = few ? 2 : kRecords;
     for (const MonteCarlo& test : load_monte_carlo("cavp-mct.json")) {
         if (!subject().supports(test.mode, test.direction, 1)) continue;

@@ -70,6 +70,6 @@ TEST_P(XtsVectors, Cavp) {
 }
 #endif
 
-DAEL_FOR_EVERY_BACKEND(XtsVectors);
+DAEL_FOR_WHOLE_BACKENDS(XtsVectors);
 
 }  // namespace

@@ -44,7 +44,8 @@ class CalibrationFile : public testing::Test {
                                        49,
                                        20,
                                        1 << 23,
-                                       {{Mode::cbc, Direction::decrypt, 256, 500}}});
+                                       {{Mode::cbc, Direction::decrypt, 256, 500}},
+                                       "tables=1"});
         return calibration;
     }
     std::string read() const {
@@ -69,6 +70,7 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
     EXPECT_EQ(loaded->hosts[0].all_cores, 7.25);
     ASSERT_EQ(loaded->devices.size(), 1u);
     EXPECT_EQ(loaded->devices[0].chunk, std::size_t{1} << 23);
+    EXPECT_EQ(loaded->devices[0].shape, "tables=1");
     EXPECT_EQ(loaded->devices[0].kernels.at(0).mode, Mode::cbc);
     EXPECT_EQ(loaded->devices[0].kernels.at(0).rate, 500);
     // Nothing but the file itself is left in the folder.
@@ -90,7 +92,7 @@ TEST_F(CalibrationFile, NonsenseOtherVersionsAndOtherMachinesCountAsNone) {
     ASSERT_TRUE(store(sample()));
     const std::string whole = read();
     const std::pair<const char*, const char*> changes[] = {
-        {"\"version\": 1", "\"version\": 2"},
+        {"\"version\": 2", "\"version\": 1"},
         {"7.25", "-7.25"},
         {"7.25", "\"fast\""},
         {"\"ctr\"", "\"xyz\""},

@@ -63,7 +63,8 @@ class Recorder final : public core::Backend {
         std::vector<std::size_t> calls;  // segments of each call
         std::size_t bytes = 0;
     };
-    explicit Recorder(Notes& notes) : notes_(notes), inner_(*core::open_backend("openssl")) {}
+    explicit Recorder(Notes& notes, bool shared = true)
+        : notes_(notes), shared_(shared), inner_(*core::open_backend("openssl")) {}
     std::string_view name() const override { return "recorder"; }
     std::string description() const override { return "OpenSSL, watched"; }
     bool supports(Mode, Direction, std::size_t) const override { return true; }
@@ -76,9 +77,11 @@ class Recorder final : public core::Backend {
         }
         return inner_->run(operation, segments);
     }
+    bool shared_by_threads() const override { return shared_; }
 
   private:
     Notes& notes_;
+    const bool shared_;
     std::unique_ptr<core::Backend> inner_;
 };
 
@@ -104,6 +107,20 @@ TEST(HostRun, LongMessagesAreCutForAllThreadsAndEveryByteIsRight) {
                 EXPECT_EQ(notes.bytes, in.size());
                 EXPECT_EQ(notes.calls.size() > 1, parallel_within_message(mode, direction));
             }
+}
+
+TEST(HostRun, BackendsThatAreParallelByThemselvesGetWholeMessages) {
+    const Key key = *Key::import(random_bytes(16, 1));
+    Recorder::Notes notes;
+    Engine engine = pipeline::make_engine(std::make_unique<Recorder>(notes, false), {.threads = 4});
+    Bytes data = random_bytes(4 << 20, 2);
+    const auto ran = engine.ctr(key, {}, data, data);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(ran->threads, 1);
+    EXPECT_EQ(notes.calls, std::vector<std::size_t>{1});
+    EXPECT_EQ(notes.bytes, data.size());
+    const Plan plan = engine.explain({Mode::ctr, Direction::encrypt, 128, data.size()});
+    EXPECT_EQ(plan.options.front().threads, 1);
 }
 
 TEST(HostRun, CounterOffsetsInsideABlock) {

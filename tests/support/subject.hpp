@@ -25,17 +25,21 @@ namespace dael::test {
 // Every subject that could be there, on any machine: what a machine lacks is skipped when the test
 // runs, with the reason, so that the list of tests is the same everywhere.
 struct Target {
-    const char* name;     // "cpu_avx512": part of the test's name
-    const char* backend;  // "cpu"
-    const char* isa;      // for the cpu backend, else ""
+    const char* name;      // "cpu_avx512": part of the test's name
+    const char* backend;   // "cpu"
+    const char* isa = "";  // for the backends cpu and opengl
     enum class Level { backend, engine } level = Level::backend;
     int threads = 0;        // engine: host threads, 0 for all
     std::size_t chunk = 0;  // engine: bytes of a chunk to a device and back, 0 for the usual
-    bool gpu = false;
-    bool slow = false;  // gets smaller sizes: the constant-time reference
+    bool slow = false;      // gets smaller sizes: the constant-time reference
+
+    // What they need, which is also the prefix of their tests' names and, in lower case, their
+    // label in CTest: nothing, an NVIDIA GPU, a driver for OpenCL, one for OpenGL.
+    enum class Family { Host, Gpu, OpenCl, OpenGl } family = Family::Host;
+    // Each call costs a trip to another processor: what goes one by one gets fewer.
+    bool far() const { return family != Family::Host; }
 };
-std::vector<Target> host_targets();
-std::vector<Target> gpu_targets();
+std::vector<Target> targets(Target::Family family);
 void PrintTo(const Target& target, std::ostream* stream);
 
 class Subject {
@@ -57,8 +61,11 @@ class Subject {
 // Error backend_absent when the machine lacks it.
 Result<std::unique_ptr<Subject>> open_subject(const Target& target);
 
-// A fixture for tests over targets. An absent target skips, loudly, unless the environment's
-// DAELSTROM_TEST_REQUIRE names it (a list with spaces or commas, or "all"): then that is a failure.
+// Whether DAELSTROM_TEST_REQUIRE names it (a list with spaces or commas, or "all"): what is absent
+// is then a failure.
+bool required(const std::string& name);
+
+// A fixture for tests over targets. An absent target skips, loudly, unless it is required().
 class SubjectTest : public ::testing::TestWithParam<Target> {
   protected:
     void SetUp() override;
@@ -77,11 +84,20 @@ inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
     return info.param.name;
 }
 
-// Instances for CTest: what needs a GPU is named Gpu/..., and tests/CMakeLists.txt labels it `gpu`.
-#define DAEL_FOR_EVERY_BACKEND(suite)                                                        \
-    INSTANTIATE_TEST_SUITE_P(Host, suite, ::testing::ValuesIn(::dael::test::host_targets()), \
-                             ::dael::test::target_name);                                     \
-    INSTANTIATE_TEST_SUITE_P(Gpu, suite, ::testing::ValuesIn(::dael::test::gpu_targets()),   \
-                             ::dael::test::target_name)
+// Instances for CTest: Host/..., Gpu/..., OpenCl/... and OpenGl/..., labelled by
+// tests/CMakeLists.txt.
+#define DAEL_FOR_FAMILY(suite, family)                                                    \
+    INSTANTIATE_TEST_SUITE_P(                                                             \
+        family, suite,                                                                    \
+        ::testing::ValuesIn(::dael::test::targets(::dael::test::Target::Family::family)), \
+        ::dael::test::target_name)
+// Those with every mode, GCM and XTS among them.
+#define DAEL_FOR_WHOLE_BACKENDS(suite) \
+    DAEL_FOR_FAMILY(suite, Host);      \
+    DAEL_FOR_FAMILY(suite, Gpu);       \
+    DAEL_FOR_FAMILY(suite, OpenCl)
+#define DAEL_FOR_EVERY_BACKEND(suite) \
+    DAEL_FOR_WHOLE_BACKENDS(suite);   \
+    DAEL_FOR_FAMILY(suite, OpenGl)
 
 }  // namespace dael::test

@@ -103,6 +103,13 @@ TEST(Counter, CarriesThroughEveryByteAndWraps) {
         after[static_cast<std::size_t>(15 - bytes)] = 1;
         EXPECT_EQ(counter_add(before, 1), after) << bytes;
     }
+    // inc32 leaves the other 96 bits alone.
+    Block wrapped = all_ones;
+    std::fill(wrapped.begin() + 12, wrapped.end(), std::uint8_t{0});
+    EXPECT_EQ(modes::counter_add32(all_ones, 1), wrapped);
+    EXPECT_EQ(modes::counter_add32(all_ones, 0), all_ones);
+    EXPECT_EQ(modes::counter_add32(wrapped, 0xffffffff), all_ones);
+    EXPECT_EQ(modes::counter_add32(Block{}, 0x01020304), counter_add(Block{}, 0x01020304));
     EXPECT_EQ(modes::blocks_before_wrap32(all_ones), 1u);
     EXPECT_EQ(modes::blocks_before_wrap32(Block{}), std::uint64_t{1} << 32);
 }

@@ -3,39 +3,18 @@
 // error that names it, never a silent other choice. And the table of errors is complete.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <optional>
 #include <set>
 
 #include <daelstrom/engine.hpp>
 
 #include "core/registry.hpp"
+#include "support/environment.hpp"
 #include "support/oracle.hpp"
 
 namespace {
 
 using namespace dael;
 using namespace dael::test;
-
-// Sets or unsets a variable of the environment for one test.
-class Environment {
-  public:
-    Environment(const char* variable, const char* value) : variable_(variable) {
-        if (const char* old = std::getenv(variable)) old_ = old;
-        set(value);
-    }
-    ~Environment() { set(old_ ? old_->c_str() : nullptr); }
-
-  private:
-    void set(const char* value) {
-        if (value)
-            setenv(variable_, value, 1);
-        else
-            unsetenv(variable_);
-    }
-    const char* variable_;
-    std::optional<std::string> old_;
-};
 
 std::string runs(Result<Engine> engine) {
     if (!engine) return "no engine: " + engine.error().message;

@@ -135,6 +135,6 @@ TEST_P(GcmBatches, FourThreadsWithKeysOfTheirOwn) {
     for (auto& thread : threads) thread.join();
 }
 
-DAEL_FOR_EVERY_BACKEND(GcmBatches);
+DAEL_FOR_WHOLE_BACKENDS(GcmBatches);
 
 }  // namespace

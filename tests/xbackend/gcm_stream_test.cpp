@@ -12,10 +12,11 @@ namespace {
 using namespace dael;
 using namespace dael::test;
 
-// Calls `work` with runs of bytes of random sizes, empty ones among them.
+// Calls `work` with runs of bytes of random sizes, empty ones among them; some are long where there
+// is much.
 void in_pieces(Random& random, std::size_t size, auto work) {
     for (std::size_t at = 0; at < size;) {
-        const std::size_t most = random.below(3) ? 40 : 3000;
+        const std::size_t most = random.below(3) ? 40 : std::max<std::size_t>(3000, size / 20);
         const std::size_t piece = std::min(size - at, random.below(most));
         work(at, piece);
         at += piece;
@@ -41,7 +42,7 @@ TEST_P(GcmStreams, AnyPieces) {
         const Bytes raw = random_.bytes(16 + 8 * random_.below(3));
         const Bytes iv = random_.bytes(random_.below(2) ? kNonceSize : 1 + random_.below(128));
         const Bytes aad = random_.bytes(random_.below(4) ? random_.below(100) : 0);
-        const bool many_pieces = GetParam().gpu && i % 100 == 99;
+        const bool many_pieces = GetParam().far() && i % 100 == 99;
         const Bytes plain = random_.bytes(many_pieces ? 9'000'001
                                           : i % 10    ? random_.below(longest)
                                                       : 0);
@@ -72,18 +73,17 @@ TEST_P(GcmStreams, AnyPieces) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, GcmStreams, ::testing::ValuesIn([] {
-                             auto targets = host_targets();
-                             std::erase_if(targets, [](const Target& target) {
-                                 return target.level == Target::Level::engine;
-                             });
-                             return targets;
-                         }()),
-                         target_name);
-
+std::vector<Target> below_the_engine(Target::Family family) {
+    auto list = targets(family);
+    std::erase_if(list, [](const Target& target) { return target.level == Target::Level::engine; });
+    return list;
+}
+INSTANTIATE_TEST_SUITE_P(Host, GcmStreams,
+                         ::testing::ValuesIn(below_the_engine(Target::Family::Host)), target_name);
 INSTANTIATE_TEST_SUITE_P(Gpu, GcmStreams,
-                         ::testing::Values(Target{
-                             .name = "cuda", .backend = "cuda", .isa = "", .gpu = true}),
+                         ::testing::ValuesIn(below_the_engine(Target::Family::Gpu)), target_name);
+INSTANTIATE_TEST_SUITE_P(OpenCl, GcmStreams,
+                         ::testing::ValuesIn(below_the_engine(Target::Family::OpenCl)),
                          target_name);
 
 class GcmInPieces : public ::testing::Test {

@@ -189,6 +189,6 @@ TEST_P(XGcm, OneWrongBitAnywhereIsRefused) {
     }
 }
 
-DAEL_FOR_EVERY_BACKEND(XGcm);
+DAEL_FOR_WHOLE_BACKENDS(XGcm);
 
 }  // namespace

@@ -90,8 +90,8 @@ TEST_P(XBackend, LargeMessages) {
 }
 
 TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
-    std::vector<Target> others = host_targets();
-    if (GetParam().gpu) std::ranges::copy(gpu_targets(), std::back_inserter(others));
+    std::vector<Target> others = targets(Target::Family::Host);
+    if (GetParam().far()) std::ranges::copy(targets(GetParam().family), std::back_inserter(others));
     std::size_t present = 0;
     for (const Target& target : others) {
         const auto other = open_subject(target);

@@ -197,7 +197,7 @@ TEST_P(Xts, RefusesWhatHasNoMeaning) {
     EXPECT_TRUE(run({~std::uint64_t{0}, 512, ~std::uint64_t{0}}, 512));  // the very last number
 }
 
-DAEL_FOR_EVERY_BACKEND(Xts);
+DAEL_FOR_WHOLE_BACKENDS(Xts);
 
 // What the public calls say about themselves.
 TEST(XtsEngine, AutoRunsOnTheHost) {

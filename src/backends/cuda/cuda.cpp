@@ -28,6 +28,13 @@ int count_devices(std::string* why) {
     return 0;
 }
 
+std::string device_name(int index) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, index) == cudaSuccess) return properties.name;
+    (void)cudaGetLastError();
+    return {};
+}
+
 namespace {
 
 class CudaBackend final : public core::Backend {
@@ -68,6 +75,16 @@ class CudaBackend final : public core::Backend {
 
 }  // namespace
 
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options) {
+    if (options.isa.empty()) return open_cuda_backend(options.index);
+    for (const int tables : {4, 2, 1})
+        if (options.isa == "tables=" + std::to_string(tables))
+            return open_cuda_backend(options.index, tables);
+    return Error{Code::invalid_argument, "cuda: '" + options.isa +
+                                             "' is no layout of its kernels' tables; there are "
+                                             "tables=4, tables=2 and tables=1"};
+}
+
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
                                                          bool use_tensor_cores) {
     auto device = CudaDevice::open(index, tables, use_tensor_cores);
@@ -80,11 +97,10 @@ Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
 namespace dael::backends {
 
 extern const core::BackendEntry cuda;
-const core::BackendEntry cuda{"cuda",
-                              "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
-                              [](std::string* why) { return dael::cuda::count_devices(why); },
-                              [](const core::BackendOptions& options) {
-                                  return dael::cuda::open_cuda_backend(options.index);
-                              }};
+const core::BackendEntry cuda{
+    "cuda", "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
+    [](std::string* why) { return dael::cuda::count_devices(why); },
+    [](const core::BackendOptions& options) { return dael::cuda::open_cuda_backend(options); },
+    [](int index) { return dael::cuda::device_name(index); }};
 
 }  // namespace dael::backends

@@ -125,6 +125,12 @@ class CudaDevice final : public core::Device {
 // How many CUDA devices this machine has; 0 with the reason.
 int count_devices(std::string* why);
 
+// As BackendEntry::device_name.
+std::string device_name(int index);
+
+// The backend around one device: `isa` may force a layout, "tables=1".
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options);
+
 // The backend around one device, with a layout forced as for CudaDevice::open.
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0,
                                                          bool use_tensor_cores = true);

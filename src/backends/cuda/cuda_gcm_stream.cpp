@@ -47,7 +47,7 @@ class CudaGcmStream final : public core::GcmStream {
         }
         DAEL_TRY(device_.fill(hash(), 0, sizeof(Words4), stream_));
         DAEL_TRY(device_.wait(stream_));
-        step_counter(1);
+        counter_ = modes::counter_add32(counter_, 1);
         return {};
     }
 
@@ -161,19 +161,13 @@ class CudaGcmStream final : public core::GcmStream {
                 static_cast<std::size_t>(std::min<std::uint64_t>(size, blocks * kBlockSize - skip));
             DAEL_TRY(device_.run({Mode::ctr, Direction::encrypt, &keys_.host[key_]},
                                  core::Segment{at, at, here, counter_, skip}, stream_));
-            step_counter(static_cast<std::uint32_t>((skip + here) / kBlockSize));
+            counter_ = modes::counter_add32(counter_,
+                                            static_cast<std::uint32_t>((skip + here) / kBlockSize));
             size_ += here;
             at += here;
             size -= here;
         }
         return {};
-    }
-
-    void step_counter(std::uint32_t by) {  // inc32: only the low 32 bits (SP 800-38D 6.2)
-        std::uint32_t low = 0;
-        for (std::size_t i = 12; i < 16; ++i) low = low << 8 | counter_[i];
-        low += by;
-        for (std::size_t i = 16; i-- > 12; low >>= 8) counter_[i] = static_cast<std::uint8_t>(low);
     }
 
     CudaDevice& device_;

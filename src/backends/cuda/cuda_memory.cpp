@@ -6,10 +6,10 @@
 namespace dael::cuda {
 namespace {
 
-cudaStream_t native(Stream stream) {
+cudaStream_t handle_of(Stream stream) {
     return static_cast<cudaStream_t>(stream.handle);
 }
-cudaEvent_t native(core::Event event) {
+cudaEvent_t handle_of(core::Event event) {
     return static_cast<cudaEvent_t>(event.handle);
 }
 
@@ -80,7 +80,7 @@ Result<Stream> CudaDevice::create_stream() {
 
 void CudaDevice::destroy_stream(Stream stream) noexcept {
     const CurrentDevice current(index_);
-    (void)cudaStreamDestroy(native(stream));
+    (void)cudaStreamDestroy(handle_of(stream));
 }
 
 Result<core::Event> CudaDevice::create_event() {
@@ -93,34 +93,36 @@ Result<core::Event> CudaDevice::create_event() {
 
 void CudaDevice::destroy_event(core::Event event) noexcept {
     const CurrentDevice current(index_);
-    (void)cudaEventDestroy(native(event));
+    (void)cudaEventDestroy(handle_of(event));
 }
 
 Result<> CudaDevice::record(core::Event event, Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(cudaEventRecord(native(event), native(stream)), "cudaEventRecord");
+    return checked(cudaEventRecord(handle_of(event), handle_of(stream)), "cudaEventRecord");
 }
 
 Result<> CudaDevice::wait(Stream stream, core::Event event) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(cudaStreamWaitEvent(native(stream), native(event), 0), "cudaStreamWaitEvent");
+    return checked(cudaStreamWaitEvent(handle_of(stream), handle_of(event), 0),
+                   "cudaStreamWaitEvent");
 }
 
 Result<> CudaDevice::wait(core::Event event) {
-    return checked(cudaEventSynchronize(native(event)), "cudaEventSynchronize");
+    return checked(cudaEventSynchronize(handle_of(event)), "cudaEventSynchronize");
 }
 
 Result<> CudaDevice::wait(Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(cudaStreamSynchronize(native(stream)), "cudaStreamSynchronize");
+    return checked(cudaStreamSynchronize(handle_of(stream)), "cudaStreamSynchronize");
 }
 
 Result<float> CudaDevice::elapsed_ms(core::Event from, core::Event to) {
     float ms = 0;
-    DAEL_TRY(checked(cudaEventElapsedTime(&ms, native(from), native(to)), "cudaEventElapsedTime"));
+    DAEL_TRY(
+        checked(cudaEventElapsedTime(&ms, handle_of(from), handle_of(to)), "cudaEventElapsedTime"));
     return ms;
 }
 
@@ -128,24 +130,24 @@ Result<> CudaDevice::copy_in(void* device_memory, const void* host_memory, std::
                              Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(
-        cudaMemcpyAsync(device_memory, host_memory, size, cudaMemcpyHostToDevice, native(stream)),
-        "cudaMemcpyAsync to the device");
+    return checked(cudaMemcpyAsync(device_memory, host_memory, size, cudaMemcpyHostToDevice,
+                                   handle_of(stream)),
+                   "cudaMemcpyAsync to the device");
 }
 
 Result<> CudaDevice::copy_out(void* host_memory, const void* device_memory, std::size_t size,
                               Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(
-        cudaMemcpyAsync(host_memory, device_memory, size, cudaMemcpyDeviceToHost, native(stream)),
-        "cudaMemcpyAsync from the device");
+    return checked(cudaMemcpyAsync(host_memory, device_memory, size, cudaMemcpyDeviceToHost,
+                                   handle_of(stream)),
+                   "cudaMemcpyAsync from the device");
 }
 
 Result<> CudaDevice::copy_within(void* to, const void* from, std::size_t size, Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, native(stream)),
+    return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, handle_of(stream)),
                    "cudaMemcpyAsync within the device");
 }
 
@@ -153,7 +155,8 @@ Result<> CudaDevice::fill(void* device_memory, std::uint8_t value, std::size_t s
                           Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
-    return checked(cudaMemsetAsync(device_memory, value, size, native(stream)), "cudaMemsetAsync");
+    return checked(cudaMemsetAsync(device_memory, value, size, handle_of(stream)),
+                   "cudaMemsetAsync");
 }
 
 }  // namespace dael::cuda

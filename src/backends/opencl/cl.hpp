@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenCL for this backend: Khronos's C++ bindings at version 1.2, and of 2.0 the C functions for
+// shared virtual memory. All functions are forwarded to the system's libOpenCL.so.1, if there is
+// one, by loader.cpp.
+#pragma once
+
+#include <string>
+
+#define CL_TARGET_OPENCL_VERSION 200
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue, for devices of version 1.2
+#include <CL/cl.h>
+#define CL_HPP_TARGET_OPENCL_VERSION 120
+#define CL_HPP_MINIMUM_OPENCL_VERSION 120
+#include <CL/opencl.hpp>
+
+#include <daelstrom/error.hpp>
+
+namespace dael::opencl {
+
+// Whether libOpenCL.so.1 is here; no function of OpenCL may be called where it is not.
+bool library_is_here() noexcept;
+
+// The Error for a failed OpenCL call, naming it.
+Error cl_failure(cl_int status, const char* call);
+
+// Checks one call: `DAEL_TRY(checked(queue.finish(), "clFinish"));`
+inline Result<> checked(cl_int status, const char* call) {
+    if (status != CL_SUCCESS) return cl_failure(status, call);
+    return {};
+}
+
+}  // namespace dael::opencl

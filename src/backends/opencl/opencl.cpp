@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The opencl backend: one device of one platform. All of its work goes through the Device; data in
+// host memory is the pipeline's to bring here.
+#include <algorithm>
+
+#include "backends/opencl/opencl_device.hpp"
+
+namespace dael::opencl {
+
+Error cl_failure(cl_int status, const char* call) {
+    const auto [code, name] = [status]() -> std::pair<Code, const char*> {
+        switch (status) {
+            case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+                return {Code::out_of_memory, "CL_MEM_OBJECT_ALLOCATION_FAILURE"};
+            case CL_OUT_OF_HOST_MEMORY:
+                return {Code::out_of_memory, "CL_OUT_OF_HOST_MEMORY"};
+            case CL_INVALID_BUFFER_SIZE:  // what a driver says to more than it gives in one piece
+                return {Code::out_of_memory,
+                        "CL_INVALID_BUFFER_SIZE; the device's CL_DEVICE_MAX_MEM_ALLOC_SIZE is the "
+                        "limit of one buffer"};
+            case CL_OUT_OF_RESOURCES:
+                return {Code::device, "CL_OUT_OF_RESOURCES"};
+            case CL_BUILD_PROGRAM_FAILURE:
+                return {Code::device, "CL_BUILD_PROGRAM_FAILURE"};
+            case CL_DEVICE_NOT_AVAILABLE:
+                return {Code::device, "CL_DEVICE_NOT_AVAILABLE"};
+            case CL_INVALID_ARG_SIZE:
+                return {Code::internal, "CL_INVALID_ARG_SIZE"};
+            case CL_INVALID_KERNEL_ARGS:
+                return {Code::internal, "CL_INVALID_KERNEL_ARGS"};
+            case CL_INVALID_MEM_OBJECT:
+                return {Code::device, "CL_INVALID_MEM_OBJECT"};
+            case CL_INVALID_WORK_GROUP_SIZE:
+                return {Code::device,
+                        "CL_INVALID_WORK_GROUP_SIZE; ask for smaller work-groups, with teams="};
+            case CL_INVALID_COMMAND_QUEUE:
+                return {Code::device, "CL_INVALID_COMMAND_QUEUE"};
+            default:
+                return {Code::device, "see CL/cl.h"};
+        }
+    }();
+    return {code, std::string("opencl: ") + call + ": error " + std::to_string(status) + " (" +
+                      name + ")"};
+}
+
+std::vector<Found> find_devices() {
+    std::vector<Found> found;
+    if (!library_is_here()) return found;
+    std::vector<cl::Platform> platforms;
+    if (cl::Platform::get(&platforms) != CL_SUCCESS) return found;
+    for (const cl::Platform& platform : platforms) {
+        std::vector<cl::Device> devices;
+        // CL_DEVICE_NOT_FOUND is one of the answers.
+        if (platform.getDevices(CL_DEVICE_TYPE_ALL, &devices) != CL_SUCCESS) continue;
+        for (const cl::Device& device : devices) found.push_back({platform, device});
+    }
+    return found;
+}
+
+namespace {
+
+std::string what_is_missing() {
+    if (!library_is_here())
+        return "libOpenCL.so.1 is not here; install ocl-icd-libopencl1 and a driver";
+    std::vector<cl::Platform> platforms;
+    if (cl::Platform::get(&platforms) != CL_SUCCESS || platforms.empty())
+        return "OpenCL is installed, but no driver is registered, in /etc/OpenCL/vendors or where "
+               "OCL_ICD_VENDORS says; install the GPU's, or PoCL for the CPU";
+    return "OpenCL's driver '" + platforms.front().getInfo<CL_PLATFORM_NAME>() +
+           "' has no device here; PoCL needs a cache folder that it may write to (POCL_CACHE_DIR), "
+           "a GPU's driver the right to its device";
+}
+
+}  // namespace
+
+int count_devices(std::string* why) {
+    const auto count = static_cast<int>(find_devices().size());
+    if (count == 0 && why) *why = what_is_missing();
+    return count;
+}
+
+std::string device_name(int index) {
+    const auto found = find_devices();
+    if (static_cast<std::size_t>(index) >= found.size()) return {};
+    const cl::Device& device = found[static_cast<std::size_t>(index)].device;
+    // CPUs, and accelerators that are made of them, are better served by the host's own backends.
+    if (!(device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_GPU)) return {};
+    return device.getInfo<CL_DEVICE_NAME>();
+}
+
+namespace {
+
+class OpenClBackend final : public core::Backend {
+  public:
+    OpenClBackend(int index, std::unique_ptr<OpenClDevice> device)
+        : name_("opencl:" + std::to_string(index)), device_(std::move(device)) {}
+
+    std::string_view name() const override { return name_; }
+    std::string description() const override {
+        const core::DeviceInfo& info = device_->info();
+        const auto tenths = info.memory * 10 >> 30;
+        return info.name + ", " + info.architecture + ", " + std::to_string(info.multiprocessors) +
+               " compute units, " + std::to_string(tenths / 10) + "." +
+               std::to_string(tenths % 10) + " GiB, " + device_->layout() + " tables";
+    }
+    bool supports(Mode mode, Direction direction, std::size_t segments) const override {
+        return parallel_within_message(mode, direction) || segments > 1;
+    }
+    Result<> run(const core::Operation&, std::span<const core::Segment>) override {
+        return Error{Code::unsupported, "opencl: data in host memory goes through the pipeline"};
+    }
+    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
+        return device_->prepare_keys(keys);
+    }
+    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
+                                                        const core::PreparedKeys& keys,
+                                                        std::uint32_t key,
+                                                        std::span<const std::uint8_t> iv) override {
+        return device_->gcm_stream(direction, keys, key, iv);
+    }
+    core::Device* device() override { return device_.get(); }
+
+  private:
+    std::string name_;
+    std::unique_ptr<OpenClDevice> device_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& options) {
+    const auto found = find_devices();
+    std::shared_ptr<Context> context;
+    cl::Device device;
+    int index = options.index;
+    if (options.context) {
+        const cl::Context given(static_cast<cl_context>(options.context), true);
+        device = cl::Device(static_cast<cl_device_id>(options.device), true);
+        const auto members = given.getInfo<CL_CONTEXT_DEVICES>();
+        if (std::ranges::find(members, device(), &cl::Device::get) == members.end())
+            return Error{Code::invalid_argument,
+                         "opencl: the device is none of the context's; give one that is"};
+        context = Context::of(given);
+        const auto same =
+            std::ranges::find(found, device(), [](const Found& f) { return f.device(); });
+        if (same != found.end()) index = static_cast<int>(same - found.begin());
+    } else {
+        if (static_cast<std::size_t>(index) >= found.size())
+            return Error{Code::backend_absent, "opencl: the device has gone"};
+        device = found[static_cast<std::size_t>(index)].device;
+        auto shared = Context::of(device);
+        if (!shared) return std::move(shared).error();
+        context = std::move(*shared);
+    }
+    auto opened = OpenClDevice::open(std::move(context), std::move(device), options.isa);
+    if (!opened) return std::move(opened).error();
+    return std::unique_ptr<core::Backend>(
+        std::make_unique<OpenClBackend>(index, std::move(*opened)));
+}
+
+}  // namespace dael::opencl
+
+namespace dael::backends {
+
+extern const core::BackendEntry opencl;
+const core::BackendEntry opencl{
+    "opencl", "any GPU with an OpenCL driver: data in its memory, or host memory through it",
+    [](std::string* why) { return dael::opencl::count_devices(why); },
+    [](const core::BackendOptions& options) { return dael::opencl::open_backend(options); },
+    [](int index) { return dael::opencl::device_name(index); }};
+
+}  // namespace dael::backends

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The opengl backend: an OpenGl on a thread of its own, since a context belongs to one thread at a
+// time, and the callers' threads may have contexts of theirs.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "backends/opengl/opengl.hpp"
+#include "core/backend.hpp"
+
+namespace dael::backends {
+namespace {
+
+using opengl::Form;
+using opengl::kFormNames;
+using opengl::OpenGl;
+
+// No signal comes to the calling thread, nor to those that it starts, while this lives.
+class NoSignals {
+  public:
+    NoSignals() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    NoSignals(const NoSignals&) = delete;
+    NoSignals& operator=(const NoSignals&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+// One thread that does what any number of others ask of it, in turn. It takes no signals, so that
+// Ctrl-C reaches the program's own threads.
+class Worker {
+  public:
+    using Work = std::function<Result<>()>;
+
+    Worker() {
+        const NoSignals while_starting;
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~Worker() {
+        {
+            const std::lock_guard lock(mutex_);
+            closing_ = true;
+        }
+        changed_.notify_one();
+        thread_.join();
+    }
+
+    // A child of fork() has not got its parent's thread, and could only wait for it forever.
+    bool forked() const noexcept { return pid_ != getpid(); }
+
+    // Returns what `work` returned, when it has. What it throws is thrown here.
+    Result<> run(Work work) {
+        std::packaged_task<Result<>()> task(std::move(work));
+        auto done = task.get_future();
+        {
+            const std::lock_guard lock(mutex_);
+            tasks_.push_back(std::move(task));
+        }
+        changed_.notify_one();
+        return done.get();
+    }
+
+  private:
+    void serve() {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+            if (tasks_.empty()) return;
+            auto task = std::move(tasks_.front());
+            tasks_.pop_front();
+            lock.unlock();
+            task();
+            lock.lock();
+        }
+    }
+
+    const pid_t pid_ = getpid();
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::packaged_task<Result<>()>> tasks_;
+    bool closing_ = false;
+    std::thread thread_;
+};
+
+class OpenGlBackend final : public core::Backend {
+  public:
+    explicit OpenGlBackend(int device) : name_("opengl:" + std::to_string(device)) {}
+    ~OpenGlBackend() override {
+        if (worker_->forked()) {  // left behind on purpose
+            static_cast<void>(gl_.release());
+            static_cast<void>(worker_.release());
+        } else {
+            static_cast<void>(worker_->run([this] { return gl_.reset(), Result<>{}; }));
+        }
+    }
+
+    Result<> open(const opengl::Options& options) {
+        return worker_->run([&]() -> Result<> {
+            auto opened = OpenGl::open(options);
+            if (!opened) return std::move(opened).error();
+            gl_ = std::move(*opened);
+            return {};
+        });
+    }
+
+    std::string_view name() const override { return name_; }
+    std::string description() const override { return gl_->description(); }
+    bool supports(Mode mode, Direction direction, std::size_t) const override {
+        return gl_->supports(mode, direction);
+    }
+    bool shared_by_threads() const override { return false; }
+
+    Result<> run(const core::Operation& operation,
+                 std::span<const core::Segment> segments) override {
+        if (std::ranges::all_of(segments, [](const auto& segment) { return segment.size == 0; }))
+            return {};
+        const auto& [mode, direction, key] = operation;
+        if (!gl_->supports(mode, direction))
+            return Error{Code::unsupported,
+                         name_ + ": this form of the backend has no " +
+                             std::string(dael::name(mode)) + " " +
+                             std::string(dael::name(direction)) +
+                             "ion; gl-int has ecb and ctr both ways, gl-float ecb encryption; "
+                             "use the backend 'auto' or 'openssl' for the rest"};
+        if (worker_->forked())
+            return Error{Code::device,
+                         name_ +
+                             ": opened before fork(), and of no use after it; use this "
+                             "backend in the child alone, or after exec()"};
+        return worker_->run([&]() -> Result<> {
+            for (const core::Segment& segment : segments)
+                if (segment.size != 0) DAEL_TRY(gl_->run(operation, segment));
+            return {};
+        });
+    }
+
+  private:
+    const std::string name_;
+    std::unique_ptr<Worker> worker_ = std::make_unique<Worker>();
+    std::unique_ptr<OpenGl> gl_;  // the worker's
+};
+
+int count(std::string* why) {
+    if constexpr (std::endian::native != std::endian::little) {
+        *why = "its shaders take words of a little-endian processor";
+        return 0;
+    }
+    return opengl::count_devices(why);
+}
+
+Result<std::unique_ptr<core::Backend>> open(const core::BackendOptions& options) try {
+    opengl::Options how{.device = options.index};
+    if (!options.isa.empty()) {
+        const auto form = std::ranges::find(kFormNames, options.isa);
+        if (form == kFormNames.end())
+            return Error{Code::invalid_argument,
+                         "opengl has no form '" + options.isa + "'; there are gl-int and gl-float"};
+        how.form = static_cast<Form>(form - kFormNames.begin());
+    }
+    auto backend = std::make_unique<OpenGlBackend>(options.index);
+    DAEL_TRY(backend->open(how));
+    return std::unique_ptr<core::Backend>(std::move(backend));
+} catch (const std::system_error& fault) {
+    return Error{Code::device, std::string("opengl: no thread to draw on: ") + fault.what()};
+}
+
+}  // namespace
+
+extern const core::BackendEntry opengl;
+const core::BackendEntry opengl{.name = "opengl",
+                                .summary = "OpenGL ES: AES as drawing, an exhibit",
+                                .count = count,
+                                .open = open};
+
+}  // namespace dael::backends

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// No lookup leaves its lane's own banks of local memory. The kernels are compiled so that all
+// others read as zeros: what comes out is right only if there was no such lookup, and where the
+// check is told of the wrong bank, only if there was no lookup at all.
+#include "opencl/fixture.hpp"
+#include "support/gcm_test.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+using core::Segment;
+
+class OpenClBanks : public OpenClShapeTest {
+  protected:
+    // Whether a kernel's output is right.
+    bool message(Mode mode, Direction direction, std::size_t size) {
+        const Bytes raw = random_bytes(32, 1), in = random_bytes(size, 2);
+        const Key key = *Key::import(raw);
+        const Block iv = random_block(3);
+        auto* from = put(in);
+        auto* to = allocate(size);
+        const Segment segment{from, to, size, iv, 0};
+        const core::Operation operation{mode, direction, &key};
+        if (parallel_within_message(mode, direction)) {
+            EXPECT_TRUE(device_->run(operation, segment, {}));
+        } else {
+            const auto batch = device_->prepare(mode, direction, std::span(&segment, 1));
+            EXPECT_TRUE(batch && device_->run(operation, **batch, {}));
+        }
+        return difference(oracle(raw, {mode, direction, iv, 0}, in), get(to, size)).empty();
+    }
+    bool xts(Direction direction) {
+        const Bytes raw = random_bytes(64, 4), in = random_bytes(50'000, 5);
+        const XtsKey key = *XtsKey::import(raw);
+        const XtsSectors sectors{9, 512, 0};
+        auto* memory = put(in);
+        EXPECT_TRUE(device_->xts({direction, &key, 512},
+                                 modes::to_segment(sectors, memory, memory, in.size()), {}));
+        return difference(oracle_xts(raw, direction, sectors, in), get(memory, in.size())).empty();
+    }
+    struct Right {
+        bool ciphertext, tag;
+    };
+    // Long enough for GHASH by tables.
+    Right gcm() {
+        const Bytes raw = random_bytes(16, 6), nonce = random_bytes(kNonceSize, 7);
+        const Bytes in = random_bytes(200'000, 8), aad = random_bytes(33, 9);
+        const Key key = *Key::import(raw);
+        const auto keys = device_->prepare_keys(std::span(&key, 1));
+        auto *memory = put(in), *tag = allocate(kTagSize);
+        core::GcmSegment segment;
+        segment.in = segment.out = memory;
+        segment.size = in.size();
+        segment.aad = put(aad);
+        segment.aad_size = aad.size();
+        segment.iv = nonce.data();
+        segment.iv_size = nonce.size();
+        segment.tag = tag;
+        const auto batch = device_->prepare_gcm(**keys, std::span(&segment, 1));
+        EXPECT_TRUE(batch && device_->gcm(Direction::encrypt, **batch, {}));
+        const Sealed expected = gcm_oracle(raw, nonce, aad, in);
+        return {difference(expected.ciphertext, get(memory, in.size())).empty(),
+                difference(expected.tag, get(tag, kTagSize)).empty()};
+    }
+    bool keyed() {
+        const Bytes raw = random_bytes(24, 10), in = random_bytes(1600, 11);
+        const Key key = *Key::import(raw);
+        const Block iv = random_block(12);
+        const auto keys = device_->prepare_keys(std::span(&key, 1));
+        auto* memory = put(in);
+        KeyedMessage one;
+        one.in = one.out = memory;
+        one.size = in.size();
+        one.iv = iv;
+        const auto batch = device_->prepare_cbc_encrypt(**keys, std::span(&one, 1));
+        EXPECT_TRUE(batch && device_->cbc_encrypt(**batch, {}));
+        const Cipher cipher{Mode::cbc, Direction::encrypt, iv, 0};
+        return difference(oracle(raw, cipher, in), get(memory, in.size())).empty();
+    }
+
+    // Every kernel that looks up, once.
+    void expect_all(bool right) {
+        constexpr auto encrypt = Direction::encrypt, decrypt = Direction::decrypt;
+        EXPECT_EQ(message(Mode::ecb, encrypt, 16 * 200), right);
+        EXPECT_EQ(message(Mode::cbc, decrypt, 16 * 200), right);
+        EXPECT_EQ(message(Mode::ctr, encrypt, 16 * 200), right);
+        EXPECT_EQ(message(Mode::cfb, encrypt, 16 * 20), right);
+        if (!computed()) {
+            EXPECT_EQ(message(Mode::ctr, encrypt, std::size_t{4} << 20), right);
+        }
+        EXPECT_EQ(xts(encrypt), right);
+        EXPECT_EQ(xts(decrypt), right);
+        EXPECT_EQ(keyed(), right);
+        const Right sealed = gcm();
+        EXPECT_EQ(sealed.ciphertext, right);
+        EXPECT_EQ(sealed.tag, right);
+    }
+};
+
+TEST_P(OpenClBanks, EveryLookupIsInItsLanesOwn) {
+    device_->programs().define("-DDAEL_BANK=0 -DDAEL_GHASH_BANK=0");
+    expect_all(true);
+}
+
+using OpenClBanksChecked = OpenClBanks;
+
+TEST_P(OpenClBanksChecked, SeesLookups) {
+    device_->programs().define("-DDAEL_BANK=1 -DDAEL_GHASH_BANK=0");
+    expect_all(computed());  // which looks nothing up
+}
+
+TEST_P(OpenClBanksChecked, SeesThoseOfGhash) {
+    const cl::Device device(static_cast<cl_device_id>(device_->native().device), true);
+    if (device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>() < 40 * 1024)
+        GTEST_SKIP() << "GHASH's table and what goes with it find no room here";
+    device_->programs().define("-DDAEL_BANK=0 -DDAEL_GHASH_BANK=1");
+    const Right sealed = gcm();
+    EXPECT_TRUE(sealed.ciphertext);
+    EXPECT_EQ(sealed.tag, computed());
+}
+
+// Drivers for CPUs have no local memory of their own, and look nothing up unless they are told to.
+TEST_F(OpenClTest, CpusComputeByDefault) {
+    const cl::Device device(static_cast<cl_device_id>(device_->native().device), true);
+    if (device.getInfo<CL_DEVICE_LOCAL_MEM_TYPE>() == CL_LOCAL) GTEST_SKIP() << "it has its own";
+    EXPECT_EQ(device_->shape().substr(0, 9), "tables=-1");
+}
+
+std::string tables_of(const ::testing::TestParamInfo<const char*>& instance) {
+    const std::string shape = instance.param;
+    const std::string tables = shape.substr(7, shape.find(',') - 7);
+    return tables == "-1" ? "computed" : "tables" + tables;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, OpenClBanks,
+                         ::testing::Values("tables=4,teams=1,groups=1", "tables=2,teams=1,groups=1",
+                                           "tables=1,teams=2,groups=2",
+                                           "tables=0,teams=2,groups=2"),
+                         tables_of);
+// Compiling takes long: one shape that looks up, and the one that does not.
+INSTANTIATE_TEST_SUITE_P(Shapes, OpenClBanksChecked,
+                         ::testing::Values("tables=1,teams=2,groups=2",
+                                           "tables=-1,teams=2,groups=2"),
+                         tables_of);
+
+}  // namespace

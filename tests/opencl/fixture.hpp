@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device of OpenCL for tests: the first there is.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "backends/opencl/opencl_device.hpp"
+#include "modes/xts.hpp"
+#include "support/oracle.hpp"
+#include "support/subject.hpp"
+
+namespace dael::test {
+
+class OpenClTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        std::string why;
+        if (opencl::count_devices(&why) == 0) {
+            if (required("opencl")) FAIL() << why;
+            GTEST_SKIP() << why;
+        }
+        device_ = open();
+    }
+    // Another one on the same hardware, with a context of its own.
+    static std::unique_ptr<opencl::OpenClDevice> open(const std::string& shape = {}) {
+        const cl::Device device = opencl::find_devices().front().device;
+        auto opened = opencl::OpenClDevice::open(
+            std::make_shared<opencl::Context>(cl::Context(device)), device, shape);
+        if (opened) return std::move(*opened);
+        ADD_FAILURE() << opened.error().message;
+        return nullptr;
+    }
+    cl::Context context() const {
+        return cl::Context(static_cast<cl_context>(device_->native().context), true);
+    }
+    cl::Buffer buffer(std::size_t size) const {
+        return cl::Buffer(context(), CL_MEM_READ_WRITE, size);
+    }
+
+    // Memory of device_, which goes with it.
+    std::uint8_t* allocate(std::size_t size) {
+        auto memory = device_->allocate(size);
+        if (memory) return static_cast<std::uint8_t*>(*memory);
+        ADD_FAILURE() << memory.error().message;
+        return nullptr;
+    }
+    std::uint8_t* put(const Bytes& bytes) {
+        auto* memory = allocate(bytes.size());
+        EXPECT_TRUE(device_->copy_in(memory, bytes.data(), bytes.size(), {}));
+        return memory;
+    }
+    Bytes get(const void* from, std::size_t size, Stream stream = {}) {
+        Bytes bytes(size);
+        const auto copied = device_->copy_out(bytes.data(), from, size, stream);
+        EXPECT_TRUE(copied) << copied.error().message;
+        EXPECT_TRUE(device_->wait(stream));
+        return bytes;
+    }
+
+    std::unique_ptr<opencl::OpenClDevice> device_;
+};
+
+// The same in the shape of kernels that is the parameter; skips where the device has no room for
+// it.
+class OpenClShapeTest : public OpenClTest, public ::testing::WithParamInterface<const char*> {
+  protected:
+    void SetUp() override {
+        OpenClTest::SetUp();
+        if (IsSkipped() || HasFatalFailure()) return;
+        const auto used = device_->use_shape(GetParam());
+        if (used) return;
+        ASSERT_EQ(used.code(), Code::unsupported) << used.error().message;
+        GTEST_SKIP() << used.error().message;
+    }
+    bool computed() const { return device_->shape().starts_with("tables=-1"); }
+};
+
+// A call that must be refused, with a message that says `said`.
+inline void expect_refused(const Error& error, Code code, const std::string& said) {
+    EXPECT_EQ(error.code, code) << error.message;
+    EXPECT_NE(error.message.find(said), std::string::npos) << error.message;
+}
+#define DAEL_EXPECT_REFUSED(call, code, said)                           \
+    do {                                                                \
+        const auto dael_refused = (call);                               \
+        ASSERT_FALSE(dael_refused);                                     \
+        ::dael::test::expect_refused(dael_refused.error(), code, said); \
+    } while (false)
+
+}  // namespace dael::test

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is particular to AES as drawing: pictures in several passes, steps apart, forms by name, its
+// own thread, and what is left behind. That the bytes are right, every suite over backends shows.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "backends/opengl/context.hpp"
+#include "backends/opengl/gl.hpp"
+#include "backends/opengl/opengl.hpp"
+#include "core/registry.hpp"
+#include "modes/counter.hpp"
+#include "support/oracle.hpp"
+#include "support/subject.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+using opengl::OpenGl;
+
+class OpenGlForm : public SubjectTest {
+  protected:
+    opengl::Form form() const {
+        return GetParam().isa == opengl::kFormNames[1] ? opengl::Form::floats
+                                                       : opengl::Form::integers;
+    }
+    std::vector<core::Operation> operations() const {
+        if (form() == opengl::Form::floats) return {{Mode::ecb, Direction::encrypt, &key_}};
+        return {{Mode::ecb, Direction::encrypt, &key_},
+                {Mode::ecb, Direction::decrypt, &key_},
+                {Mode::ctr, Direction::encrypt, &key_}};
+    }
+    Bytes want(const core::Operation& operation, const core::Segment& segment,
+               const Bytes& in) const {
+        return oracle(key_bytes_, {operation.mode, operation.direction, segment.iv, segment.skip},
+                      in);
+    }
+
+    Random random_{2007};
+    const Bytes key_bytes_ = random_.bytes(24);
+    const Key key_ = *Key::import(key_bytes_);
+};
+
+// Passes of 4 KiB: messages end before, at and after their edges, and the counter goes on from one
+// to the next, with carries in the midst of them.
+TEST_P(OpenGlForm, SeveralPasses) {
+    auto gl = OpenGl::open({.form = form(), .pass = 4096});
+    ASSERT_TRUE(gl) << gl.error().message;
+    ASSERT_EQ((*gl)->pass(), 4096u);
+    for (const core::Operation& operation : operations())
+        for (const std::size_t size : {1, 16, 4080, 4096, 4097, 4112, 8192, 20480, 30005}) {
+            const bool ctr = operation.mode == Mode::ctr;
+            if (!ctr && size % kBlockSize != 0) continue;
+            Bytes in = pattern(size), out(size);
+            core::Segment segment{in.data(), out.data(), size, {}, 0};
+            if (ctr) {
+                segment.iv.fill(0xff);
+                segment.iv[15] = static_cast<std::uint8_t>(random_.below(256));
+                segment.skip = static_cast<std::uint8_t>(random_.below(16));
+            }
+            const Bytes expected = want(operation, segment, in);
+            const auto done = (*gl)->run(operation, segment);
+            ASSERT_TRUE(done) << done.error().message;
+            EXPECT_EQ(difference(expected, out), "") << name(operation.mode) << " " << size;
+            segment.out = in.data();  // in place
+            ASSERT_TRUE((*gl)->run(operation, segment));
+            EXPECT_EQ(difference(expected, in), "") << name(operation.mode) << " " << size;
+        }
+}
+
+// A pass need not be more than one block; and the driver's limit counts where it is the smaller.
+TEST_P(OpenGlForm, SmallestAndLargestPass) {
+    auto smallest = OpenGl::open({.form = form(), .pass = 16});
+    ASSERT_TRUE(smallest) << smallest.error().message;
+    const core::Operation operation = operations().back();
+    Bytes in = pattern(160), out(in.size());
+    const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
+    ASSERT_TRUE((*smallest)->run(operation, segment));
+    EXPECT_EQ(difference(want(operation, segment, in), out), "");
+
+    auto largest = OpenGl::open({.form = form(), .pass = SIZE_MAX / 16 * 16});
+    ASSERT_TRUE(largest) << largest.error().message;
+    EXPECT_GE((*largest)->pass(), std::size_t{2048} * 512 * 16);  // by OpenGL ES 3.0's limits
+    EXPECT_LT((*largest)->pass(), std::size_t{1} << 48);
+}
+
+TEST_P(OpenGlForm, StepByStep) {
+    auto gl = OpenGl::open({.form = form()});
+    ASSERT_TRUE(gl) << gl.error().message;
+    EXPECT_NE((*gl)->description().find(opengl::kFormNames[static_cast<std::size_t>(form())]),
+              std::string::npos)
+        << (*gl)->description();
+    for (const core::Operation& operation : operations()) {
+        Bytes in = pattern(5008), out(in.size());
+        const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
+        ASSERT_TRUE((*gl)->upload(in));
+        for (int times = 0; times < 3; ++times)  // drawing leaves the input alone
+            ASSERT_TRUE((*gl)->draw(operation, segment.iv));
+        ASSERT_TRUE((*gl)->finish());
+        ASSERT_TRUE((*gl)->download(out));
+        EXPECT_EQ(difference(want(operation, segment, in), out), "") << name(operation.mode);
+    }
+}
+
+// After a call the targets are black, and so is the texture of the data: drawn once more, it yields
+// what zeros yield.
+TEST_P(OpenGlForm, NothingIsLeftInTheTextures) {
+    auto gl = OpenGl::open({.form = form()});
+    ASSERT_TRUE(gl) << gl.error().message;
+    for (const core::Operation& operation : operations()) {
+        Bytes in = pattern(5008), out(in.size());
+        const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
+        ASSERT_TRUE((*gl)->run(operation, segment));
+        ASSERT_TRUE((*gl)->download(out));
+        EXPECT_EQ(out, Bytes(out.size())) << name(operation.mode);
+        ASSERT_TRUE((*gl)->draw(operation, segment.iv));
+        ASSERT_TRUE((*gl)->download(out));
+        EXPECT_EQ(difference(want(operation, segment, Bytes(out.size())), out), "")
+            << name(operation.mode);
+        (*gl)->wipe();
+    }
+}
+
+// gl-int has the round keys in each of its three programs: whichever were used, none has them
+// still.
+TEST(OpenGlInt, NoRoundKeyIsLeft) {
+    std::string why;
+    if (opengl::count_devices(&why) == 0) GTEST_SKIP() << why;
+    auto gl = OpenGl::open({});
+    ASSERT_TRUE(gl) << gl.error().message;
+    const auto is_program =
+        reinterpret_cast<decltype(&glIsProgram)>(opengl::Context::function("glIsProgram"));
+    const auto location = reinterpret_cast<decltype(&glGetUniformLocation)>(
+        opengl::Context::function("glGetUniformLocation"));
+    const auto read =
+        reinterpret_cast<decltype(&glGetUniformuiv)>(opengl::Context::function("glGetUniformuiv"));
+    ASSERT_TRUE(is_program && location && read);
+    // How many programs have anything but zeros in their first round key.
+    const auto with_keys = [&] {
+        int programs = 0, keyed = 0;
+        for (GLuint name = 1; name < 100; ++name) {
+            if (!is_program(name)) continue;
+            const GLint keys = location(name, "round_keys");
+            if (keys < 0) continue;
+            ++programs;
+            GLuint words[4] = {};
+            read(name, keys, words);
+            keyed += (words[0] | words[1] | words[2] | words[3]) != 0;
+        }
+        EXPECT_EQ(programs, 3);
+        return keyed;
+    };
+    const Key key = *Key::import(pattern(16));
+    ASSERT_TRUE((*gl)->upload(pattern(64)));
+    for (const auto& [mode, direction] :
+         {std::pair{Mode::ecb, Direction::encrypt}, std::pair{Mode::ecb, Direction::decrypt},
+          std::pair{Mode::ctr, Direction::encrypt}})
+        ASSERT_TRUE((*gl)->draw({mode, direction, &key}, {}));
+    EXPECT_EQ(with_keys(), 3);
+    (*gl)->wipe();
+    EXPECT_EQ(with_keys(), 0);
+}
+
+TEST_P(OpenGlForm, ManyThreadsAtOnce) {
+    auto backend = core::open_backend("opengl", {GetParam().isa, 0});
+    ASSERT_TRUE(backend) << backend.error().message;
+    std::vector<std::string> faults(4);
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t t = 0; t < faults.size(); ++t)
+            threads.emplace_back([&, t] {
+                Random random(t);
+                for (int round = 0; round < 10 && faults[t].empty(); ++round)
+                    for (core::Operation operation : operations()) {
+                        const Bytes bytes = random.bytes(8 * (2 + random.below(3)));
+                        const auto key = Key::import(bytes);
+                        operation.key = &*key;
+                        const Bytes in = pattern(16 * (1 + random.below(500)), t);
+                        Bytes out(in.size());
+                        const core::Segment segment{in.data(), out.data(), in.size(),
+                                                    random.block(), 0};
+                        const auto done = (*backend)->run(operation, std::span(&segment, 1));
+                        const Cipher cipher{operation.mode, operation.direction, segment.iv, 0};
+                        faults[t] += done ? difference(oracle(bytes, cipher, in), out)
+                                          : done.error().message;
+                    }
+            });
+    }
+    for (const std::string& fault : faults) EXPECT_EQ(fault, "");
+}
+
+// A caller may draw pictures of its own, in a context that is current on its thread.
+TEST_P(OpenGlForm, TheCallersContextStaysAsItIs) {
+    auto mine = opengl::Context::open(0);
+    ASSERT_TRUE(mine) << mine.error().message;
+    const auto gl = opengl::Gl::load();
+    ASSERT_TRUE(gl) << gl.error().message;
+    GLuint texture = 0;
+    for (int i = 0; i < 40; ++i) texture = gl->texture(0);  // a name that the backend has not got
+    GLint bound = 0;
+    {
+        auto backend = core::open_backend("opengl", {GetParam().isa, 0});
+        ASSERT_TRUE(backend) << backend.error().message;
+        Bytes data(4096);
+        const core::Segment segment{data.data(), data.data(), data.size(), {}, 0};
+        ASSERT_TRUE((*backend)->run(operations().front(), std::span(&segment, 1)));
+        gl->GetIntegerv(GL_TEXTURE_BINDING_2D, &bound);
+        EXPECT_EQ(static_cast<GLuint>(bound), texture);
+    }
+    bound = 0;
+    gl->GetIntegerv(GL_TEXTURE_BINDING_2D, &bound);
+    EXPECT_EQ(static_cast<GLuint>(bound), texture);
+    EXPECT_TRUE(gl->check("the caller's own calls"));
+}
+
+// A child of fork() has neither the thread nor a context: it hears so at once, and can let go.
+TEST_P(OpenGlForm, SaysSoAfterAFork) {
+    auto backend = core::open_backend("opengl", {GetParam().isa, 0});
+    ASSERT_TRUE(backend) << backend.error().message;
+    Bytes data(64);
+    const core::Segment segment{data.data(), data.data(), data.size(), {}, 0};
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);  // a child that waits forever ends by this
+        const auto done = (*backend)->run(operations().front(), std::span(&segment, 1));
+        const bool told =
+            done.code() == Code::device && done.error().message.find("fork") != std::string::npos;
+        backend->reset();
+        // Nor is another one of any use.
+        const auto another = core::open_backend("opengl", {GetParam().isa, 0});
+        const bool refused = another.code() == Code::device &&
+                             another.error().message.find("fork") != std::string::npos;
+        _exit(told && refused ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_TRUE((*backend)->run(operations().front(), std::span(&segment, 1)));
+}
+
+TEST_P(OpenGlForm, RefusesWhatItHasNotAndNamesTheMend) {
+    auto engine = Engine::open({.backend = "opengl", .isa = GetParam().isa});
+    ASSERT_TRUE(engine) << engine.error().message;
+    Bytes data = pattern(4096);
+    for (const Mode mode : kModes)
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+            if (subject().supports(mode, direction, 1)) continue;
+            const auto ran = engine->run(key_, {mode, direction, {}, 0}, data, data);
+            ASSERT_EQ(ran.code(), Code::unsupported) << name(mode);
+            for (const char* word : {"opengl:0", "gl-int", "gl-float", "'auto'"})
+                EXPECT_NE(ran.error().message.find(word), std::string::npos) << ran.error().message;
+            EXPECT_TRUE(engine->run(key_, {mode, direction, {}, 0}, HostIn{}, HostOut{}));
+            EXPECT_FALSE(engine->explain({mode, direction, 192, 4096}).options.front().possible);
+        }
+    EXPECT_EQ(data, pattern(4096));
+    EXPECT_EQ(engine->prepare_keys(std::span(&key_, 1)).code(), Code::unsupported);
+}
+
+// It is parallel by itself: the host's threads do not cut its messages up.
+TEST_P(OpenGlForm, GetsWholeMessagesOfTheEngine) {
+    auto engine = Engine::open({.backend = "opengl", .isa = GetParam().isa, .threads = 4});
+    ASSERT_TRUE(engine) << engine.error().message;
+    Bytes data = pattern(1 << 20);
+    const auto [mode, direction, key] = operations().front();
+    const auto ran = engine->run(*key, {mode, direction, {}, 0}, data, data);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(ran->threads, 1);
+    EXPECT_EQ(ran->backend, "opengl:0");
+}
+
+TEST(OpenGlNames, FormsAndDevicesThatThereAreNot) {
+    std::string why;
+    if (opengl::count_devices(&why) == 0) {
+        EXPECT_NE(why.find("install"), std::string::npos) << why;
+        GTEST_SKIP() << why;
+    }
+    const auto form = Engine::open({.backend = "opengl", .isa = "gl-double"});
+    ASSERT_EQ(form.code(), Code::invalid_argument);
+    for (const char* word : {"gl-double", "gl-int", "gl-float"})
+        EXPECT_NE(form.error().message.find(word), std::string::npos) << form.error().message;
+    EXPECT_EQ(Engine::open({.backend = "opengl:0", .isa = "avx2"}).code(), Code::invalid_argument);
+    EXPECT_EQ(Engine::open({.backend = "opengl:99"}).code(), Code::backend_absent);
+    EXPECT_EQ(Engine::open({.backend = "openssl", .isa = "gl-int"}).code(), Code::invalid_argument);
+}
+
+std::vector<Target> forms() {
+    std::vector<Target> found = targets(Target::Family::OpenGl);
+    std::erase_if(found, [](const Target& t) { return t.level != Target::Level::backend; });
+    return found;
+}
+INSTANTIATE_TEST_SUITE_P(OpenGl, OpenGlForm, ::testing::ValuesIn(forms()), target_name);
+
+}  // namespace
