@@ -93,4 +93,10 @@ Result<> DeviceClock::run(const Launch& launch) const {
     return device_->wait(stream());
 }
 
+Fetch DeviceClock::fetch_from(const std::uint8_t* device_memory) const {
+    return [=, this](std::uint64_t at, std::uint8_t* bytes, std::size_t size) {
+        return run([&](Stream s) { return device_->copy_out(bytes, device_memory + at, size, s); });
+    };
+}
+
 }  // namespace dael::bench

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "bench/check.hpp"
 #include "bench/measure.hpp"
 #include "core/device.hpp"
 
@@ -53,6 +54,7 @@ class DeviceClock {
     Sampler back_to_back(Launch launch, int launches) const;
 
     Result<> run(const Launch& launch) const;  // launches and waits
+    Fetch fetch_from(const std::uint8_t* device_memory) const;
 
   private:
     core::Device* device_ = nullptr;

@@ -68,11 +68,7 @@ struct Resident {
         DAEL_TRY(
             clock.run([&](Stream s) { return device().fill(out.data(), kPoison, work.size, s); }));
         DAEL_TRY(clock.run(launch(work, key)));
-        return check_output(
-            work, key, host.data(), [&](std::uint64_t at, std::uint8_t* bytes, std::size_t count) {
-                return clock.run(
-                    [&](Stream s) { return device().copy_out(bytes, out.data() + at, count, s); });
-            });
+        return check_output(work, key, host.data(), clock.fetch_from(out.data()));
     }
 };
 
@@ -167,17 +163,19 @@ class Generations {
     Result<> by_drawing() {
 #ifdef DAEL_WITH_OPENGL
         for (const opengl::Form form : {opengl::Form::integers, opengl::Form::floats}) {
+            const std::string_view form_name = opengl::kFormNames[static_cast<std::size_t>(form)];
             auto opened = opengl::OpenGl::open({.form = form});
             if (!opened) {
-                session_.skip("opengl, drawing: " + opened.error().message);
-                return {};
+                session_.skip("opengl " + std::string(form_name) +
+                              ", drawing: " + opened.error().message);
+                continue;
             }
             opengl::OpenGl& gl = **opened;
             session_.report.machine.opengl = gl.description();
             Work work = work_of(Mode::ecb, Direction::encrypt, 128,
                                 std::min<std::size_t>(gl.pass(), out_.size()));
             work.backend = "opengl";
-            work.isa = opengl::kFormNames[static_cast<std::size_t>(form)];
+            work.isa = form_name;
             work.where = "texture";
             const auto key = TestKey::make(work.bits);
             if (!key) return key.error();
@@ -305,7 +303,8 @@ class Generations {
 }  // namespace
 
 Result<> measure_generations(Session& session) {
-    // In host memory lie three inputs, and on the host an output and what engines need.
+    // What has to fit into host memory at once: the three inputs with room to spare; and from host
+    // memory the three, an output, and the pipelines' staging memory.
     const std::uint64_t device = fitting(session, session.workload.device, 4);
     const std::uint64_t host = std::min(device, fitting(session, session.workload.through, 5));
     auto input = make_input(device);

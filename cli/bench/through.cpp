@@ -90,22 +90,41 @@ class Through {
                            return device_.wait(outward_.get());
                        }));
         heat.row(work, async, {duplex, inward, outward});
-        if (work.size <= device_in_.size()) enter_unoverlapped(heat, work, key, host);
+        if (work.size <= device_in_.size()) DAEL_TRY(enter_unoverlapped(heat, work, key, host));
         return heat.run(session_);
     }
 
-    // "kernel" and "total", for what fits into device memory at once.
-    void enter_unoverlapped(Heat& heat, Work work, const TestKey& key, const HostPair& host) {
+    // "kernel" and "total", for what fits into device memory at once; each is checked first.
+    Result<> enter_unoverlapped(Heat& heat, Work work, const TestKey& key, const HostPair& host) {
         const core::Operation operation{work.mode, work.direction, &key.key};
+        const Launch launch = [=, this](Stream s) {
+            return device_.run(operation, segment(work, device_in_.data(), device_out_.data()), s);
+        };
+        const auto from_host_to_host = [=, this]() -> Result<> {
+            auto memory = DeviceMemory::allocate(device_, MemoryKind::device, work.size);
+            if (!memory) return std::move(memory).error();
+            return clock_.run([&](Stream s) -> Result<> {
+                DAEL_TRY(device_.copy_in(memory->data(), host.in, work.size, s));
+                DAEL_TRY(device_.run(operation, segment(work, memory->data(), memory->data()), s));
+                return device_.copy_out(host.out, memory->data(), work.size, s);
+            });
+        };
+        DAEL_TRY(clock_.run(
+            [&](Stream s) { return device_.copy_in(device_in_.data(), host.in, work.size, s); }));
+        DAEL_TRY(clock_.run(
+            [&](Stream s) { return device_.fill(device_out_.data(), kPoison, work.size, s); }));
+        DAEL_TRY(clock_.run(launch));
+        DAEL_TRY(check_output(work, key, host.in, clock_.fetch_from(device_out_.data())));
+        poison(work, host);
+        DAEL_TRY(from_host_to_host());
+        DAEL_TRY(check_output(work, key, host.in, host.out));
+
         work.measure = "kernel";
         const auto copy =
             heat.enter("copy within device memory", clock_.by_events([=, this](Stream s) {
                 return device_.copy_within(device_out_.data(), device_in_.data(), work.size, s);
             }));
-        const auto kernel = heat.enter("kernel", clock_.by_events([=, this](Stream s) {
-            return device_.run(operation, segment(work, device_in_.data(), device_out_.data()), s);
-        }));
-        heat.row(work, kernel, {copy});
+        heat.row(work, heat.enter("kernel", clock_.by_events(launch)), {copy});
 
         work.measure = "total";
         const auto copies =
@@ -116,24 +135,19 @@ class Through {
                                return device_.copy_out(host.out, device_in_.data(), work.size, s);
                            },
                            session_.workload.sampling));
-        const auto total = heat.enter(
-            "total", wall([=, this]() -> Result<> {
-                auto memory = DeviceMemory::allocate(device_, MemoryKind::device, work.size);
-                if (!memory) return std::move(memory).error();
-                return clock_.run([&](Stream s) -> Result<> {
-                    DAEL_TRY(device_.copy_in(memory->data(), host.in, work.size, s));
-                    DAEL_TRY(
-                        device_.run(operation, segment(work, memory->data(), memory->data()), s));
-                    return device_.copy_out(host.out, memory->data(), work.size, s);
-                });
-            }));
-        heat.row(work, total, {copies});
+        heat.row(work, heat.enter("total", wall(from_host_to_host)), {copies});
+        return {};
     }
 
-    // The first run, checked against OpenSSL.
-    Result<Ran> verify(const Work& work, const TestKey& key, const HostPair& host) {
+    // What will be compared.
+    static void poison(const Work& work, const HostPair& host) {
         for (const Window& window : sample_windows(work))
             std::memset(host.out + window.begin, kPoison, window.size);
+    }
+
+    // The pipeline's first run, checked against OpenSSL.
+    Result<Ran> verify(const Work& work, const TestKey& key, const HostPair& host) {
+        poison(work, host);
         auto ran = engine_run(work, key, host);
         if (ran) DAEL_TRY(check_output(work, key, host.in, host.out));
         return ran;

@@ -9,6 +9,7 @@
 #include "backends/opengl/context.hpp"
 #include "backends/opengl/gl.hpp"
 #include "backends/opengl/opengl.hpp"
+#include "core/key_schedule.hpp"
 #include "core/registry.hpp"
 #include "modes/counter.hpp"
 #include "support/oracle.hpp"
@@ -72,14 +73,15 @@ TEST_P(OpenGlForm, SeveralPasses) {
 
 // A pass need not be more than one block; and the driver's limit counts where it is the smaller.
 TEST_P(OpenGlForm, SmallestAndLargestPass) {
-    auto smallest = OpenGl::open({.form = form(), .pass = 16});
-    ASSERT_TRUE(smallest) << smallest.error().message;
-    const core::Operation operation = operations().back();
-    Bytes in = pattern(160), out(in.size());
-    const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
-    ASSERT_TRUE((*smallest)->run(operation, segment));
-    EXPECT_EQ(difference(want(operation, segment, in), out), "");
-
+    {
+        auto smallest = OpenGl::open({.form = form(), .pass = 16});
+        ASSERT_TRUE(smallest) << smallest.error().message;
+        const core::Operation operation = operations().back();
+        Bytes in = pattern(160), out(in.size());
+        const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
+        ASSERT_TRUE((*smallest)->run(operation, segment));
+        EXPECT_EQ(difference(want(operation, segment, in), out), "");
+    }
     auto largest = OpenGl::open({.form = form(), .pass = SIZE_MAX / 16 * 16});
     ASSERT_TRUE(largest) << largest.error().message;
     EXPECT_GE((*largest)->pass(), std::size_t{2048} * 512 * 16);  // by OpenGL ES 3.0's limits
@@ -107,7 +109,7 @@ TEST_P(OpenGlForm, StepByStep) {
 // After a call the targets are black, and so is the texture of the data: drawn once more, it yields
 // what zeros yield.
 TEST_P(OpenGlForm, NothingIsLeftInTheTextures) {
-    auto gl = OpenGl::open({.form = form()});
+    auto gl = OpenGl::open({.form = form(), .band = 1024});
     ASSERT_TRUE(gl) << gl.error().message;
     for (const core::Operation& operation : operations()) {
         Bytes in = pattern(5008), out(in.size());
@@ -123,8 +125,23 @@ TEST_P(OpenGlForm, NothingIsLeftInTheTextures) {
     }
 }
 
-// gl-int has the round keys in each of its three programs: whichever were used, none has them
-// still.
+// Bands of one row, of several with a rest, of all and of more than there is.
+TEST_P(OpenGlForm, SeveralBands) {
+    for (const std::size_t band : {1, 1000, 2000, 5008, 1 << 30}) {
+        auto gl = OpenGl::open({.form = form(), .band = band});
+        ASSERT_TRUE(gl) << gl.error().message;
+        for (const core::Operation& operation : operations()) {
+            Bytes in = pattern(5008), out(in.size());
+            const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
+            ASSERT_TRUE((*gl)->run(operation, segment));
+            EXPECT_EQ(difference(want(operation, segment, in), out), "")
+                << name(operation.mode) << " in bands of " << band;
+        }
+    }
+}
+
+// gl-int has the round keys in each of its three programs: whichever were used, none has any of
+// them still.
 TEST(OpenGlInt, NoRoundKeyIsLeft) {
     std::string why;
     if (opengl::count_devices(&why) == 0) GTEST_SKIP() << why;
@@ -137,30 +154,80 @@ TEST(OpenGlInt, NoRoundKeyIsLeft) {
     const auto read =
         reinterpret_cast<decltype(&glGetUniformuiv)>(opengl::Context::function("glGetUniformuiv"));
     ASSERT_TRUE(is_program && location && read);
-    // How many programs have anything but zeros in their first round key.
-    const auto with_keys = [&] {
-        int programs = 0, keyed = 0;
+    // How many round keys are not zeros, of all programs.
+    const auto round_keys = [&] {
+        int programs = 0, left = 0;
         for (GLuint name = 1; name < 100; ++name) {
-            if (!is_program(name)) continue;
-            const GLint keys = location(name, "round_keys");
-            if (keys < 0) continue;
+            if (!is_program(name) || location(name, "round_keys[0]") < 0) continue;
             ++programs;
-            GLuint words[4] = {};
-            read(name, keys, words);
-            keyed += (words[0] | words[1] | words[2] | words[3]) != 0;
+            for (int round = 0; round <= core::kMaxRounds; ++round) {
+                const std::string key = "round_keys[" + std::to_string(round) + "]";
+                GLuint words[4] = {};
+                read(name, location(name, key.c_str()), words);
+                left += (words[0] | words[1] | words[2] | words[3]) != 0;
+            }
         }
         EXPECT_EQ(programs, 3);
-        return keyed;
+        return left;
     };
-    const Key key = *Key::import(pattern(16));
+    const Key key = *Key::import(pattern(32));
     ASSERT_TRUE((*gl)->upload(pattern(64)));
     for (const auto& [mode, direction] :
          {std::pair{Mode::ecb, Direction::encrypt}, std::pair{Mode::ecb, Direction::decrypt},
           std::pair{Mode::ctr, Direction::encrypt}})
         ASSERT_TRUE((*gl)->draw({mode, direction, &key}, {}));
-    EXPECT_EQ(with_keys(), 3);
+    EXPECT_EQ(round_keys(), 3 * (core::kMaxRounds + 1));
     (*gl)->wipe();
-    EXPECT_EQ(with_keys(), 0);
+    EXPECT_EQ(round_keys(), 0);
+}
+
+// gl-float has them in a texture, four texels each.
+TEST(OpenGlFloat, NoRoundKeyIsLeft) {
+    std::string why;
+    if (opengl::count_devices(&why) == 0) GTEST_SKIP() << why;
+    auto opened = OpenGl::open({.form = opengl::Form::floats});
+    ASSERT_TRUE(opened) << opened.error().message;
+    const auto gl = opengl::Gl::load();
+    ASSERT_TRUE(gl) << gl.error().message;
+    const auto round_keys = [&] {
+        GLint texture = 0;
+        gl->ActiveTexture(GL_TEXTURE1);
+        gl->GetIntegerv(GL_TEXTURE_BINDING_2D, &texture);
+        GLuint framebuffer = 0;
+        gl->GenFramebuffers(1, &framebuffer);
+        gl->BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+        gl->FramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D,
+                                 static_cast<GLuint>(texture), 0);
+        gl->ReadBuffer(GL_COLOR_ATTACHMENT0);
+        Bytes texels = pattern(kBlockSize * (core::kMaxRounds + 1));
+        gl->ReadPixels(0, 0, 4, core::kMaxRounds + 1, GL_RGBA, GL_UNSIGNED_BYTE, texels.data());
+        EXPECT_TRUE(gl->check("reading the round keys"));
+        return texels;
+    };
+    const Key key = *Key::import(pattern(32));
+    ASSERT_TRUE((*opened)->upload(pattern(64)));
+    ASSERT_TRUE((*opened)->draw({Mode::ecb, Direction::encrypt, &key}, {}));
+    const auto& schedule = key.schedule().encrypt;
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(schedule.data());
+    EXPECT_EQ(round_keys(), Bytes(bytes, bytes + kBlockSize * (core::kMaxRounds + 1)));
+    (*opened)->wipe();
+    EXPECT_EQ(round_keys(), Bytes(kBlockSize * (core::kMaxRounds + 1)));
+}
+
+// Work that a reset of the GPU may have cut short is an error. No driver here can be made to reset,
+// so one that says that it was stands in for it.
+TEST(OpenGlReset, IsAnError) {
+    std::string why;
+    if (opengl::count_devices(&why) == 0) GTEST_SKIP() << why;
+    const auto context = opengl::Context::open(0);
+    ASSERT_TRUE(context) << context.error().message;
+    auto gl = opengl::Gl::load();
+    ASSERT_TRUE(gl) << gl.error().message;
+    EXPECT_TRUE(gl->check("nothing"));
+    gl->GetGraphicsResetStatus = [] { return GLenum{0x8253}; };  // GL_GUILTY_CONTEXT_RESET
+    const auto checked = gl->check("drawing");
+    ASSERT_EQ(checked.code(), Code::device);
+    EXPECT_NE(checked.error().message.find("reset"), std::string::npos) << checked.error().message;
 }
 
 TEST_P(OpenGlForm, ManyThreadsAtOnce) {

@@ -44,7 +44,8 @@ struct Egl {
 struct Device {
     EGLDisplay display;
     EGLConfig config;
-    bool surfaceless;  // a context may be current without a surface
+    bool surfaceless;   // a context may be current without a surface
+    bool tells_resets;  // on request, whether it was reset
     bool software;
 };
 
@@ -106,14 +107,15 @@ struct Machine {
     // Leaves out what this process may not open, and what cannot do OpenGL ES 3.
     void add(EGLDisplay display, bool software) {
         if (display == EGL_NO_DISPLAY || !egl.Initialize(display, nullptr, nullptr)) return;
-        const bool surfaceless =
-            has(egl.QueryString(display, EGL_EXTENSIONS), "EGL_KHR_surfaceless_context");
+        const char* const offers = egl.QueryString(display, EGL_EXTENSIONS);
+        const bool surfaceless = has(offers, "EGL_KHR_surfaceless_context");
         const EGLint wanted[] = {EGL_RENDERABLE_TYPE, EGL_OPENGL_ES3_BIT, EGL_SURFACE_TYPE,
                                  surfaceless ? 0 : EGL_PBUFFER_BIT, EGL_NONE};
         EGLConfig config = nullptr;
         EGLint configs = 0;
         if (egl.ChooseConfig(display, wanted, &config, 1, &configs) && configs == 1)
-            devices.push_back({display, config, surfaceless, software});
+            devices.push_back({display, config, surfaceless,
+                               has(offers, "EGL_EXT_create_context_robustness"), software});
     }
 
     const pid_t pid = getpid();
@@ -150,12 +152,18 @@ Result<Context> Context::open(int device) {
         return Error{Code::device,
                      "opengl: EGL was used before fork(), and does not work after it; use this "
                      "backend in the child alone, or after exec()"};
-    const auto& [display, config, surfaceless, software] =
+    const auto& [display, config, surfaceless, tells_resets, software] =
         machine().devices.at(static_cast<std::size_t>(device));
     if (!egl.BindAPI(EGL_OPENGL_ES_API)) return failure("eglBindAPI");
     const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION, 3, EGL_NONE};
-    Context made(display, egl.CreateContext(display, config, EGL_NO_CONTEXT, version),
-                 EGL_NO_SURFACE);
+    // Unless it is asked to, a context never tells that a reset cut its work short.
+    const EGLint telling[] = {EGL_CONTEXT_MAJOR_VERSION, 3,
+                              EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY_EXT,
+                              EGL_LOSE_CONTEXT_ON_RESET_EXT, EGL_NONE};
+    EGLContext context = EGL_NO_CONTEXT;
+    if (tells_resets) context = egl.CreateContext(display, config, EGL_NO_CONTEXT, telling);
+    if (!context) context = egl.CreateContext(display, config, EGL_NO_CONTEXT, version);
+    Context made(display, context, EGL_NO_SURFACE);
     if (!made.context_) return failure("eglCreateContext");
     if (!surfaceless) {
         const EGLint one_pixel[] = {EGL_WIDTH, 1, EGL_HEIGHT, 1, EGL_NONE};

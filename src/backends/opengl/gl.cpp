@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/opengl/gl.hpp"
 
+#include <string_view>
+
 #include "backends/opengl/context.hpp"
 #include "backends/opengl/shaders.hpp"
 
@@ -48,11 +50,20 @@ Result<Gl> Gl::load() {
     if (!gl.name) return Error{Code::device, "opengl: this driver has no gl" #name};
     DAEL_GL_FUNCTIONS(DAEL_LOAD)
 #undef DAEL_LOAD
+    const std::string_view offers(reinterpret_cast<const char*>(gl.GetString(GL_EXTENSIONS)));
+    for (const char* maker : {"KHR", "EXT"})
+        if (offers.find("GL_" + std::string(maker) + "_robustness") != offers.npos)
+            gl.GetGraphicsResetStatus = reinterpret_cast<decltype(gl.GetGraphicsResetStatus)>(
+                Context::function(("glGetGraphicsResetStatus" + std::string(maker)).c_str()));
     return gl;
 }
 
 Result<> Gl::check(const char* step) const {
     const GLenum first = GetError();
+    if (GetGraphicsResetStatus && GetGraphicsResetStatus() != GL_NO_ERROR)
+        return Error{Code::device,
+                     std::string("opengl: the GPU was reset (") + step +
+                         "); open the engine anew, or use another backend if it happens again"};
     if (first == GL_NO_ERROR) return {};
     for (int more = 0; more < 8 && GetError() != GL_NO_ERROR; ++more) {
         // A driver may keep several; one that is lost has no end of them.

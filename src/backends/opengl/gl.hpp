@@ -27,7 +27,9 @@ namespace dael::opengl {
     FUNCTION(Disable)                \
     FUNCTION(DrawArrays)             \
     FUNCTION(DrawBuffers)            \
+    FUNCTION(Enable)                 \
     FUNCTION(Finish)                 \
+    FUNCTION(Flush)                  \
     FUNCTION(FramebufferTexture2D)   \
     FUNCTION(GenFramebuffers)        \
     FUNCTION(GenTextures)            \
@@ -43,6 +45,7 @@ namespace dael::opengl {
     FUNCTION(PixelStorei)            \
     FUNCTION(ReadBuffer)             \
     FUNCTION(ReadPixels)             \
+    FUNCTION(Scissor)                \
     FUNCTION(ShaderSource)           \
     FUNCTION(TexImage2D)             \
     FUNCTION(TexParameteri)          \
@@ -72,10 +75,12 @@ struct Gl {
 #define DAEL_DECLARE(name) decltype(&gl##name) name = nullptr;
     DAEL_GL_FUNCTIONS(DAEL_DECLARE)
 #undef DAEL_DECLARE
+    GLenum (*GetGraphicsResetStatus)() = nullptr;  // null where the driver cannot tell
 
     static Result<Gl> load();
 
-    // The errors of all calls since the last check, under the name of what they were for.
+    // The errors of all calls since the last check, under the name of what they were for; and
+    // whether the GPU was reset meanwhile, when a picture may be there only in part.
     Result<> check(const char* step) const;
 
     // A program that covers the target with this fragment shader, compiled with this word defined

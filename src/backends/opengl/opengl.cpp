@@ -93,6 +93,7 @@ struct OpenGl::State {
                              "status " +
                                  std::to_string(status) + "); use another device or driver"};
         }
+        staging.reserve(wanted.blocks() * kBlockSize);  // exactly, where it has to grow
         staging.resize(wanted.blocks() * kBlockSize);
         extent = wanted;
         return {};
@@ -129,8 +130,8 @@ struct OpenGl::State {
     std::vector<std::uint8_t> staging;  // the picture in our memory
 };
 
-OpenGl::OpenGl(std::unique_ptr<State> state, std::size_t pass)
-    : state_(std::move(state)), pass_(pass) {}
+OpenGl::OpenGl(std::unique_ptr<State> state, std::size_t pass, std::size_t band)
+    : state_(std::move(state)), pass_(pass), band_(band) {}
 
 OpenGl::~OpenGl() {
     wipe();
@@ -144,7 +145,7 @@ Result<std::unique_ptr<OpenGl>> OpenGl::open(const Options& options) {
     auto state = std::make_unique<State>(std::move(*context), *gl);
     DAEL_TRY(state->make(options.form));
     const std::size_t pass = std::min(options.pass, state->most.blocks() * kBlockSize);
-    return std::unique_ptr<OpenGl>(new OpenGl(std::move(state), pass));
+    return std::unique_ptr<OpenGl>(new OpenGl(std::move(state), pass, options.band));
 }
 
 std::string OpenGl::description() const {
@@ -188,7 +189,18 @@ Result<> OpenGl::draw(const core::Operation& operation, const Block& counter) {
     s.gl.BindFramebuffer(GL_FRAMEBUFFER, s.drawing);
     s.gl.Viewport(0, 0, s.extent.width, s.extent.height);
     s.form->use(operation, counter, s.extent);
-    s.gl.DrawArrays(GL_TRIANGLES, 0, 3);
+    // In bands that are handed over one by one: drivers reset a GPU that is busy with one piece of
+    // work for some seconds, some of them after half a second.
+    const auto row = static_cast<std::size_t>(s.extent.width) * kBlockSize;
+    const int rows = static_cast<int>(
+        std::clamp<std::size_t>(band_ / row, 1, static_cast<std::size_t>(s.extent.height)));
+    s.gl.Enable(GL_SCISSOR_TEST);
+    for (int y = 0; y < s.extent.height; y += rows) {
+        s.gl.Scissor(0, y, s.extent.width, rows);
+        s.gl.DrawArrays(GL_TRIANGLES, 0, 3);
+        s.gl.Flush();
+    }
+    s.gl.Disable(GL_SCISSOR_TEST);  // clearing would keep to the band as well
     return s.gl.check("drawing");
 }
 

@@ -2,8 +2,9 @@
 // AES as drawing: the data are a texture, a fragment program encrypts a block, and the picture that
 // comes out is the ciphertext.
 //
-// An OpenGl belongs to the thread that opened it: its context is current there. `run` does all of
-// it; upload, draw, finish and download are its steps, apart for those who measure.
+// An OpenGl belongs to the thread that opened it, where its context is current, and a thread has
+// one at a time. `run` does all of it; upload, draw, finish and download are its steps, apart for
+// those who measure.
 #pragma once
 
 #include <array>
@@ -44,7 +45,8 @@ int count_devices(std::string* why);
 struct Options {
     Form form = Form::integers;
     int device = 0;
-    std::size_t pass = std::size_t{64} << 20;  // bytes of a picture at most, a multiple of 16
+    std::size_t pass = std::size_t{64} << 20;  // bytes of a picture at most, a multiple of 16,
+    std::size_t band = std::size_t{1} << 20;   // and those that the GPU is told to draw at once
 };
 
 class OpenGl {
@@ -72,9 +74,9 @@ class OpenGl {
 
   private:
     struct State;
-    OpenGl(std::unique_ptr<State> state, std::size_t pass);
+    OpenGl(std::unique_ptr<State> state, std::size_t pass, std::size_t band);
     std::unique_ptr<State> state_;
-    std::size_t pass_;
+    std::size_t pass_, band_;
 };
 
 }  // namespace dael::opengl
