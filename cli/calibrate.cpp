@@ -25,6 +25,8 @@ Result<> run_calibration(bool quiet) {
     auto calibration = calibrate(show ? CalibrationProgress(show_progress) : CalibrationProgress());
     if (show) std::fputs("\r\x1b[K", stderr);
     if (!calibration) return std::move(calibration).error();
+    for (const std::string& device : calibration->left_out)
+        std::cerr << "daelstrom: warning: left out " << device << '\n';
     auto path = store(*calibration);
     if (!path) return std::move(path).error();
     if (!quiet)

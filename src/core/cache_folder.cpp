@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cache_folder.hpp"
 
-#include <cstdlib>
+#include <stdlib.h>
 
 namespace dael::core {
 
 std::string cache_folder() {
+    // secure_getenv: a program with more rights than its caller does not go where that one says.
     const auto set = [](const char* variable) -> std::string {
-        const char* value = std::getenv(variable);
+        const char* value = secure_getenv(variable);
         return value && *value == '/' ? value : "";  // XDG: relative paths are to be ignored
     };
     if (const std::string cache = set("XDG_CACHE_HOME"); !cache.empty())

@@ -82,8 +82,11 @@ class Calibrator {
         steps_ = static_cast<double>(hosts.size() * std::size(kWays) * keys_.size() +
                                      devices.size() * (8 + std::size(kWays) * keys_.size()));
         for (const auto& host : hosts) DAEL_TRY(measure_host(*host, calibration));
-        for (auto& device : devices)
-            DAEL_TRY(measure_device(std::move(device), opening, calibration));
+        for (auto& device : devices) {
+            const std::string name(device->name());
+            if (auto measured = measure_device(std::move(device), opening, calibration); !measured)
+                calibration.left_out.push_back(name + ": " + measured.error().message);
+        }
         report("done", 1);
         return calibration;
     }
@@ -172,25 +175,33 @@ class Calibrator {
         return {};
     }
 
-    // The shape of kernels that is fastest in both directions of the cipher; leaves it in use.
+    // What both directions of the cipher take in this shape of kernels, which stays in use.
+    Result<double> seconds_in_shape(core::Device& device, const std::string& shape) {
+        DAEL_TRY(device.use_shape(shape));
+        double sum = 0;
+        for (const auto& [mode, direction] :
+             {std::pair{Mode::ctr, Direction::encrypt}, std::pair{Mode::cbc, Direction::decrypt}}) {
+            const core::Operation operation{mode, direction, &keys_[0]};
+            auto seconds = pipeline::measure_kernel(device, operation, effort_.kernel, 5);
+            if (!seconds) return std::move(seconds).error();
+            sum += *seconds;
+        }
+        return sum;
+    }
+
+    // The fastest shape; leaves it in use. Shapes are offers: a driver may refuse some of them.
     Result<> choose_shape(core::Device& device, DeviceRates& rates) {
         double best = std::numeric_limits<double>::infinity();
+        Result<> refused;
         for (const std::string& shape : device.shapes()) {
             step(rates.backend, shape);
-            DAEL_TRY(device.use_shape(shape));
-            double sum = 0;
-            for (const auto& [mode, direction] : {std::pair{Mode::ctr, Direction::encrypt},
-                                                  std::pair{Mode::cbc, Direction::decrypt}}) {
-                const core::Operation operation{mode, direction, &keys_[0]};
-                auto seconds = pipeline::measure_kernel(device, operation, effort_.kernel, 5);
-                if (!seconds) return std::move(seconds).error();
-                sum += *seconds;
-            }
-            if (sum >= best) continue;
-            best = sum;
+            const auto seconds = seconds_in_shape(device, shape);
+            if (!seconds) refused = seconds.error();
+            if (!seconds || *seconds >= best) continue;
+            best = *seconds;
             rates.shape = shape;
         }
-        return rates.shape.empty() ? Result<>{} : device.use_shape(rates.shape);
+        return rates.shape.empty() ? refused : device.use_shape(rates.shape);
     }
 
     // The bus, the best chunk, and what pageable memory makes of it.

@@ -32,7 +32,8 @@ Error authentication_failed() {
 
 Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_t* results,
                                         std::size_t count, Stream stream) {
-    std::vector<std::uint32_t> raw(count);
+    // Whatever comes of the copy, nothing is ok that nobody has written.
+    std::vector<std::uint32_t> raw(count, static_cast<std::uint32_t>(Code::internal));
     DAEL_TRY(device.copy_out(raw.data(), results, count * sizeof(std::uint32_t), stream));
     DAEL_TRY(device.wait(stream));
     std::vector<Code> codes;

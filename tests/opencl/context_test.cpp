@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts, which engines of a process share, and the page-locked memory that is made in them.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <daelstrom/engine.hpp>
+#include <daelstrom/opencl.hpp>
+
 #include "core/registry.hpp"
 #include "opencl/fixture.hpp"
 
@@ -75,6 +81,49 @@ TEST_F(OpenClContext, OneForAContextOfTheCallers) {
     EXPECT_FALSE(opencl::Context::of(other)->is_pinned(*memory));
     known->release_pinned(*memory, queue);
     known->release_pinned(*memory, queue);  // not known any more: nothing happens
+}
+
+// A child of fork() has none of the driver's threads: it hears so at once, and can let go.
+TEST_F(OpenClContext, SaysSoAfterAFork) {
+    auto engine = Engine::open({.backend = "opencl"});
+    ASSERT_TRUE(engine) << engine.error().message;
+    const Key key = *Key::import(pattern(16));
+    Bytes data(5000);
+    ASSERT_TRUE(engine->ctr(key, {}, HostIn(data), HostOut(data)));
+    auto* const memory = put(data);
+    const auto pinned = device_->allocate_pinned(100);
+    ASSERT_TRUE(pinned);
+    const cl::Context mine = context();
+    auto* const handle = static_cast<cl_device_id>(device_->native().device);
+    const auto about_fork = [](const auto& result, Code code) {
+        if (!result && result.code() == code &&
+            result.error().message.find("fork") != std::string::npos)
+            return true;
+        std::fputs(result ? "no error\n" : (result.error().message + '\n').c_str(), stderr);
+        return false;
+    };
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);  // a child that waits forever ends by this
+        bool told = about_fork(engine->ctr(key, {}, HostIn(data), HostOut(data)), Code::device);
+        told &= about_fork(device_->copy_out(data.data(), memory, data.size(), {}), Code::device);
+        told &= about_fork(device_->allocate(16), Code::device);
+        told &= about_fork(device_->allocate_pinned(16), Code::device);
+        told &= about_fork(device_->create_stream(), Code::device);
+        told &= about_fork(device_->wait(Stream{}), Code::device);
+        told &= about_fork(Engine::open({.backend = "opencl"}), Code::backend_absent);
+        told &= about_fork(opencl::open(mine(), handle), Code::backend_absent);
+        device_->release(memory);
+        device_->release_pinned(*pinned);
+        device_.reset();
+        engine = Error{Code::device, ""};
+        _exit(told ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    EXPECT_TRUE(engine->ctr(key, {}, HostIn(data), HostOut(data)));
+    device_->release_pinned(*pinned);
 }
 
 }  // namespace

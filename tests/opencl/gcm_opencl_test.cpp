@@ -205,6 +205,14 @@ TEST_P(GcmOpenCl, ManyKeysInOneLaunch) {
     }
 }
 
+// Nothing counts as verified before it is.
+TEST_P(GcmOpenCl, ResultsAreNotOkBeforeARun) {
+    const std::vector<core::GcmSegment> segments(3, segment(message(0, 64, 16)));
+    const auto batch = device_->prepare_gcm(*prepared_, segments);
+    ASSERT_TRUE(batch) << batch.error().message;
+    EXPECT_EQ(take((*batch)->results(), 12), Bytes(12, 0xff));
+}
+
 // Counter mode alone (a tag size of 0): the counter begins at 1, and all results are ok.
 TEST_P(GcmOpenCl, CounterModeAlone) {
     Scattered m = message(2, 100000, 0);

@@ -2,6 +2,7 @@
 // Building programs, and keeping what was built on disk.
 #include "backends/opencl/programs.hpp"
 
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -135,6 +136,49 @@ TEST_F(OpenClPrograms, AFolderThatOthersMayWriteToIsLeftAlone) {
     }
     ASSERT_EQ(chmod(folder().c_str(), 0700), 0);
     EXPECT_TRUE(build_anew());
+}
+
+// Not even where one file has come in another's place.
+TEST_F(OpenClPrograms, AFileOfAnotherSourceIsNotTaken) {
+    ASSERT_FALSE(build_anew(7));
+    const Bytes seven = content(stored().front());
+    fs::remove(stored().front());
+    ASSERT_FALSE(build_anew(8));
+    ASSERT_EQ(stored().size(), 1u);
+    replace(stored().front(), seven);
+    EXPECT_FALSE(build_anew(8));  // which also looks at what the program does
+    EXPECT_TRUE(build_anew(8));
+}
+
+// OpenSSL may be set up without it. Then there is no name for a file, and no way to tell it whole.
+TEST_F(OpenClPrograms, WithoutSha256NothingIsStoredOrTaken) {
+    ASSERT_FALSE(build_anew(7));
+    ASSERT_EQ(EVP_set_default_properties(nullptr, "provider=none"), 1);
+    ASSERT_EQ(EVP_Digest("", 0, Bytes(32).data(), nullptr, EVP_sha256(), nullptr), 0);
+    EXPECT_FALSE(build_anew(7));
+    EXPECT_FALSE(build_anew(8));
+    EXPECT_EQ(stored().size(), 1u);
+    ASSERT_EQ(EVP_set_default_properties(nullptr, ""), 1);
+    EXPECT_TRUE(build_anew(7));
+    EXPECT_FALSE(build_anew(8));
+}
+
+TEST_F(OpenClPrograms, LinksAndFilesThatOthersMayWriteToAreLeftAlone) {
+    ASSERT_FALSE(build_anew());
+    const fs::path file = stored().front(), elsewhere = home_ / "elsewhere";
+    ASSERT_EQ(chmod(file.c_str(), 0620), 0);
+    EXPECT_FALSE(build_anew());
+    EXPECT_TRUE(build_anew());  // another was put in its place
+    fs::rename(file, elsewhere);
+    fs::create_symlink(elsewhere, file);
+    EXPECT_FALSE(build_anew());
+    EXPECT_TRUE(build_anew());
+    EXPECT_FALSE(fs::is_symlink(file));
+    fs::remove(elsewhere);
+    fs::rename(folder(), elsewhere);
+    fs::create_directory_symlink(elsewhere, folder());
+    EXPECT_FALSE(build_anew());
+    EXPECT_FALSE(build_anew());
 }
 
 // The folder that it makes itself is its own, whatever the umask.

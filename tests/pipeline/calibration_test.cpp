@@ -159,22 +159,28 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     EXPECT_TRUE(load_calibration());
 }
 
-// A device that takes a tenth of a millisecond or more for whatever it does: the figures must say
-// so.
-TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
-    test::HostDevice device({.delay = std::chrono::microseconds(100)});
+// A calibration of devices alone.
+Result<Calibration> calibrate_devices(std::initializer_list<test::HostDevice*> devices) {
     const pipeline::Effort effort{.figure = std::chrono::milliseconds(1),
                                   .bus = std::size_t{64} << 20,
                                   .kernel = 1 << 20,
                                   .sequential = 1 << 20};
-    const auto calibration = pipeline::calibrate_backends(
+    return pipeline::calibrate_backends(
         {},
         [&] {
-            pipeline::Backends devices;
-            devices.push_back(std::make_unique<test::HostDeviceBackend>(device));
-            return devices;
+            pipeline::Backends backends;
+            for (test::HostDevice* device : devices)
+                backends.push_back(std::make_unique<test::HostDeviceBackend>(*device));
+            return backends;
         },
         {}, effort);
+}
+
+// A device that takes a tenth of a millisecond or more for whatever it does: the figures must say
+// so.
+TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
+    test::HostDevice device({.delay = std::chrono::microseconds(100)});
+    const auto calibration = calibrate_devices({&device});
     ASSERT_TRUE(calibration) << calibration.error().message;
     ASSERT_EQ(calibration->devices.size(), 1u);
     const DeviceRates& rates = calibration->devices[0];
@@ -190,6 +196,27 @@ TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
     for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
     ASSERT_TRUE(store(*calibration));
     EXPECT_TRUE(load_calibration());  // every figure is one that a file may hold
+    EXPECT_TRUE(calibration->left_out.empty());
+}
+
+TEST_F(CalibrationFile, ShapesThatADeviceRefusesArePassedOver) {
+    test::HostDevice device({.shapes = {"wide", "good", "high"}, .refused = {"wide", "high"}});
+    const auto calibration = calibrate_devices({&device});
+    ASSERT_TRUE(calibration) << calibration.error().message;
+    ASSERT_EQ(calibration->devices.size(), 1u);
+    EXPECT_EQ(calibration->devices[0].shape, "good");
+}
+
+TEST_F(CalibrationFile, ADeviceThatFailsIsLeftOutAndTheRestIsKept) {
+    test::HostDevice stubborn({.shapes = {"wide", "high"}, .refused = {"wide", "high"}});
+    test::HostDevice broken({.fail_at = 5}), good;
+    const auto calibration = calibrate_devices({&stubborn, &broken, &good});
+    ASSERT_TRUE(calibration) << calibration.error().message;
+    EXPECT_EQ(calibration->devices.size(), 1u);
+    ASSERT_EQ(calibration->left_out.size(), 2u);
+    EXPECT_EQ(calibration->left_out[0], "threads:0: no kernels in shape high");
+    EXPECT_NE(calibration->left_out[1].find(broken.failed_call()), std::string::npos)
+        << calibration->left_out[1];
 }
 
 }  // namespace

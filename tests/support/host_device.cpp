@@ -123,6 +123,12 @@ void HostDevice::check_pinned_range(const void* memory, std::size_t size, const 
     if (!inside) violation(std::string(call) + " with pageable memory");
 }
 
+Result<> HostDevice::use_shape(const std::string& shape) {
+    if (options_.refused.contains(shape))
+        return Error{Code::device, "no kernels in shape " + shape};
+    return {};
+}
+
 Result<void*> HostDevice::allocate(std::size_t size) {
     DAEL_TRY(attempt("allocate"));
     const std::lock_guard lock(mutex_);

@@ -30,6 +30,8 @@ struct HostDeviceOptions {
     std::uint64_t pinned = std::uint64_t{1} << 30;  // bytes that may be page-locked
     int fail_at = 0;                                // the nth call that can fail does; 0: none
     std::chrono::microseconds delay{0};             // of every operation on a stream
+    std::vector<std::string> shapes{};              // of its kernels, as it says;
+    std::set<std::string> refused{};                // but these it refuses to use
 };
 
 class HostDevice final : public core::Device {
@@ -60,6 +62,8 @@ class HostDevice final : public core::Device {
         const core::PreparedKeys& keys, const KeyedMessage* device_messages,
         std::uint32_t count) override;
     Result<> cbc_encrypt(const core::PreparedKeyed& batch, Stream stream) override;
+    std::vector<std::string> shapes() const override { return options_.shapes; }
+    Result<> use_shape(const std::string& shape) override;
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
     Result<void*> allocate_pinned(std::size_t size) override;

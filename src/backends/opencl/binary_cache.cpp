@@ -1,89 +1,150 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/opencl/binary_cache.hpp"
 
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdio>
+#include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "core/cache_folder.hpp"
 
 namespace dael::opencl {
 namespace {
 
+using Bytes = std::span<const unsigned char>;
 using Digest = std::array<unsigned char, 32>;
 
-Digest sha256(std::span<const unsigned char> bytes) {
-    Digest digest{};
-    unsigned size = 0;
-    // Fails for want of memory only; zeros then match nothing that was stored.
-    (void)EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
+// None where this process has no SHA-256, as with some configurations of OpenSSL.
+std::optional<Digest> sha256(std::initializer_list<Bytes> parts) {
+    const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
+                                                                          EVP_MD_CTX_free);
+    if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
+        return std::nullopt;
+    for (const Bytes part : parts)
+        if (EVP_DigestUpdate(context.get(), part.data(), part.size()) != 1) return std::nullopt;
+    Digest digest;
+    if (EVP_DigestFinal_ex(context.get(), digest.data(), nullptr) != 1) return std::nullopt;
     return digest;
 }
 
-// Ours alone to write to. Makes it if need be.
-bool usable(const std::string& folder) {
-    std::error_code fault;
-    std::filesystem::create_directories(std::filesystem::path(folder).parent_path(), fault);
-    (void)mkdir(folder.c_str(), 0700);  // whatever the umask would leave to others
-    struct stat status {};
-    return stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-           status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+Bytes bytes_of(const std::string& text) {
+    return {reinterpret_cast<const unsigned char*>(text.data()), text.size()};
 }
 
-// Empty where there is no place.
-std::string path_of(const std::string& identity) {
-    const std::string cache = core::cache_folder();
-    if (cache.empty() || !usable(cache + "/opencl")) return {};
-    std::string path = cache + "/opencl/";
-    for (const unsigned char byte :
-         sha256({reinterpret_cast<const unsigned char*>(identity.data()), identity.size()})) {
-        constexpr char kHex[] = "0123456789abcdef";
-        path += {kHex[byte >> 4], kHex[byte & 15]};
+// What a file begins with: of its content, and of what the content is for.
+std::optional<Digest> seal_of(const std::string& identity, Bytes binary) {
+    static constexpr unsigned char kEnd[] = {0};  // no identity has one
+    return sha256({bytes_of(identity), kEnd, binary});
+}
+
+class Descriptor {
+  public:
+    explicit Descriptor(int number) : number_(number) {}
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor() { reset(); }
+
+    int get() const { return number_; }
+    explicit operator bool() const { return number_ >= 0; }
+    bool reset() {
+        const int number = std::exchange(number_, -1);
+        return number < 0 || close(number) == 0;
     }
-    return path + ".bin";
+    // Of this kind (S_IFDIR, S_IFREG), our own, and nobody else's to write to.
+    bool ours(mode_t kind, std::size_t* size = nullptr) const {
+        struct stat status {};
+        if (number_ < 0 || fstat(number_, &status) != 0) return false;
+        if (size) *size = static_cast<std::size_t>(status.st_size);
+        return (status.st_mode & S_IFMT) == kind && status.st_uid == geteuid() &&
+               (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    }
+
+  private:
+    int number_;
+};
+
+// The folder, made if need be. All that follows goes by its descriptor: what has the path by then
+// may be another's.
+int open_folder() {
+    const std::string cache = core::cache_folder();
+    if (cache.empty()) return -1;
+    std::error_code fault;
+    std::filesystem::create_directories(cache, fault);
+    const std::string path = cache + "/opencl";
+    (void)mkdir(path.c_str(), 0700);  // whatever the umask would leave to others
+    return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// The file's name in it; empty where there is none.
+std::string file_name(const std::string& identity) {
+    const auto digest = sha256({bytes_of(identity)});
+    if (!digest) return {};
+    std::string name;
+    for (const unsigned char byte : *digest) {
+        constexpr char kHex[] = "0123456789abcdef";
+        name += {kHex[byte >> 4], kHex[byte & 15]};
+    }
+    return name + ".bin";
+}
+
+bool read_all(int file, std::span<unsigned char> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t got = read(file, bytes.data(), bytes.size());
+        if (got <= 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(got));
+    }
+    return true;
+}
+
+bool write_all(int file, Bytes bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = write(file, bytes.data(), bytes.size());
+        if (written <= 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+    return true;
 }
 
 }  // namespace
 
 std::optional<Binary> load_binary(const std::string& identity) {
-    const std::string path = path_of(identity);
-    if (path.empty()) return std::nullopt;
-    std::ifstream file(path, std::ios::binary);
-    const Binary content{std::istreambuf_iterator<char>(file), {}};
-    Digest digest;
-    if (content.size() <= digest.size()) return std::nullopt;
-    Binary binary(content.begin() + digest.size(), content.end());
-    std::copy_n(content.begin(), digest.size(), digest.begin());
-    if (digest != sha256(binary)) return std::nullopt;
+    const std::string name = file_name(identity);
+    const Descriptor folder(name.empty() ? -1 : open_folder());
+    if (!folder.ours(S_IFDIR)) return std::nullopt;
+    const Descriptor file(openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    std::size_t size = 0;
+    Digest found;
+    if (!file.ours(S_IFREG, &size) || size <= found.size()) return std::nullopt;
+    Binary binary(size - found.size());
+    if (!read_all(file.get(), found) || !read_all(file.get(), binary)) return std::nullopt;
+    if (seal_of(identity, binary) != found) return std::nullopt;
     return binary;
 }
 
 void store_binary(const std::string& identity, const Binary& binary) noexcept try {
-    const std::string path = path_of(identity);
-    if (path.empty()) return;
-    std::string temporary = path + ".XXXXXX";
-    const int descriptor = mkstemp(temporary.data());
-    if (descriptor < 0) return;
-    std::FILE* const file = fdopen(descriptor, "wb");
-    if (!file) {
-        close(descriptor);
-        unlink(temporary.c_str());
-        return;
-    }
-    const Digest digest = sha256(binary);
-    const bool written = std::fwrite(digest.data(), digest.size(), 1, file) == 1 &&
-                         std::fwrite(binary.data(), binary.size(), 1, file) == 1;
-    const bool closed = std::fclose(file) == 0;
-    if (!written || !closed || std::rename(temporary.c_str(), path.c_str()) != 0)
-        unlink(temporary.c_str());
+    const std::string name = file_name(identity);
+    const auto seal = seal_of(identity, binary);
+    const Descriptor folder(name.empty() || !seal ? -1 : open_folder());
+    if (!folder.ours(S_IFDIR)) return;
+    // Beside it, then in one step in its place.
+    static std::atomic<unsigned> number = 0;
+    const std::string temporary =
+        name + '.' + std::to_string(getpid()) + '.' + std::to_string(++number);
+    (void)unlinkat(folder.get(), temporary.c_str(), 0);  // of a process that died
+    Descriptor file(openat(folder.get(), temporary.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) return;
+    const bool written = write_all(file.get(), *seal) && write_all(file.get(), binary);
+    if (!file.reset() || !written ||
+        renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0)
+        (void)unlinkat(folder.get(), temporary.c_str(), 0);
 } catch (...) {
 }
 

@@ -20,6 +20,11 @@ namespace dael::opencl {
 // Whether libOpenCL.so.1 is here; no function of OpenCL may be called where it is not.
 bool library_is_here() noexcept;
 
+// Whether this is a child of fork() whose parent had loaded the library. Drivers have threads,
+// which such a child has not: from then on every function of OpenCL fails there
+// (CL_INVALID_OPERATION), since it would wait for them forever.
+bool after_fork() noexcept;
+
 // The Error for a failed OpenCL call, naming it.
 Error cl_failure(cl_int status, const char* call);
 

@@ -64,12 +64,13 @@ Result<void*> Context::allocate_pinned(std::size_t size, const cl::CommandQueue&
 }
 
 void Context::release_pinned(void* memory, const cl::CommandQueue& queue) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto found = pinned_.find(reinterpret_cast<std::uintptr_t>(memory));
-    if (found == pinned_.end()) return;
-    (void)queue.enqueueUnmapMemObject(found->second.buffer, found->second.mapped);
-    (void)queue.finish();
-    pinned_.erase(found);
+    const auto released = [&] {
+        const std::lock_guard lock(mutex_);
+        return pinned_.extract(reinterpret_cast<std::uintptr_t>(memory));
+    }();
+    if (released.empty()) return;
+    (void)queue.enqueueUnmapMemObject(released.mapped().buffer, released.mapped().mapped);
+    (void)queue.finish();  // which may take its time, while others ask is_pinned()
 }
 
 bool Context::is_pinned(const void* host_memory) const {

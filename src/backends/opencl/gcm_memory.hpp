@@ -17,6 +17,11 @@ inline Error lists_lie_on_the_host() {
             "buffers do not have; give the list in host memory"};
 }
 
+// Results of a batch, byte by byte: of messages whose kernels have yet to run, and of those that
+// cannot fail.
+inline constexpr std::uint8_t kNotRun = 0xff, kAllOk = static_cast<std::uint8_t>(Code::ok);
+static_assert(static_cast<int>(Code::ok) == 0);
+
 // A buffer that is wiped before it goes.
 class SecretBuffer {
   public:

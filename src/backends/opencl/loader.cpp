@@ -3,6 +3,9 @@
 // run time: the same program runs where there is none. They are hidden, so that they stand in
 // nobody's way who links OpenCL himself.
 #include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
 
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -15,11 +18,14 @@
 namespace dael::opencl {
 namespace {
 
+std::atomic<bool> forked = false;
+
 void* open_library() noexcept {
     void* const library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     // The youngest function of version 1.2 tells that all of that version are there.
-    if (library && dlsym(library, "clEnqueueMarkerWithWaitList")) return library;
-    return nullptr;
+    if (!library || !dlsym(library, "clEnqueueMarkerWithWaitList")) return nullptr;
+    pthread_atfork(nullptr, nullptr, [] { forked = true; });
+    return library;
 }
 
 void* library() noexcept {
@@ -32,9 +38,11 @@ Function* real(const char* name) noexcept {
     return library() ? reinterpret_cast<Function*>(dlsym(library(), name)) : nullptr;
 }
 
-// What a call returns that the library does not have: those of version 2.0.
+// What a call returns that cannot be forwarded: the library has not got it (it is of version 2.0),
+// or this is after a fork.
 template <class T>
-T missing() noexcept {
+T missing(cl_int* status = nullptr) noexcept {
+    if (status) *status = CL_INVALID_OPERATION;
     if constexpr (std::is_same_v<T, cl_int>) return CL_INVALID_OPERATION;
     if constexpr (std::is_pointer_v<T>) return nullptr;
 }
@@ -45,12 +53,19 @@ bool library_is_here() noexcept {
     return library() != nullptr;
 }
 
+bool after_fork() noexcept {
+    return forked;
+}
+
 }  // namespace dael::opencl
 
-#define FORWARD(result, function, parameters, arguments)                                  \
+// Of those that make something, the last argument is where they put their status.
+#define FORWARD(result, function, parameters, arguments, ...)                             \
     extern "C" result CL_API_CALL function parameters {                                   \
         static auto* const forward = ::dael::opencl::real<decltype(function)>(#function); \
-        return forward ? forward arguments : ::dael::opencl::missing<result>();           \
+        return forward && !::dael::opencl::after_fork()                                   \
+                   ? forward arguments                                                    \
+                   : ::dael::opencl::missing<result>(__VA_ARGS__);                        \
     }
 
 FORWARD(cl_int, clGetPlatformIDs, (cl_uint a, cl_platform_id* b, cl_uint* c), (a, b, c))
@@ -68,14 +83,14 @@ using ContextNotify = void(CL_CALLBACK*)(const char*, const void*, size_t, void*
 FORWARD(cl_context, clCreateContext,
         (const cl_context_properties* a, cl_uint b, const cl_device_id* c, ContextNotify d, void* e,
          cl_int* f),
-        (a, b, c, d, e, f))
+        (a, b, c, d, e, f), f)
 FORWARD(cl_int, clRetainContext, (cl_context a), (a))
 FORWARD(cl_int, clReleaseContext, (cl_context a), (a))
 FORWARD(cl_int, clGetContextInfo, (cl_context a, cl_context_info b, size_t c, void* d, size_t* e),
         (a, b, c, d, e))
 
 FORWARD(cl_command_queue, clCreateCommandQueue,
-        (cl_context a, cl_device_id b, cl_command_queue_properties c, cl_int* d), (a, b, c, d))
+        (cl_context a, cl_device_id b, cl_command_queue_properties c, cl_int* d), (a, b, c, d), d)
 FORWARD(cl_int, clRetainCommandQueue, (cl_command_queue a), (a))
 FORWARD(cl_int, clReleaseCommandQueue, (cl_command_queue a), (a))
 FORWARD(cl_int, clGetCommandQueueInfo,
@@ -85,18 +100,18 @@ FORWARD(cl_int, clFlush, (cl_command_queue a), (a))
 FORWARD(cl_int, clFinish, (cl_command_queue a), (a))
 
 FORWARD(cl_mem, clCreateBuffer, (cl_context a, cl_mem_flags b, size_t c, void* d, cl_int* e),
-        (a, b, c, d, e))
+        (a, b, c, d, e), e)
 FORWARD(cl_int, clRetainMemObject, (cl_mem a), (a))
 FORWARD(cl_int, clReleaseMemObject, (cl_mem a), (a))
 FORWARD(cl_int, clGetMemObjectInfo, (cl_mem a, cl_mem_info b, size_t c, void* d, size_t* e),
         (a, b, c, d, e))
 
 FORWARD(cl_program, clCreateProgramWithSource,
-        (cl_context a, cl_uint b, const char** c, const size_t* d, cl_int* e), (a, b, c, d, e))
+        (cl_context a, cl_uint b, const char** c, const size_t* d, cl_int* e), (a, b, c, d, e), e)
 FORWARD(cl_program, clCreateProgramWithBinary,
         (cl_context a, cl_uint b, const cl_device_id* c, const size_t* d, const unsigned char** e,
          cl_int* f, cl_int* g),
-        (a, b, c, d, e, f, g))
+        (a, b, c, d, e, f, g), g)
 FORWARD(cl_int, clRetainProgram, (cl_program a), (a))
 FORWARD(cl_int, clReleaseProgram, (cl_program a), (a))
 using ProgramNotify = void(CL_CALLBACK*)(cl_program, void*);
@@ -109,7 +124,7 @@ FORWARD(cl_int, clGetProgramBuildInfo,
         (cl_program a, cl_device_id b, cl_program_build_info c, size_t d, void* e, size_t* f),
         (a, b, c, d, e, f))
 
-FORWARD(cl_kernel, clCreateKernel, (cl_program a, const char* b, cl_int* c), (a, b, c))
+FORWARD(cl_kernel, clCreateKernel, (cl_program a, const char* b, cl_int* c), (a, b, c), c)
 FORWARD(cl_int, clRetainKernel, (cl_kernel a), (a))
 FORWARD(cl_int, clReleaseKernel, (cl_kernel a), (a))
 FORWARD(cl_int, clSetKernelArg, (cl_kernel a, cl_uint b, size_t c, const void* d), (a, b, c, d))
@@ -138,7 +153,7 @@ FORWARD(cl_int, clEnqueueFillBuffer,
 FORWARD(void*, clEnqueueMapBuffer,
         (cl_command_queue a, cl_mem b, cl_bool c, cl_map_flags d, size_t e, size_t f, cl_uint g,
          const cl_event* h, cl_event* i, cl_int* j),
-        (a, b, c, d, e, f, g, h, i, j))
+        (a, b, c, d, e, f, g, h, i, j), j)
 FORWARD(cl_int, clEnqueueUnmapMemObject,
         (cl_command_queue a, cl_mem b, void* c, cl_uint d, const cl_event* e, cl_event* f),
         (a, b, c, d, e, f))

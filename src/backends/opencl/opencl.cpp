@@ -2,12 +2,29 @@
 // The opencl backend: one device of one platform. All of its work goes through the Device; data in
 // host memory is the pipeline's to bring here.
 #include <algorithm>
+#include <cstdio>
+#include <utility>
 
 #include "backends/opencl/opencl_device.hpp"
 
 namespace dael::opencl {
 
+namespace {
+
+// "OpenCL 1.1 Mesa": kernels and calls are of version 1.2.
+bool too_old(const std::string& version) {
+    int major = 0, minor = 0;
+    return std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) != 2 ||
+           std::pair(major, minor) < std::pair(1, 2);
+}
+
+}  // namespace
+
 Error cl_failure(cl_int status, const char* call) {
+    if (after_fork())
+        return {Code::device,
+                "opencl: opened before fork(), and of no use after it; use this backend in the "
+                "child alone, or after exec()"};
     const auto [code, name] = [status]() -> std::pair<Code, const char*> {
         switch (status) {
             case CL_MEM_OBJECT_ALLOCATION_FAILURE:
@@ -45,14 +62,16 @@ Error cl_failure(cl_int status, const char* call) {
 
 std::vector<Found> find_devices() {
     std::vector<Found> found;
-    if (!library_is_here()) return found;
+    if (!library_is_here() || after_fork()) return found;
     std::vector<cl::Platform> platforms;
     if (cl::Platform::get(&platforms) != CL_SUCCESS) return found;
     for (const cl::Platform& platform : platforms) {
+        if (too_old(platform.getInfo<CL_PLATFORM_VERSION>())) continue;
         std::vector<cl::Device> devices;
         // CL_DEVICE_NOT_FOUND is one of the answers.
         if (platform.getDevices(CL_DEVICE_TYPE_ALL, &devices) != CL_SUCCESS) continue;
-        for (const cl::Device& device : devices) found.push_back({platform, device});
+        for (const cl::Device& device : devices)
+            if (!too_old(device.getInfo<CL_DEVICE_VERSION>())) found.push_back({platform, device});
     }
     return found;
 }
@@ -62,13 +81,16 @@ namespace {
 std::string what_is_missing() {
     if (!library_is_here())
         return "libOpenCL.so.1 is not here; install ocl-icd-libopencl1 and a driver";
+    if (after_fork())
+        return "OpenCL was used before fork(), and does not work after it; use this backend in the "
+               "child alone, or after exec()";
     std::vector<cl::Platform> platforms;
     if (cl::Platform::get(&platforms) != CL_SUCCESS || platforms.empty())
         return "OpenCL is installed, but no driver is registered, in /etc/OpenCL/vendors or where "
                "OCL_ICD_VENDORS says; install the GPU's, or PoCL for the CPU";
     return "OpenCL's driver '" + platforms.front().getInfo<CL_PLATFORM_NAME>() +
-           "' has no device here; PoCL needs a cache folder that it may write to (POCL_CACHE_DIR), "
-           "a GPU's driver the right to its device";
+           "' has no device here of OpenCL 1.2 or later; PoCL needs a cache folder that it may "
+           "write to (POCL_CACHE_DIR), a GPU's driver the right to its device";
 }
 
 }  // namespace

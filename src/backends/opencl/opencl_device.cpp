@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/key_schedule.hpp"
+#include "core/wipe_at_end.hpp"
 #include "modes/counter.hpp"
 
 namespace dael::opencl {
@@ -241,11 +242,9 @@ Result<> OpenClDevice::run_blocks(const Operation& operation, const Part& part,
                         part.ends, part.units, before.buffer));
     }
     RoundKeys keys = round_keys(operation);
-    const auto result =
-        launch(**blocks, queue, part.groups, tuning.teams, part.in, part.out, part.one, part.list,
-               part.ends, part.units, before.buffer, Secret{keys});
-    wipe(&keys, sizeof keys);
-    return result;
+    const core::WipeAtEnd wiper(keys);
+    return launch(**blocks, queue, part.groups, tuning.teams, part.in, part.out, part.one,
+                  part.list, part.ends, part.units, before.buffer, Secret{keys});
 }
 
 // A long message in CTR, one launch for each stretch in which the counter's low 32 bits do not wrap
@@ -263,20 +262,19 @@ Result<> OpenClDevice::run_stream(const Operation& operation, const core::Segmen
     if (!out) return out.error();
     const cl::CommandQueue queue = queue_of(stream);
     RoundKeys keys = round_keys(operation);
-    Result<> result;
+    const core::WipeAtEnd wiper(keys);
     Block counter = segment.iv;
-    for (std::size_t done = 0; done < segment.size && result;) {
+    for (std::size_t done = 0; done < segment.size;) {
         const std::uint64_t blocks = modes::blocks_before_wrap32(counter);
         const std::size_t size = static_cast<std::size_t>(
             std::min<std::uint64_t>(segment.size - done, blocks * kBlockSize));
         const StreamWork work{in->offset + done, out->offset + done, size, 0, to_uint4(counter)};
-        result = launch(**found, queue, groups_for(size / kUnitSize, tuning), tuning.teams, *in,
-                        *out, work, Secret{keys});
+        DAEL_TRY(launch(**found, queue, groups_for(size / kUnitSize, tuning), tuning.teams, *in,
+                        *out, work, Secret{keys}));
         counter = modes::counter_add(counter, blocks);
         done += size;
     }
-    wipe(&keys, sizeof keys);
-    return result;
+    return {};
 }
 
 Result<> OpenClDevice::run(const Operation& operation, const core::Segment& segment,
@@ -371,10 +369,9 @@ Result<> OpenClDevice::run(const Operation& operation, const core::PreparedBatch
             " -DDAEL_MODE=" + std::to_string(mode_number(operation.mode, operation.direction)));
         if (!serial) return serial.error();
         RoundKeys keys = round_keys(operation);
-        const auto result = launch(**serial, queue_of(stream), part.groups, batch->tuning.teams,
-                                   part.in, part.out, part.list, part.count, Secret{keys});
-        wipe(&keys, sizeof keys);
-        DAEL_TRY(result);
+        const core::WipeAtEnd wiper(keys);
+        DAEL_TRY(launch(**serial, queue_of(stream), part.groups, batch->tuning.teams, part.in,
+                        part.out, part.list, part.count, Secret{keys}));
     }
     return {};
 }

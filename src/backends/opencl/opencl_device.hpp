@@ -160,8 +160,8 @@ class OpenClDevice final : public core::Device {
     // Of a batch of messages with a key each: the keys, if they are this device's.
     Result<const GcmKeys*> keys_for_batch(const core::PreparedKeys& prepared,
                                           std::size_t count) const;
-    // Device memory for as many, all ok.
-    Result<std::uint32_t*> allocate_results(std::size_t count);
+    // Device memory for as many, each byte of it this one.
+    Result<std::uint32_t*> allocate_results(std::size_t count, std::uint8_t bytes_of);
     Result<Kernel*> tag_kernel(const std::string& entry, int rounds);
     // H of a key. Wipe it.
     Result<core::FieldElement> hash_subkey(const GcmKeys& keys, std::uint32_t key) const;
@@ -259,16 +259,16 @@ Result<> OpenClDevice::launch(Kernel& kernel, const cl::CommandQueue& queue, uns
           status == CL_SUCCESS ? detail::set_argument(kernel.handle, index, arguments) : status,
       ++index),
      ...);
-    Result<> launched = checked(status, "clSetKernelArg");
-    if (launched)
-        launched = checked(
-            queue.enqueueNDRangeKernel(kernel.handle, cl::NullRange,
-                                       {kLanes, std::size_t{groups} * teams}, {kLanes, teams}),
-            "clEnqueueNDRangeKernel");
+    const char* call = "clSetKernelArg";
+    if (status == CL_SUCCESS) {
+        call = "clEnqueueNDRangeKernel";
+        status = queue.enqueueNDRangeKernel(kernel.handle, cl::NullRange,
+                                            {kLanes, std::size_t{groups} * teams}, {kLanes, teams});
+    }
     index = 0;
     (detail::clear_argument(kernel.handle, index++, arguments), ...);
-    if (launched) launched = checked(queue.flush(), "clFlush");
-    return launched;
+    DAEL_TRY(checked(status, call));
+    return checked(queue.flush(), "clFlush");
 }
 
 }  // namespace dael::opencl

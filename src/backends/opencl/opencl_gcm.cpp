@@ -5,6 +5,7 @@
 
 #include "backends/opencl/gcm_memory.hpp"
 #include "core/key_schedule.hpp"
+#include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
 
 namespace dael::opencl {
@@ -55,23 +56,19 @@ Result<std::unique_ptr<core::PreparedKeys>> OpenClDevice::prepare_keys(std::span
     auto prepared = std::make_unique<GcmKeys>();
     prepared->device = this;
     std::vector<GcmSchedule> schedules(keys.size());
+    const std::size_t bytes = schedules.size() * sizeof(GcmSchedule);
+    const core::WipeAtEnd wiper(schedules.data(), bytes);
     for (std::size_t i = 0; i < keys.size(); ++i) {
         prepared->rounds_of.push_back(static_cast<std::uint8_t>(keys[i].rounds()));
         std::memcpy(&schedules[i].keys, keys[i].schedule().encrypt.data(), sizeof(RoundKeys));
         schedules[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
     }
-    const std::size_t bytes = schedules.size() * sizeof(GcmSchedule);
-    const auto load = [&]() -> Result<> {
-        auto made = SecretBuffer::create(**context_, setup_, bytes);
-        if (!made) return std::move(made).error();
-        prepared->schedules = std::move(*made);
-        return checked(setup_.enqueueWriteBuffer(prepared->schedules.get(), CL_TRUE, 0, bytes,
-                                                 schedules.data()),
-                       "clEnqueueWriteBuffer");
-    };
-    const Result<> loaded = load();
-    wipe(schedules.data(), bytes);
-    DAEL_TRY(loaded);
+    auto made = SecretBuffer::create(**context_, setup_, bytes);
+    if (!made) return std::move(made).error();
+    prepared->schedules = std::move(*made);
+    DAEL_TRY(checked(
+        setup_.enqueueWriteBuffer(prepared->schedules.get(), CL_TRUE, 0, bytes, schedules.data()),
+        "clEnqueueWriteBuffer"));
     auto powers =
         SecretBuffer::create(**context_, setup_, keys.size() * kGcmPowers * sizeof(Uint4));
     if (!powers) return std::move(powers).error();
@@ -104,13 +101,12 @@ Result<Kernel*> OpenClDevice::tag_kernel(const std::string& entry, int rounds) {
 
 Result<core::FieldElement> OpenClDevice::hash_subkey(const GcmKeys& keys, std::uint32_t key) const {
     Uint4 words;
+    const core::WipeAtEnd wiper(words);
     DAEL_TRY(checked(
         setup_.enqueueReadBuffer(keys.powers.get(), CL_TRUE, (key * kGcmPowers + 1) * sizeof words,
                                  sizeof words, &words),
         "clEnqueueReadBuffer"));
-    Result<core::FieldElement> h = to_element(words);
-    wipe(&words, sizeof words);
-    return h;
+    return to_element(words);
 }
 
 Result<> OpenClDevice::add_message(GcmBatch& batch, const core::GcmSegment& segment,
@@ -143,8 +139,8 @@ Result<> OpenClDevice::add_message(GcmBatch& batch, const core::GcmSegment& segm
     } else {
         auto h = hash_subkey(batch.keys, segment.key);
         if (!h) return std::move(h).error();
+        const core::WipeAtEnd wiper(*h);
         counter = modes::initial_counter(*h, {segment.iv, segment.iv_size});
-        wipe(&*h, sizeof *h);
     }
     item.counter = to_uint4(counter);
 
@@ -225,11 +221,11 @@ Result<const GcmKeys*> OpenClDevice::keys_for_batch(const core::PreparedKeys& pr
     return keys;
 }
 
-Result<std::uint32_t*> OpenClDevice::allocate_results(std::size_t count) {
+Result<std::uint32_t*> OpenClDevice::allocate_results(std::size_t count, std::uint8_t bytes_of) {
     const std::size_t bytes = count * sizeof(std::uint32_t);
     const auto codes = allocate(bytes);
     if (!codes) return codes.error();
-    auto filled = fill(*codes, static_cast<std::uint8_t>(Code::ok), bytes, Stream{setup_()});
+    auto filled = fill(*codes, bytes_of, bytes, Stream{setup_()});
     if (filled) filled = wait(Stream{setup_()});
     if (filled) return static_cast<std::uint32_t*>(*codes);
     release(*codes);
@@ -254,7 +250,7 @@ Result<std::unique_ptr<GcmBatch>> OpenClDevice::make_gcm(const core::PreparedKey
     for (GcmPart& part : batch->parts) DAEL_TRY(finish_part(part, batch->tuning, steps));
     if (steps == GcmSteps::hashing) return batch;
     // In counter mode alone nobody writes them again.
-    const auto codes = allocate_results(segments.size());
+    const auto codes = allocate_results(segments.size(), batch->tag_size == 0 ? kAllOk : kNotRun);
     if (!codes) return codes.error();
     batch->codes = *codes;
     batch->codes_size = segments.size() * sizeof(std::uint32_t);
@@ -297,14 +293,12 @@ Result<> OpenClDevice::crypt(const GcmBatch& batch, const GcmPart& part, bool op
                              const cl::CommandQueue& queue) {
     if (part.ctr_count == 0) return {};
     RoundKeys key{};
+    const core::WipeAtEnd wiper(key);
     if (!part.many_keys)
         std::memcpy(&key, batch.keys.host[part.only_key].schedule().encrypt.data(), sizeof key);
-    auto result =
-        launch(*part.ctr, queue, groups_for(part.ctr_count, batch.tuning), batch.tuning.teams,
-               *part.in, *part.out, part.list, part.ctr_tiles, part.ctr_count,
-               batch.keys.schedules.get(), batch.codes_place, cl_uint{opening}, Secret{key});
-    wipe(&key, sizeof key);
-    return result;
+    return launch(*part.ctr, queue, groups_for(part.ctr_count, batch.tuning), batch.tuning.teams,
+                  *part.in, *part.out, part.list, part.ctr_tiles, part.ctr_count,
+                  batch.keys.schedules.get(), batch.codes_place, cl_uint{opening}, Secret{key});
 }
 
 Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepared, Stream stream) {
@@ -314,7 +308,7 @@ Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepare
     const cl::CommandQueue queue = queue_of(stream);
     const bool opening = direction == Direction::decrypt;
     // Not ok until the tag's kernel says so.
-    if (batch->tag_size != 0) DAEL_TRY(fill(batch->codes, 0xff, batch->codes_size, stream));
+    if (batch->tag_size != 0) DAEL_TRY(fill(batch->codes, kNotRun, batch->codes_size, stream));
     for (const GcmPart& part : batch->parts) {
         if (batch->tag_size == 0) {  // there is no tag to wait for
             DAEL_TRY(crypt(*batch, part, false, queue));

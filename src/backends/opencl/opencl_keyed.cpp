@@ -67,7 +67,7 @@ Result<std::unique_ptr<core::PreparedKeyed>> OpenClDevice::prepare_cbc_encrypt(
         part.kernel = *found;
     }
     if (!messages.empty()) {
-        const auto codes = allocate_results(messages.size());
+        const auto codes = allocate_results(messages.size(), kAllOk);
         if (!codes) return codes.error();
         batch->codes = *codes;
     }

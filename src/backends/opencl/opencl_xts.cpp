@@ -6,6 +6,7 @@
 
 #include "backends/opencl/opencl_device.hpp"
 #include "core/key_schedule.hpp"
+#include "core/wipe_at_end.hpp"
 #include "modes/xts.hpp"
 
 namespace dael::opencl {
@@ -53,6 +54,7 @@ Result<> OpenClDevice::xts(const core::XtsOperation& operation, const core::Segm
 
     const core::KeySchedule& data = operation.key->data().schedule();
     RoundKeys keys, tweak_keys;
+    const core::WipeAtEnd wiper(keys), tweak_wiper(tweak_keys);
     std::memcpy(&keys, inverse ? data.decrypt.data() : data.encrypt.data(), sizeof keys);
     std::memcpy(&tweak_keys, operation.key->tweak().schedule().encrypt.data(), sizeof tweak_keys);
     const auto tweaks_of = [&](std::size_t size) {
@@ -97,8 +99,6 @@ Result<> OpenClDevice::xts(const core::XtsOperation& operation, const core::Segm
                 "clEnqueueFillBuffer");
     if (wiped) wiped = checked(queue.flush(), "clFlush");
     if (result) result = wiped;
-    wipe(&keys, sizeof keys);
-    wipe(&tweak_keys, sizeof tweak_keys);
     return result;
 }
 

@@ -87,9 +87,13 @@ void Programs::define(std::string macros) {
 
 Result<Kernel*> Programs::find(const std::string& unit, const std::string& entry,
                                const std::string& macros) {
-    const std::lock_guard lock(mutex_);
-    const std::string all = macros + defined_;
-    Program& program = programs_[unit + ' ' + all];
+    std::string all = macros;
+    Program& program = [&]() -> Program& {
+        const std::lock_guard lock(mutex_);
+        all += defined_;
+        return programs_[unit + ' ' + all];
+    }();
+    const std::lock_guard lock(program.mutex);
     if (!program.handle()) {
         std::string source;
         for (const std::string_view part : units().at(unit)) source += part;

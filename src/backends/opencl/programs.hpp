@@ -38,6 +38,7 @@ class Programs {
 
   private:
     struct Program {
+        std::mutex mutex;  // guards the others; held while it is built, when others are in use
         cl::Program handle;
         std::map<std::string, Kernel> kernels;
     };
