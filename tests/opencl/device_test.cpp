@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One device: what is refused, memory, events, batches over several buffers.
+#include <dlfcn.h>
+
 #include <array>
 
 #include "opencl/fixture.hpp"
@@ -55,6 +57,32 @@ TEST_F(OpenClDevice, WhatReachesBeyondABufferIsRefusedAndNothingIsWritten) {
     EXPECT_EQ(host, Bytes(8192, 1));
     device_->release(memory);
     refused(device_->fill(memory, 0, 1, {}), "not memory of the device");
+}
+
+// PoCL ends the process when a kernel of its own stands behind a failure, so that an event of ours
+// is watched in its stead.
+TEST_F(OpenClDevice, WatchedWorkThatFailedIsToldByTheNextWaitOfItsQueue) {
+    void* const library = dlopen("libOpenCL.so.1", RTLD_NOW);
+    const auto create =
+        reinterpret_cast<decltype(&clCreateUserEvent)>(dlsym(library, "clCreateUserEvent"));
+    const auto end =
+        reinterpret_cast<decltype(&clSetUserEventStatus)>(dlsym(library, "clSetUserEventStatus"));
+    ASSERT_TRUE(create && end);
+    const auto event = [&](cl_int with) {
+        cl_int status = CL_SUCCESS;
+        cl::Event made(create(context()(), &status));
+        EXPECT_EQ(status, CL_SUCCESS);
+        EXPECT_EQ(end(made(), with), CL_SUCCESS);
+        return made;
+    };
+    const cl::CommandQueue queue(static_cast<cl_command_queue>(device_->native().queue), true);
+    const auto other = device_->create_stream();
+    ASSERT_TRUE(other);
+    for (int i = 0; i < 1000; ++i) device_->watch(queue, event(i == 7 ? -14 : CL_COMPLETE));
+    EXPECT_TRUE(device_->wait(*other));
+    DAEL_EXPECT_REFUSED(device_->wait(Stream{queue()}), Code::device, "-14");
+    EXPECT_TRUE(device_->wait(Stream{queue()}));
+    device_->destroy_stream(*other);
 }
 
 TEST_F(OpenClDevice, SerialModesOfOneMessageAreRefusedWithTheMend) {

@@ -175,5 +175,7 @@ FORWARD(cl_int, clEnqueueBarrierWithWaitList,
 FORWARD(cl_int, clRetainEvent, (cl_event a), (a))
 FORWARD(cl_int, clReleaseEvent, (cl_event a), (a))
 FORWARD(cl_int, clWaitForEvents, (cl_uint a, const cl_event* b), (a, b))
+FORWARD(cl_int, clGetEventInfo, (cl_event a, cl_event_info b, size_t c, void* d, size_t* e),
+        (a, b, c, d, e))
 FORWARD(cl_int, clGetEventProfilingInfo,
         (cl_event a, cl_profiling_info b, size_t c, void* d, size_t* e), (a, b, c, d, e))

@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "backends/opencl/address_space.hpp"
 #include "backends/opencl/context.hpp"
@@ -120,6 +122,8 @@ class OpenClDevice final : public core::Device {
     Result<Stream> adopt_queue(void* native_queue) override;
     core::NativeHandles native() const override { return {(*context_)(), device_(), queue_()}; }
 
+    // wait(Stream) fails if this fails until then. Public for tests.
+    void watch(const cl::CommandQueue& queue, cl::Event end);
     Programs& programs() { return programs_; }
     std::string layout() const;  // of the tables in use, in words
 
@@ -146,7 +150,28 @@ class OpenClDevice final : public core::Device {
     // cl::Buffer, plain data by value, Secret.
     template <class... Arguments>
     Result<> launch(Kernel& kernel, const cl::CommandQueue& queue, unsigned groups, unsigned teams,
-                    const Arguments&... arguments);
+                    const Arguments&... arguments) {
+        return launch_with(nullptr, kernel, queue, groups, teams, arguments...);
+    }
+    // The same, for work that is worth knowing the end of: wait(Stream) tells if it failed, even
+    // where the driver's clFinish does not.
+    template <class... Arguments>
+    Result<> launch_watched(Kernel& kernel, const cl::CommandQueue& queue, unsigned groups,
+                            unsigned teams, const Arguments&... arguments) {
+        cl::Event end;
+        DAEL_TRY(launch_with(&end, kernel, queue, groups, teams, arguments...));
+        watch(queue, std::move(end));
+        return {};
+    }
+    template <class... Arguments>
+    Result<> launch_with(cl::Event* end, Kernel& kernel, const cl::CommandQueue& queue,
+                         unsigned groups, unsigned teams, const Arguments&... arguments);
+    // Of a queue, since the last wait. Who waits by other means than ours leaves them here, so
+    // those that ended well are sorted out when there are many.
+    struct Watched {
+        std::vector<cl::Event> ends;
+        std::size_t many = 64;
+    };
 
     class Prepared;
     struct Part;
@@ -200,6 +225,7 @@ class OpenClDevice final : public core::Device {
     mutable std::mutex mutex_;  // guards what follows
     Tuning tuning_;
     std::map<cl_command_queue, Scratch> scratch_;
+    std::map<cl_command_queue, Watched> watched_;
     std::map<const void*, std::size_t> allocated_;
 };
 
@@ -250,8 +276,8 @@ void clear_argument(cl::Kernel& kernel, cl_uint index, const Secret<T>&) {
 }  // namespace detail
 
 template <class... Arguments>
-Result<> OpenClDevice::launch(Kernel& kernel, const cl::CommandQueue& queue, unsigned groups,
-                              unsigned teams, const Arguments&... arguments) {
+Result<> OpenClDevice::launch_with(cl::Event* end, Kernel& kernel, const cl::CommandQueue& queue,
+                                   unsigned groups, unsigned teams, const Arguments&... arguments) {
     const std::lock_guard lock(kernel.mutex);
     cl_uint index = 0;
     cl_int status = CL_SUCCESS;
@@ -263,7 +289,8 @@ Result<> OpenClDevice::launch(Kernel& kernel, const cl::CommandQueue& queue, uns
     if (status == CL_SUCCESS) {
         call = "clEnqueueNDRangeKernel";
         status = queue.enqueueNDRangeKernel(kernel.handle, cl::NullRange,
-                                            {kLanes, std::size_t{groups} * teams}, {kLanes, teams});
+                                            {kLanes, std::size_t{groups} * teams}, {kLanes, teams},
+                                            nullptr, end);
     }
     index = 0;
     (detail::clear_argument(kernel.handle, index++, arguments), ...);

@@ -296,9 +296,10 @@ Result<> OpenClDevice::crypt(const GcmBatch& batch, const GcmPart& part, bool op
     const core::WipeAtEnd wiper(key);
     if (!part.many_keys)
         std::memcpy(&key, batch.keys.host[part.only_key].schedule().encrypt.data(), sizeof key);
-    return launch(*part.ctr, queue, groups_for(part.ctr_count, batch.tuning), batch.tuning.teams,
-                  *part.in, *part.out, part.list, part.ctr_tiles, part.ctr_count,
-                  batch.keys.schedules.get(), batch.codes_place, cl_uint{opening}, Secret{key});
+    return launch_watched(*part.ctr, queue, groups_for(part.ctr_count, batch.tuning),
+                          batch.tuning.teams, *part.in, *part.out, part.list, part.ctr_tiles,
+                          part.ctr_count, batch.keys.schedules.get(), batch.codes_place,
+                          cl_uint{opening}, Secret{key});
 }
 
 Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepared, Stream stream) {
@@ -317,9 +318,9 @@ Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepare
         if (!opening) DAEL_TRY(crypt(*batch, part, false, queue));
         DAEL_TRY(hash(*batch, part, opening, queue));
         const auto groups = groups_for_items(part.count, batch->tuning);
-        DAEL_TRY(launch(*part.tags, queue, groups, 1, *part.tag, part.list, part.count,
-                        batch->tag_size, cl_uint{opening}, batch->keys.schedules.get(),
-                        batch->keys.powers.get(), part.sums.get(), batch->codes_place));
+        DAEL_TRY(launch_watched(*part.tags, queue, groups, 1, *part.tag, part.list, part.count,
+                                batch->tag_size, cl_uint{opening}, batch->keys.schedules.get(),
+                                batch->keys.powers.get(), part.sums.get(), batch->codes_place));
         if (opening) DAEL_TRY(crypt(*batch, part, true, queue));
     }
     return {};

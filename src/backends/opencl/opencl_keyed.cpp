@@ -85,8 +85,9 @@ Result<> OpenClDevice::cbc_encrypt(const core::PreparedKeyed& prepared, Stream s
         return Error{Code::invalid_argument, "opencl: the batch was prepared for another device"};
     for (const KeyedBatch::Part& part : batch->parts) {
         const auto groups = groups_for_items(part.count, batch->tuning);
-        DAEL_TRY(launch(*part.kernel, queue_of(stream), groups, batch->tuning.teams, part.in,
-                        part.out, part.list, part.count, batch->keys.schedules.get()));
+        DAEL_TRY(launch_watched(*part.kernel, queue_of(stream), groups, batch->tuning.teams,
+                                part.in, part.out, part.list, part.count,
+                                batch->keys.schedules.get()));
     }
     return {};
 }

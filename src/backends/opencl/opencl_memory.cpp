@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL device's memory, queues, events and copies.
 #include <algorithm>
+#include <utility>
 
 #include "backends/opencl/opencl_device.hpp"
 
@@ -9,6 +10,13 @@ namespace {
 
 cl::Event& event_of(core::Event event) {
     return *static_cast<cl::Event*>(event.handle);
+}
+
+// CL_COMPLETE, which is CL_SUCCESS; more while there is something left to do; or an error.
+cl_int status_of(const cl::Event& event) {
+    cl_int failed = CL_SUCCESS;
+    const cl_int status = event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(&failed);
+    return failed != CL_SUCCESS ? failed : status;
 }
 
 }  // namespace
@@ -95,6 +103,7 @@ void OpenClDevice::destroy_stream(Stream stream) noexcept {
     {
         const std::lock_guard lock(mutex_);
         scratch_.erase(queue);
+        watched_.erase(queue);
     }
     (void)clReleaseCommandQueue(queue);
 }
@@ -127,7 +136,24 @@ Result<> OpenClDevice::wait(core::Event event) {
 }
 
 Result<> OpenClDevice::wait(Stream stream) {
-    return checked(queue_of(stream).finish(), "clFinish");
+    const cl::CommandQueue queue = queue_of(stream);
+    const auto ends = [&] {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(watched_[queue()], {}).ends;
+    }();
+    DAEL_TRY(checked(queue.finish(), "clFinish"));
+    for (const cl::Event& end : ends) DAEL_TRY(checked(status_of(end), "a kernel"));
+    return {};
+}
+
+void OpenClDevice::watch(const cl::CommandQueue& queue, cl::Event end) {
+    const std::lock_guard lock(mutex_);
+    auto& [ends, many] = watched_[queue()];
+    if (ends.size() >= many) {
+        std::erase_if(ends, [](const cl::Event& event) { return status_of(event) == CL_COMPLETE; });
+        many = std::max<std::size_t>(64, 2 * ends.size());
+    }
+    ends.push_back(std::move(end));
 }
 
 Result<float> OpenClDevice::elapsed_ms(core::Event from, core::Event to) {
