@@ -26,7 +26,7 @@ Result<> run_calibration(bool quiet) {
     if (show) std::fputs("\r\x1b[K", stderr);
     if (!calibration) return std::move(calibration).error();
     for (const std::string& device : calibration->left_out)
-        std::cerr << "daelstrom: warning: left out " << device << '\n';
+        if (!quiet) std::cerr << "daelstrom: warning: left out " << device << '\n';
     auto path = store(*calibration);
     if (!path) return std::move(path).error();
     if (!quiet)

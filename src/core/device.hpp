@@ -44,22 +44,20 @@ class PreparedBatch {
     virtual ~PreparedBatch() = default;
 };
 
-// A batch of GCM messages with its descriptors and workspace in device memory. Its keys must
-// outlive it, and it the work that it was used for. One run at a time.
-class PreparedGcm {
+// A batch of messages with its descriptors and workspace in device memory. Its keys must outlive
+// it, and it the work that it was used for. One run at a time.
+class PreparedMessages {
   public:
-    virtual ~PreparedGcm() = default;
+    virtual ~PreparedMessages() = default;
     // Device memory, one for each message in order: a Code, ok or authentication, as an int. Valid
-    // once a run has ended.
+    // once a run has ended, and its outcome is good.
     virtual const std::uint32_t* results() const = 0;
+    // Of a run that has been waited for: a failure that the wait may have kept silent about.
+    virtual Result<> outcome() const { return {}; }
 };
-
-// A batch of messages with a key each, outside GCM; otherwise as PreparedGcm.
-class PreparedKeyed {
-  public:
-    virtual ~PreparedKeyed() = default;
-    virtual const std::uint32_t* results() const = 0;
-};
+class PreparedGcm : public PreparedMessages {};
+// With a key for each message, outside GCM.
+class PreparedKeyed : public PreparedMessages {};
 
 class Device {
   public:

@@ -145,8 +145,7 @@ Result<Ran> Engine::run(KeyedBatch& batch, Stream stream) {
 Result<std::vector<Code>> Engine::results(const KeyedBatch& batch, Stream stream) {
     return pipeline::guarded([&]() -> Result<std::vector<Code>> {
         const KeyedBatch::State& state = *batch.state_;
-        return pipeline::fetch_results(state.lane->device, state.prepared->results(), state.count,
-                                       stream);
+        return pipeline::fetch_results(state.lane->device, *state.prepared, state.count, stream);
     });
 }
 

@@ -30,12 +30,13 @@ Error authentication_failed() {
             "the tag does not match: a wrong key, IV or additional data, or altered data"};
 }
 
-Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_t* results,
+Result<std::vector<Code>> fetch_results(core::Device& device, const core::PreparedMessages& batch,
                                         std::size_t count, Stream stream) {
     // Whatever comes of the copy, nothing is ok that nobody has written.
     std::vector<std::uint32_t> raw(count, static_cast<std::uint32_t>(Code::internal));
-    DAEL_TRY(device.copy_out(raw.data(), results, count * sizeof(std::uint32_t), stream));
+    DAEL_TRY(device.copy_out(raw.data(), batch.results(), count * sizeof raw[0], stream));
     DAEL_TRY(device.wait(stream));
+    DAEL_TRY(batch.outcome());
     std::vector<Code> codes;
     codes.reserve(count);
     for (const std::uint32_t code : raw) codes.push_back(static_cast<Code>(code));

@@ -53,7 +53,7 @@ struct HostKeys {
 Error authentication_failed();
 
 // What became of each message of a batch in device memory; waits for the stream.
-Result<std::vector<Code>> fetch_results(core::Device& device, const std::uint32_t* results,
+Result<std::vector<Code>> fetch_results(core::Device& device, const core::PreparedMessages& batch,
                                         std::size_t count, Stream stream);
 
 // Everything in the list that has memory of its own, is here, and is not only for those who ask for

@@ -105,8 +105,7 @@ Result<Ran> Engine::open(GcmBatch& batch, Stream stream) {
 Result<std::vector<Code>> Engine::results(const GcmBatch& batch, Stream stream) {
     return pipeline::guarded([&]() -> Result<std::vector<Code>> {
         const GcmBatch::State& state = *batch.state_;
-        return pipeline::fetch_results(state.lane->device, state.prepared->results(), state.count,
-                                       stream);
+        return pipeline::fetch_results(state.lane->device, *state.prepared, state.count, stream);
     });
 }
 

@@ -166,6 +166,7 @@ class GcmTransfer::Call {
         if (!slab.batch) return {};
         Slot& slot = set_.slots()[which];
         DAEL_TRY(device_.wait(slot.done));
+        DAEL_TRY(slab.batch->outcome());
         std::vector<Code> codes(slab.messages.size());
         for (std::size_t i = 0; i < codes.size(); ++i) {
             std::uint32_t code = 0;

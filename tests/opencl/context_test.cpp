@@ -3,6 +3,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include <daelstrom/engine.hpp>
 #include <daelstrom/opencl.hpp>
 
@@ -124,6 +127,41 @@ TEST_F(OpenClContext, SaysSoAfterAFork) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
     EXPECT_TRUE(engine->ctr(key, {}, HostIn(data), HostOut(data)));
     device_->release_pinned(*pinned);
+}
+
+// Whatever locks other threads held at that moment: the child asks for none.
+TEST_F(OpenClContext, SaysSoAfterAForkInTheMidstOfWork) {
+    const Key key = *Key::import(pattern(16));
+    const core::Operation operation{Mode::ctr, Direction::encrypt, &key};
+    auto* const memory = put(pattern(4096));
+    const auto run = [&] {
+        return device_->run(operation, core::Segment{memory, memory, 4096, {}, 0}, {});
+    };
+    ASSERT_TRUE(run());  // which builds the kernel
+    std::atomic<bool> done = false;
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i)
+        threads.emplace_back([&] {
+            while (!done) {
+                EXPECT_TRUE(run());
+                const auto more = device_->allocate(64);
+                EXPECT_TRUE(more && device_->owns(*more) && device_->wait(Stream{}));
+                device_->release(*more);
+            }
+        });
+    for (int forks = 0; forks < 50; ++forks) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            const bool told = run().code() == Code::device && !device_->owns(memory);
+            device_->release(memory);
+            _exit(told ? 0 : 1);
+        }
+        int status = -1;
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    }
+    done = true;
 }
 
 }  // namespace

@@ -228,6 +228,8 @@ TEST(OpenGlReset, IsAnError) {
     const auto checked = gl->check("drawing");
     ASSERT_EQ(checked.code(), Code::device);
     EXPECT_NE(checked.error().message.find("reset"), std::string::npos) << checked.error().message;
+    gl->GetGraphicsResetStatus = [] { return GLenum{GL_NO_ERROR}; };
+    EXPECT_EQ(gl->check("drawing again").code(), Code::device);  // the context is still lost
 }
 
 TEST_P(OpenGlForm, ManyThreadsAtOnce) {

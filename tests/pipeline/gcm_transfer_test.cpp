@@ -243,6 +243,25 @@ TEST(GcmTransfer, EveryCallMayFailAndNothingStaysBehind) {
     EXPECT_GT(calls, 100);
 }
 
+// Nothing is handed out of a batch whose kernels failed while every wait went well.
+TEST(GcmTransfer, AFailureThatTheBatchAloneTells) {
+    HostDevice device({.silent_failures = true});
+    {
+        Engine engine = engine_on(device);
+        Messages messages(std::vector<std::size_t>(100, 4000));
+        const auto keys = engine.prepare_keys(messages.keys);
+        ASSERT_TRUE(keys);
+        EXPECT_EQ(engine.seal_batch(*keys, messages.to_seal(), messages.results).code(),
+                  Code::device);
+        EXPECT_EQ(messages.out, std::vector(100, Bytes(4000, Poisoned::kPoison)));
+        EXPECT_EQ(engine.open_batch(*keys, messages.to_open(), messages.results).code(),
+                  Code::device);
+        EXPECT_EQ(messages.out, std::vector(100, Bytes(4000, Poisoned::kPoison)));
+        EXPECT_EQ(messages.results, std::vector(100, Code::internal));
+    }
+    expect_clean(device);
+}
+
 TEST(GcmTransfer, LittleMemoryMakesSmallerSlabs) {
     HostDevice device({.memory = 200 << 10});
     {

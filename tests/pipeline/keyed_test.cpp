@@ -321,4 +321,24 @@ TEST(KeyedInDeviceMemory, CbcFromBothKindsOfList) {
     for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
 }
 
+TEST(KeyedInDeviceMemory, AFailureThatTheBatchAloneTells) {
+    HostDevice device({.silent_failures = true});
+    Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+    const Key key = *Key::import(pattern(16));
+    const auto keys = engine.prepare_keys(std::span(&key, 1));
+    ASSERT_TRUE(keys) << keys.error().message;
+    auto* const memory = static_cast<std::uint8_t*>(*device.allocate(64));
+    const Stream stream = *device.create_stream();
+    KeyedMessage message{};
+    message.in = message.out = memory;
+    message.size = 64;
+    auto batch = engine.prepare_cbc_encrypt(*keys, std::span(&message, 1));
+    ASSERT_TRUE(batch) << batch.error().message;
+    ASSERT_TRUE(engine.run(*batch, stream));
+    EXPECT_EQ(engine.results(*batch, stream).code(), Code::device);
+    std::memset(memory, 0, 64);
+    device.release(memory);
+    device.destroy_stream(stream);
+}
+
 }  // namespace

@@ -123,6 +123,11 @@ void HostDevice::check_pinned_range(const void* memory, std::size_t size, const 
     if (!inside) violation(std::string(call) + " with pageable memory");
 }
 
+Result<> HostDevice::outcome() const {
+    if (options_.silent_failures) return Error{Code::device, "a kernel of the batch failed"};
+    return {};
+}
+
 Result<> HostDevice::use_shape(const std::string& shape) {
     if (options_.refused.contains(shape))
         return Error{Code::device, "no kernels in shape " + shape};

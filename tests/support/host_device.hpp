@@ -30,6 +30,7 @@ struct HostDeviceOptions {
     std::uint64_t pinned = std::uint64_t{1} << 30;  // bytes that may be page-locked
     int fail_at = 0;                                // the nth call that can fail does; 0: none
     std::chrono::microseconds delay{0};             // of every operation on a stream
+    bool silent_failures = false;                   // batches fail, which their outcome alone tells
     std::vector<std::string> shapes{};              // of its kernels, as it says;
     std::set<std::string> refused{};                // but these it refuses to use
 };
@@ -108,6 +109,7 @@ class HostDevice final : public core::Device {
     Result<std::unique_ptr<Keyed>> prepare_keyed(const core::PreparedKeys& keys, std::size_t count);
     Code run_keyed(const Keys& keys, Mode mode, std::uint32_t key, const core::Segment& segment);
     Result<> attempt(const char* call);
+    Result<> outcome() const;
     void violation(std::string what);
     void enqueue(Stream stream, std::function<void()> work);
     void check_device_range(const void* memory, std::size_t size, const char* call);

@@ -27,6 +27,7 @@ struct HostDevice::Gcm final : core::PreparedGcm {
         --device.batches_;
     }
     const std::uint32_t* results() const override { return codes; }
+    Result<> outcome() const override { return device.outcome(); }
 
     HostDevice& device;
     const Keys* keys = nullptr;
@@ -127,6 +128,7 @@ struct HostDevice::Keyed final : core::PreparedKeyed {
         --device.batches_;
     }
     const std::uint32_t* results() const override { return codes; }
+    Result<> outcome() const override { return device.outcome(); }
 
     HostDevice& device;
     const Keys* keys = nullptr;

@@ -26,6 +26,7 @@ AddressSpace::~AddressSpace() {
 }
 
 Result<void*> AddressSpace::add(cl::Buffer buffer, std::size_t size) {
+    if (after_fork()) return fork_failure();
     void* const begin = mmap(nullptr, reserved(size), PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED)
@@ -43,6 +44,7 @@ Result<void*> AddressSpace::add(cl::Buffer buffer, std::size_t size) {
 }
 
 Result<> AddressSpace::add_shared(void* memory, std::size_t size) {
+    if (after_fork()) return fork_failure();
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     if (begin == 0 || begin % 16 != 0 || size == 0)
         return Error{Code::invalid_argument,
@@ -56,6 +58,7 @@ Result<> AddressSpace::add_shared(void* memory, std::size_t size) {
 }
 
 bool AddressSpace::remove(const void* address) noexcept {
+    if (after_fork()) return false;
     const auto begin = reinterpret_cast<std::uintptr_t>(address);
     const std::unique_lock lock(mutex_);
     const auto found = ranges_.find(begin);
@@ -73,6 +76,7 @@ AddressSpace::Ranges::const_iterator AddressSpace::around(std::uintptr_t address
 }
 
 Result<Place> AddressSpace::find(const void* address, std::uint64_t size) const {
+    if (after_fork()) return fork_failure();
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     const std::shared_lock lock(mutex_);
     const auto found = around(at);
@@ -91,6 +95,7 @@ Result<Place> AddressSpace::find(const void* address, std::uint64_t size) const 
 }
 
 bool AddressSpace::holds(const void* address) const {
+    if (after_fork()) return false;
     const std::shared_lock lock(mutex_);
     return around(reinterpret_cast<std::uintptr_t>(address)) != ranges_.end();
 }

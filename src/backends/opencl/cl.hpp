@@ -23,7 +23,9 @@ bool library_is_here() noexcept;
 // Whether this is a child of fork() whose parent had loaded the library. Drivers have threads,
 // which such a child has not: from then on every function of OpenCL fails there
 // (CL_INVALID_OPERATION), since it would wait for them forever.
+// Whoever takes a lock asks before: another thread may have held it.
 bool after_fork() noexcept;
+Error fork_failure();
 
 // The Error for a failed OpenCL call, naming it.
 Error cl_failure(cl_int status, const char* call);

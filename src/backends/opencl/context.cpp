@@ -64,6 +64,7 @@ Result<void*> Context::allocate_pinned(std::size_t size, const cl::CommandQueue&
 }
 
 void Context::release_pinned(void* memory, const cl::CommandQueue& queue) noexcept {
+    if (after_fork()) return;
     const auto released = [&] {
         const std::lock_guard lock(mutex_);
         return pinned_.extract(reinterpret_cast<std::uintptr_t>(memory));
@@ -74,6 +75,7 @@ void Context::release_pinned(void* memory, const cl::CommandQueue& queue) noexce
 }
 
 bool Context::is_pinned(const void* host_memory) const {
+    if (after_fork()) return false;
     const auto address = reinterpret_cast<std::uintptr_t>(host_memory);
     const std::lock_guard lock(mutex_);
     auto after = pinned_.upper_bound(address);

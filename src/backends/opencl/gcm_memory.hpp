@@ -17,8 +17,8 @@ inline Error lists_lie_on_the_host() {
             "buffers do not have; give the list in host memory"};
 }
 
-// Results of a batch, byte by byte: of messages whose kernels have yet to run, and of those that
-// cannot fail.
+// Results of a batch, byte by byte: of messages whose tag has yet to be made or compared, and of
+// those that have none.
 inline constexpr std::uint8_t kNotRun = 0xff, kAllOk = static_cast<std::uint8_t>(Code::ok);
 static_assert(static_cast<int>(Code::ok) == 0);
 
@@ -90,6 +90,7 @@ class GcmBatch final : public core::PreparedGcm {
         if (codes) device.release(codes);
     }
     const std::uint32_t* results() const override { return codes; }
+    Result<> outcome() const override { return ends.outcome(); }
 
     OpenClDevice& device;
     const GcmKeys& keys;
@@ -99,6 +100,7 @@ class GcmBatch final : public core::PreparedGcm {
     std::uint32_t* codes = nullptr;  // device memory
     std::size_t codes_size = 0;      // bytes
     Place codes_place;
+    mutable Ends ends;  // of the run
 };
 
 }  // namespace dael::opencl

@@ -20,11 +20,14 @@ bool too_old(const std::string& version) {
 
 }  // namespace
 
+Error fork_failure() {
+    return {Code::device,
+            "opencl: opened before fork(), and of no use after it; use this backend in the child "
+            "alone, or after exec()"};
+}
+
 Error cl_failure(cl_int status, const char* call) {
-    if (after_fork())
-        return {Code::device,
-                "opencl: opened before fork(), and of no use after it; use this backend in the "
-                "child alone, or after exec()"};
+    if (after_fork()) return fork_failure();
     const auto [code, name] = [status]() -> std::pair<Code, const char*> {
         switch (status) {
             case CL_MEM_OBJECT_ALLOCATION_FAILURE:
@@ -82,7 +85,8 @@ std::string what_is_missing() {
     if (!library_is_here())
         return "libOpenCL.so.1 is not here; install ocl-icd-libopencl1 and a driver";
     if (after_fork())
-        return "OpenCL was used before fork(), and does not work after it; use this backend in the "
+        return "OpenCL was loaded before fork(), and does not work after it; use this backend in "
+               "the "
                "child alone, or after exec()";
     std::vector<cl::Platform> platforms;
     if (cl::Platform::get(&platforms) != CL_SUCCESS || platforms.empty())

@@ -162,6 +162,7 @@ std::vector<std::string> OpenClDevice::shapes() const {
 Result<> OpenClDevice::use_shape(const std::string& shape) {
     const auto tuning = parse_tuning(shape, limits_);
     if (!tuning) return tuning.error();
+    if (after_fork()) return fork_failure();
     const std::lock_guard lock(mutex_);
     tuning_ = *tuning;
     return {};
@@ -176,6 +177,7 @@ std::string OpenClDevice::layout() const {
 }
 
 Tuning OpenClDevice::tuning() const {
+    if (after_fork()) return {};  // nothing will be launched in it
     const std::lock_guard lock(mutex_);
     return tuning_;
 }
@@ -203,6 +205,7 @@ Result<Kernel*> OpenClDevice::kernel(const std::string& unit, const std::string&
 
 Result<OpenClDevice::HeldScratch> OpenClDevice::scratch_of(const cl::CommandQueue& queue,
                                                            std::size_t size) {
+    if (after_fork()) return fork_failure();
     Scratch& scratch = [&]() -> Scratch& {
         const std::lock_guard lock(mutex_);
         return scratch_[queue()];

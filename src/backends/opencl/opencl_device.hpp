@@ -11,6 +11,7 @@
 
 #include "backends/opencl/address_space.hpp"
 #include "backends/opencl/context.hpp"
+#include "backends/opencl/ends.hpp"
 #include "backends/opencl/programs.hpp"
 #include "backends/opencl/tuning.hpp"
 #include "backends/opencl/work.hpp"
@@ -122,8 +123,6 @@ class OpenClDevice final : public core::Device {
     Result<Stream> adopt_queue(void* native_queue) override;
     core::NativeHandles native() const override { return {(*context_)(), device_(), queue_()}; }
 
-    // wait(Stream) fails if this fails until then. Public for tests.
-    void watch(const cl::CommandQueue& queue, cl::Event end);
     Programs& programs() { return programs_; }
     std::string layout() const;  // of the tables in use, in words
 
@@ -153,25 +152,18 @@ class OpenClDevice final : public core::Device {
                     const Arguments&... arguments) {
         return launch_with(nullptr, kernel, queue, groups, teams, arguments...);
     }
-    // The same, for work that is worth knowing the end of: wait(Stream) tells if it failed, even
-    // where the driver's clFinish does not.
+    // The same, for a batch.
     template <class... Arguments>
-    Result<> launch_watched(Kernel& kernel, const cl::CommandQueue& queue, unsigned groups,
-                            unsigned teams, const Arguments&... arguments) {
+    Result<> launch(Ends& ends, Kernel& kernel, const cl::CommandQueue& queue, unsigned groups,
+                    unsigned teams, const Arguments&... arguments) {
         cl::Event end;
         DAEL_TRY(launch_with(&end, kernel, queue, groups, teams, arguments...));
-        watch(queue, std::move(end));
+        ends.add(std::move(end));
         return {};
     }
     template <class... Arguments>
     Result<> launch_with(cl::Event* end, Kernel& kernel, const cl::CommandQueue& queue,
                          unsigned groups, unsigned teams, const Arguments&... arguments);
-    // Of a queue, since the last wait. Who waits by other means than ours leaves them here, so
-    // those that ended well are sorted out when there are many.
-    struct Watched {
-        std::vector<cl::Event> ends;
-        std::size_t many = 64;
-    };
 
     class Prepared;
     struct Part;
@@ -185,8 +177,8 @@ class OpenClDevice final : public core::Device {
     // Of a batch of messages with a key each: the keys, if they are this device's.
     Result<const GcmKeys*> keys_for_batch(const core::PreparedKeys& prepared,
                                           std::size_t count) const;
-    // Device memory for as many, each byte of it this one.
-    Result<std::uint32_t*> allocate_results(std::size_t count, std::uint8_t bytes_of);
+    // Device memory for the results of `count` messages, every byte set to `value`.
+    Result<std::uint32_t*> allocate_results(std::size_t count, std::uint8_t value);
     Result<Kernel*> tag_kernel(const std::string& entry, int rounds);
     // H of a key. Wipe it.
     Result<core::FieldElement> hash_subkey(const GcmKeys& keys, std::uint32_t key) const;
@@ -225,7 +217,6 @@ class OpenClDevice final : public core::Device {
     mutable std::mutex mutex_;  // guards what follows
     Tuning tuning_;
     std::map<cl_command_queue, Scratch> scratch_;
-    std::map<cl_command_queue, Watched> watched_;
     std::map<const void*, std::size_t> allocated_;
 };
 
@@ -278,6 +269,7 @@ void clear_argument(cl::Kernel& kernel, cl_uint index, const Secret<T>&) {
 template <class... Arguments>
 Result<> OpenClDevice::launch_with(cl::Event* end, Kernel& kernel, const cl::CommandQueue& queue,
                                    unsigned groups, unsigned teams, const Arguments&... arguments) {
+    if (after_fork()) return fork_failure();
     const std::lock_guard lock(kernel.mutex);
     cl_uint index = 0;
     cl_int status = CL_SUCCESS;

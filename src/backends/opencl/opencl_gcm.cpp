@@ -221,11 +221,11 @@ Result<const GcmKeys*> OpenClDevice::keys_for_batch(const core::PreparedKeys& pr
     return keys;
 }
 
-Result<std::uint32_t*> OpenClDevice::allocate_results(std::size_t count, std::uint8_t bytes_of) {
+Result<std::uint32_t*> OpenClDevice::allocate_results(std::size_t count, std::uint8_t value) {
     const std::size_t bytes = count * sizeof(std::uint32_t);
     const auto codes = allocate(bytes);
     if (!codes) return codes.error();
-    auto filled = fill(*codes, bytes_of, bytes, Stream{setup_()});
+    auto filled = fill(*codes, value, bytes, Stream{setup_()});
     if (filled) filled = wait(Stream{setup_()});
     if (filled) return static_cast<std::uint32_t*>(*codes);
     release(*codes);
@@ -280,13 +280,14 @@ Result<> OpenClDevice::hash(const GcmBatch& batch, const GcmPart& part, bool ope
     const auto groups = [&](std::uint32_t wanted) {
         return std::min(wanted, units * batch.tuning.groups);
     };
-    DAEL_TRY(launch(*part.hash, queue, groups((part.hash_count + teams - 1) / teams), teams,
-                    part.aad.value_or(Place{}), (opening ? part.in : part.out).value_or(Place{}),
-                    cl_uint{opening}, part.list, part.hash_tiles, part.hash_count,
-                    batch.keys.powers.get(), part.sums.get()));
+    DAEL_TRY(launch(batch.ends, *part.hash, queue, groups((part.hash_count + teams - 1) / teams),
+                    teams, part.aad.value_or(Place{}),
+                    (opening ? part.in : part.out).value_or(Place{}), cl_uint{opening}, part.list,
+                    part.hash_tiles, part.hash_count, batch.keys.powers.get(), part.sums.get()));
     if (part.divided_count == 0) return {};
-    return launch(*part.combine, queue, groups(part.divided_count), teams, part.list, part.divided,
-                  part.divided_count, part.log_blocks, batch.keys.powers.get(), part.sums.get());
+    return launch(batch.ends, *part.combine, queue, groups(part.divided_count), teams, part.list,
+                  part.divided, part.divided_count, part.log_blocks, batch.keys.powers.get(),
+                  part.sums.get());
 }
 
 Result<> OpenClDevice::crypt(const GcmBatch& batch, const GcmPart& part, bool opening,
@@ -296,10 +297,10 @@ Result<> OpenClDevice::crypt(const GcmBatch& batch, const GcmPart& part, bool op
     const core::WipeAtEnd wiper(key);
     if (!part.many_keys)
         std::memcpy(&key, batch.keys.host[part.only_key].schedule().encrypt.data(), sizeof key);
-    return launch_watched(*part.ctr, queue, groups_for(part.ctr_count, batch.tuning),
-                          batch.tuning.teams, *part.in, *part.out, part.list, part.ctr_tiles,
-                          part.ctr_count, batch.keys.schedules.get(), batch.codes_place,
-                          cl_uint{opening}, Secret{key});
+    return launch(batch.ends, *part.ctr, queue, groups_for(part.ctr_count, batch.tuning),
+                  batch.tuning.teams, *part.in, *part.out, part.list, part.ctr_tiles,
+                  part.ctr_count, batch.keys.schedules.get(), batch.codes_place, cl_uint{opening},
+                  Secret{key});
 }
 
 Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepared, Stream stream) {
@@ -308,6 +309,7 @@ Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepare
         return Error{Code::invalid_argument, "opencl: the batch was prepared for another device"};
     const cl::CommandQueue queue = queue_of(stream);
     const bool opening = direction == Direction::decrypt;
+    batch->ends.clear();
     // Not ok until the tag's kernel says so.
     if (batch->tag_size != 0) DAEL_TRY(fill(batch->codes, kNotRun, batch->codes_size, stream));
     for (const GcmPart& part : batch->parts) {
@@ -318,9 +320,9 @@ Result<> OpenClDevice::gcm(Direction direction, const core::PreparedGcm& prepare
         if (!opening) DAEL_TRY(crypt(*batch, part, false, queue));
         DAEL_TRY(hash(*batch, part, opening, queue));
         const auto groups = groups_for_items(part.count, batch->tuning);
-        DAEL_TRY(launch_watched(*part.tags, queue, groups, 1, *part.tag, part.list, part.count,
-                                batch->tag_size, cl_uint{opening}, batch->keys.schedules.get(),
-                                batch->keys.powers.get(), part.sums.get(), batch->codes_place));
+        DAEL_TRY(launch(batch->ends, *part.tags, queue, groups, 1, *part.tag, part.list, part.count,
+                        batch->tag_size, cl_uint{opening}, batch->keys.schedules.get(),
+                        batch->keys.powers.get(), part.sums.get(), batch->codes_place));
         if (opening) DAEL_TRY(crypt(*batch, part, true, queue));
     }
     return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/opencl/gcm_memory.hpp"
+#include "core/wipe_at_end.hpp"
 #include "modes/counter.hpp"
 #include "modes/gcm.hpp"
 
@@ -134,8 +135,9 @@ class OpenClDevice::PiecewiseGcm final : public core::GcmStream {
         Uint4 sum;
         DAEL_TRY(checked(queue.enqueueReadBuffer(part.sums.get(), CL_TRUE, 0, sizeof sum, &sum),
                          "clEnqueueReadBuffer"));
+        const core::WipeAtEnd wiper(sum);
+        DAEL_TRY((*batch)->ends.outcome());
         sum_ = to_element(sum);
-        wipe(&sum, sizeof sum);
         used_ = 0;
         return {};
     }

@@ -15,6 +15,7 @@ class OpenClDevice::KeyedBatch final : public core::PreparedKeyed {
         if (codes) device.release(codes);
     }
     const std::uint32_t* results() const override { return codes; }
+    Result<> outcome() const override { return ends.outcome(); }
 
     // Messages of one key size between the same two buffers.
     struct Part {
@@ -31,6 +32,7 @@ class OpenClDevice::KeyedBatch final : public core::PreparedKeyed {
     Tuning tuning;
     std::vector<Part> parts;
     std::uint32_t* codes = nullptr;  // device memory
+    mutable Ends ends;               // of the run
 };
 
 Result<std::unique_ptr<core::PreparedKeyed>> OpenClDevice::prepare_cbc_encrypt(
@@ -83,11 +85,11 @@ Result<> OpenClDevice::cbc_encrypt(const core::PreparedKeyed& prepared, Stream s
     const auto* batch = dynamic_cast<const KeyedBatch*>(&prepared);
     if (!batch || &batch->device != this)
         return Error{Code::invalid_argument, "opencl: the batch was prepared for another device"};
+    batch->ends.clear();
     for (const KeyedBatch::Part& part : batch->parts) {
         const auto groups = groups_for_items(part.count, batch->tuning);
-        DAEL_TRY(launch_watched(*part.kernel, queue_of(stream), groups, batch->tuning.teams,
-                                part.in, part.out, part.list, part.count,
-                                batch->keys.schedules.get()));
+        DAEL_TRY(launch(batch->ends, *part.kernel, queue_of(stream), groups, batch->tuning.teams,
+                        part.in, part.out, part.list, part.count, batch->keys.schedules.get()));
     }
     return {};
 }

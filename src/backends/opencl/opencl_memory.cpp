@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL device's memory, queues, events and copies.
 #include <algorithm>
-#include <utility>
 
 #include "backends/opencl/opencl_device.hpp"
 
@@ -10,13 +9,6 @@ namespace {
 
 cl::Event& event_of(core::Event event) {
     return *static_cast<cl::Event*>(event.handle);
-}
-
-// CL_COMPLETE, which is CL_SUCCESS; more while there is something left to do; or an error.
-cl_int status_of(const cl::Event& event) {
-    cl_int failed = CL_SUCCESS;
-    const cl_int status = event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(&failed);
-    return failed != CL_SUCCESS ? failed : status;
 }
 
 }  // namespace
@@ -75,6 +67,7 @@ Result<void*> OpenClDevice::allocate(std::size_t size) {
 }
 
 void OpenClDevice::release(void* memory) noexcept {
+    if (after_fork()) return;
     {
         const std::lock_guard lock(mutex_);
         allocated_.erase(memory);  // before another allocation can have the address
@@ -83,6 +76,7 @@ void OpenClDevice::release(void* memory) noexcept {
 }
 
 Result<std::uint64_t> OpenClDevice::free_memory() {
+    if (after_fork()) return fork_failure();
     // OpenCL does not tell; what was allocated here is known.
     const std::lock_guard lock(mutex_);
     std::uint64_t taken = 0;
@@ -98,12 +92,12 @@ Result<Stream> OpenClDevice::create_stream(cl_command_queue_properties propertie
 }
 
 void OpenClDevice::destroy_stream(Stream stream) noexcept {
+    if (after_fork()) return;
     const auto queue = static_cast<cl_command_queue>(stream.handle);
     (void)clFinish(queue);
     {
         const std::lock_guard lock(mutex_);
         scratch_.erase(queue);
-        watched_.erase(queue);
     }
     (void)clReleaseCommandQueue(queue);
 }
@@ -136,24 +130,7 @@ Result<> OpenClDevice::wait(core::Event event) {
 }
 
 Result<> OpenClDevice::wait(Stream stream) {
-    const cl::CommandQueue queue = queue_of(stream);
-    const auto ends = [&] {
-        const std::lock_guard lock(mutex_);
-        return std::exchange(watched_[queue()], {}).ends;
-    }();
-    DAEL_TRY(checked(queue.finish(), "clFinish"));
-    for (const cl::Event& end : ends) DAEL_TRY(checked(status_of(end), "a kernel"));
-    return {};
-}
-
-void OpenClDevice::watch(const cl::CommandQueue& queue, cl::Event end) {
-    const std::lock_guard lock(mutex_);
-    auto& [ends, many] = watched_[queue()];
-    if (ends.size() >= many) {
-        std::erase_if(ends, [](const cl::Event& event) { return status_of(event) == CL_COMPLETE; });
-        many = std::max<std::size_t>(64, 2 * ends.size());
-    }
-    ends.push_back(std::move(end));
+    return checked(queue_of(stream).finish(), "clFinish");
 }
 
 Result<float> OpenClDevice::elapsed_ms(core::Event from, core::Event to) {
@@ -264,6 +241,7 @@ Result<> OpenClDevice::adopt_shared(void* memory, std::size_t size) {
 }
 
 Result<> OpenClDevice::forget(const void* address) {
+    if (after_fork()) return fork_failure();
     {
         const std::lock_guard lock(mutex_);
         if (allocated_.contains(address))

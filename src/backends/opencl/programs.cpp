@@ -87,6 +87,7 @@ void Programs::define(std::string macros) {
 
 Result<Kernel*> Programs::find(const std::string& unit, const std::string& entry,
                                const std::string& macros) {
+    if (after_fork()) return fork_failure();
     std::string all = macros;
     Program& program = [&]() -> Program& {
         const std::lock_guard lock(mutex_);

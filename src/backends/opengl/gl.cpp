@@ -52,7 +52,8 @@ Result<Gl> Gl::load() {
 #undef DAEL_LOAD
     const std::string_view offers(reinterpret_cast<const char*>(gl.GetString(GL_EXTENSIONS)));
     for (const char* maker : {"KHR", "EXT"})
-        if (offers.find("GL_" + std::string(maker) + "_robustness") != offers.npos)
+        if (!gl.GetGraphicsResetStatus &&
+            offers.find("GL_" + std::string(maker) + "_robustness") != offers.npos)
             gl.GetGraphicsResetStatus = reinterpret_cast<decltype(gl.GetGraphicsResetStatus)>(
                 Context::function(("glGetGraphicsResetStatus" + std::string(maker)).c_str()));
     return gl;
@@ -60,7 +61,8 @@ Result<Gl> Gl::load() {
 
 Result<> Gl::check(const char* step) const {
     const GLenum first = GetError();
-    if (GetGraphicsResetStatus && GetGraphicsResetStatus() != GL_NO_ERROR)
+    was_reset |= GetGraphicsResetStatus && GetGraphicsResetStatus() != GL_NO_ERROR;
+    if (was_reset)
         return Error{Code::device,
                      std::string("opengl: the GPU was reset (") + step +
                          "); open the engine anew, or use another backend if it happens again"};

@@ -76,6 +76,7 @@ struct Gl {
     DAEL_GL_FUNCTIONS(DAEL_DECLARE)
 #undef DAEL_DECLARE
     GLenum (*GetGraphicsResetStatus)() = nullptr;  // null where the driver cannot tell
+    mutable bool was_reset = false;                // which a driver may tell but once
 
     static Result<Gl> load();
 
