@@ -25,6 +25,20 @@ Error without_xts(std::string_view name) {
 
 }  // namespace
 
+Error opened_before_fork(std::string_view name) {
+    return {Code::device, std::string(name) +
+                              ": opened before fork(), and of no use after it; use this backend in "
+                              "the child alone, or after exec()"};
+}
+
+Error sequential_within_message(std::string_view name, const Operation& operation) {
+    return {Code::unsupported,
+            std::string(name) + ": " + std::string(dael::name(operation.mode)) + " " +
+                std::string(dael::name(operation.direction)) +
+                "ion is sequential within a message; give many messages as a batch, or use a CPU "
+                "backend"};
+}
+
 Result<std::unique_ptr<PreparedKeys>> Backend::prepare_keys(std::span<const Key>) {
     return without_gcm(name());
 }
@@ -81,6 +95,11 @@ Result<std::unique_ptr<PreparedGcm>> Device::prepare_gcm(const PreparedKeys&,
 
 Result<std::unique_ptr<PreparedGcm>> Device::prepare_gcm(const PreparedKeys&, const GcmMessage*,
                                                          std::uint32_t, std::size_t) {
+    return without_gcm(info().name);
+}
+
+Result<std::unique_ptr<GcmStream>> Device::gcm_stream(Direction, const PreparedKeys&, std::uint32_t,
+                                                      std::span<const std::uint8_t>) {
     return without_gcm(info().name);
 }
 

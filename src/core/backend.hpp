@@ -118,6 +118,11 @@ class Backend {
     virtual Device* device() { return nullptr; }
 };
 
+// What backends have in common to say, under a name of theirs: of an object that a child of fork()
+// has from its parent; and of one message in a mode that only batches make parallel.
+Error opened_before_fork(std::string_view name);
+Error sequential_within_message(std::string_view name, const Operation& operation);
+
 struct BackendOptions {
     // cpu: "sse", "avx2", "avx512", or "" for the best that the machine has. cuda: how many
     // tables its kernels have ("tables=1"), or "" for all that fit. opencl: a shape of its kernels

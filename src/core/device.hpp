@@ -21,7 +21,6 @@ struct DeviceInfo {
     std::uint64_t memory = 0;  // bytes in all
     int multiprocessors = 0;
     std::string driver;          // driver and runtime: "580.82, CUDA 13.0"
-    std::string layout;          // of its kernels' tables: "128 KiB", "64 KiB", "32 KiB"
     bool shared_memory = false;  // whether memory of the host can be adopted (OpenCL's SVM)
 };
 
@@ -93,6 +92,11 @@ class Device {
                                                              std::uint32_t count,
                                                              std::size_t tag_size);
     virtual Result<> gcm(Direction direction, const PreparedGcm& batch, Stream stream);
+    // One message of host memory in pieces. The keys must outlive it.
+    virtual Result<std::unique_ptr<GcmStream>> gcm_stream(Direction direction,
+                                                          const PreparedKeys& keys,
+                                                          std::uint32_t key,
+                                                          std::span<const std::uint8_t> iv);
 
     // CBC encryption, each message under a key of its own; otherwise as prepare_gcm and gcm. A
     // message of a list in device memory that cannot be done has a result that says so, and the
@@ -112,6 +116,8 @@ class Device {
     virtual std::vector<std::string> shapes() const { return {}; }
     virtual Result<> use_shape(const std::string& shape);
     virtual std::string shape() const { return {}; }  // in use
+    // Of the tables that kernels use: "128 KiB", "64 KiB", "32 KiB".
+    virtual std::string layout() const { return {}; }
 
     // Memory that the caller has from the driver itself, where it is not named by address: it gets
     // one, or has one and becomes known, until it is forgotten.

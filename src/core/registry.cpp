@@ -2,7 +2,6 @@
 #include "core/registry.hpp"
 
 #include <charconv>
-#include <string>
 
 namespace dael::core {
 namespace {
@@ -15,6 +14,17 @@ std::string known_names() {
 }
 
 }  // namespace
+
+void visit_devices(const DeviceVisit& visit) {
+    for (const BackendEntry& entry : backend_list()) {
+        std::string missing;
+        const int count = entry.device_name ? entry.count(&missing) : 0;
+        for (int index = 0; index < count; ++index) {
+            const std::string name = entry.device_name(index);
+            if (!name.empty() && visit(entry, index, name)) return;
+        }
+    }
+}
 
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOptions options) {
     const std::string asked(name);

@@ -3,8 +3,10 @@
 // all.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/backend.hpp"
@@ -13,6 +15,11 @@ namespace dael::core {
 
 // In the order in which `daelstrom devices` shows them. Defined in src/backends/list.cpp.
 std::span<const BackendEntry> backend_list() noexcept;
+
+// Every device that may be used without being asked for by name, in the list's order, with what its
+// driver calls it, until `visit` returns true. Drivers of kinds after that are not touched.
+using DeviceVisit = std::function<bool(const BackendEntry&, int index, const std::string& name)>;
+void visit_devices(const DeviceVisit& visit);
 
 // Opens "cpu", "cuda" or "cuda:1". Errors: unknown_backend, with the known names; backend_absent,
 // with what is missing.

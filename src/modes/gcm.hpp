@@ -12,6 +12,7 @@
 
 #include "core/backend.hpp"
 #include "core/ghash_math.hpp"
+#include "modes/counter.hpp"
 
 namespace dael::modes {
 
@@ -59,6 +60,24 @@ Block initial_counter(core::FieldElement h, std::span<const std::uint8_t> iv) no
 // The one IV of 16 bytes that initial_counter turns into `j0`, for libraries that take no long IVs.
 // (A hash subkey of zero would have none; no AES key is known to have that, and one in 2^128 may.)
 Block iv_for_counter(core::FieldElement h, const Block& j0) noexcept;
+
+// Counter mode over the next `size` bytes of a message in pieces, of which `done` came before and
+// whose next byte is in the block of `counter`; both go on. Calls run(at, size, skip) for each
+// stretch in which the counter's low 32 bits do not wrap (inc32, 6.2): from byte `at` of the piece
+// on, which is byte `skip` of the counter's block.
+template <class Run>
+Result<> in_stretches(Block& counter, std::uint64_t& done, std::size_t size, Run run) {
+    for (std::size_t at = 0; at < size;) {
+        const auto skip = static_cast<std::uint8_t>(done % kBlockSize);
+        const std::uint64_t room = blocks_before_wrap32(counter) * kBlockSize - skip;
+        const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(size - at, room));
+        DAEL_TRY(run(at, here, skip));
+        counter = counter_add32(counter, static_cast<std::uint32_t>((skip + here) / kBlockSize));
+        done += here;
+        at += here;
+    }
+    return {};
+}
 
 // The lengths block of 6.4 and 7.1 step 5: both in bits.
 Block lengths_block(std::uint64_t aad_size, std::uint64_t size) noexcept;

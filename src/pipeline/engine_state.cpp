@@ -2,7 +2,7 @@
 #include "pipeline/engine_state.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "core/registry.hpp"
 #include "pipeline/host.hpp"
@@ -47,22 +47,16 @@ namespace {
 
 Backends open_devices(bool once) {
     Backends devices;
-    std::set<std::string> taken;  // by the kinds before
-    for (const core::BackendEntry& entry : core::backend_list()) {
-        if (!entry.device_name) continue;
-        std::string missing;
-        std::set<std::string> names;
-        const int count = entry.count(&missing);
-        for (int index = 0; index < count; ++index) {
-            const std::string name = entry.device_name(index);
-            if (name.empty() || (once && taken.contains(name))) continue;
-            if (auto backend = entry.open({{}, index})) {
-                devices.push_back(std::move(*backend));
-                names.insert(name);
-            }
+    std::map<std::string, const core::BackendEntry*> takers;
+    core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string& name) {
+        const auto taker = takers.find(name);
+        if (once && taker != takers.end() && taker->second != &entry) return false;
+        if (auto backend = entry.open({{}, index})) {
+            devices.push_back(std::move(*backend));
+            takers.emplace(name, &entry);
         }
-        taken.merge(names);
-    }
+        return false;
+    });
     return devices;
 }
 

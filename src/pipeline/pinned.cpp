@@ -25,15 +25,12 @@ struct Header {
 // memory may be released at any time, even by static destructors.
 core::Device* pinning_device() {
     static core::Backend* const backend = [] {
-        for (const core::BackendEntry& entry : core::backend_list()) {
-            std::string missing;
-            const int devices = entry.device_name ? entry.count(&missing) : 0;
-            for (int index = 0; index < devices; ++index) {
-                if (entry.device_name(index).empty()) continue;
-                if (auto opened = entry.open({.isa = {}, .index = index})) return opened->release();
-            }
-        }
-        return static_cast<core::Backend*>(nullptr);
+        core::Backend* first = nullptr;
+        core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string&) {
+            if (auto opened = entry.open({.isa = {}, .index = index})) first = opened->release();
+            return first != nullptr;
+        });
+        return first;
     }();
     return backend ? backend->device() : nullptr;
 }

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts, which engines of a process share, and the page-locked memory that is made in them.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <thread>
 
@@ -11,6 +8,7 @@
 
 #include "core/registry.hpp"
 #include "opencl/fixture.hpp"
+#include "support/child.hpp"
 
 namespace {
 
@@ -105,9 +103,7 @@ TEST_F(OpenClContext, SaysSoAfterAFork) {
         std::fputs(result ? "no error\n" : (result.error().message + '\n').c_str(), stderr);
         return false;
     };
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(20);  // a child that waits forever ends by this
+    expect_in_a_child([&] {
         bool told = about_fork(engine->ctr(key, {}, HostIn(data), HostOut(data)), Code::device);
         told &= about_fork(device_->copy_out(data.data(), memory, data.size(), {}), Code::device);
         told &= about_fork(device_->allocate(16), Code::device);
@@ -120,11 +116,8 @@ TEST_F(OpenClContext, SaysSoAfterAFork) {
         device_->release_pinned(*pinned);
         device_.reset();
         engine = Error{Code::device, ""};
-        _exit(told ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+        return told;
+    });
     EXPECT_TRUE(engine->ctr(key, {}, HostIn(data), HostOut(data)));
     device_->release_pinned(*pinned);
 }
@@ -149,18 +142,12 @@ TEST_F(OpenClContext, SaysSoAfterAForkInTheMidstOfWork) {
                 device_->release(*more);
             }
         });
-    for (int forks = 0; forks < 50; ++forks) {
-        const pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
+    for (int forks = 0; forks < 50; ++forks)
+        expect_in_a_child([&] {
             const bool told = run().code() == Code::device && !device_->owns(memory);
             device_->release(memory);
-            _exit(told ? 0 : 1);
-        }
-        int status = -1;
-        EXPECT_EQ(waitpid(child, &status, 0), child);
-        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-    }
+            return told;
+        });
     done = true;
 }
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is particular to AES as drawing: pictures in several passes, steps apart, forms by name, its
 // own thread, and what is left behind. That the bytes are right, every suite over backends shows.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <thread>
 
 #include "backends/opengl/context.hpp"
@@ -12,6 +9,7 @@
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
 #include "modes/counter.hpp"
+#include "support/child.hpp"
 #include "support/oracle.hpp"
 #include "support/subject.hpp"
 
@@ -290,9 +288,7 @@ TEST_P(OpenGlForm, SaysSoAfterAFork) {
     ASSERT_TRUE(backend) << backend.error().message;
     Bytes data(64);
     const core::Segment segment{data.data(), data.data(), data.size(), {}, 0};
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(20);  // a child that waits forever ends by this
+    expect_in_a_child([&] {
         const auto done = (*backend)->run(operations().front(), std::span(&segment, 1));
         const bool told =
             done.code() == Code::device && done.error().message.find("fork") != std::string::npos;
@@ -301,11 +297,8 @@ TEST_P(OpenGlForm, SaysSoAfterAFork) {
         const auto another = core::open_backend("opengl", {GetParam().isa, 0});
         const bool refused = another.code() == Code::device &&
                              another.error().message.find("fork") != std::string::npos;
-        _exit(told && refused ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+        return told && refused;
+    });
     EXPECT_TRUE((*backend)->run(operations().front(), std::span(&segment, 1)));
 }
 

@@ -2,14 +2,14 @@
 #include "pipeline/thread_pool.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <barrier>
 #include <new>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include "support/child.hpp"
 
 namespace {
 
@@ -114,18 +114,12 @@ TEST(ThreadPool, WorksInAChildOfFork) {
         return threads && *threads == 3;
     };
     ASSERT_TRUE(meet());
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-        alarm(20);  // a pool that waits for the parent's threads would wait for ever
-        const bool met = meet();
-        pool.~ThreadPool();
-        _exit(met ? 0 : 1);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    dael::test::expect_in_a_child(
+        [&] {  // a pool that waits for the parent's threads would wait for ever
+            const bool met = meet();
+            pool.~ThreadPool();
+            return met;
+        });
     EXPECT_TRUE(meet());
 }
 

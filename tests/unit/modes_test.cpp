@@ -6,6 +6,7 @@
 
 #include "core/registry.hpp"
 #include "modes/counter.hpp"
+#include "modes/gcm.hpp"
 #include "modes/padding.hpp"
 #include "modes/segment.hpp"
 #include "support/bytes.hpp"
@@ -112,6 +113,50 @@ TEST(Counter, CarriesThroughEveryByteAndWraps) {
     EXPECT_EQ(modes::counter_add32(Block{}, 0x01020304), counter_add(Block{}, 0x01020304));
     EXPECT_EQ(modes::blocks_before_wrap32(all_ones), 1u);
     EXPECT_EQ(modes::blocks_before_wrap32(Block{}), std::uint64_t{1} << 32);
+}
+
+// A message in pieces of odd sizes: the counter wraps within one, and at the end of another.
+TEST(Stretches, EndWhereTheLowWordWraps) {
+    Block first{};
+    std::fill(first.begin(), first.end(), std::uint8_t{0xff});
+    first[15] = 0xfc;  // four blocks before it wraps
+    for (const std::size_t piece : {1, 7, 16, 64, 65, 200}) {
+        Block counter = first;
+        std::uint64_t done = 0;
+        int wraps = 0;
+        for (std::size_t size :
+             {piece, piece, std::size_t{0}, std::size_t{300} - 2 * (piece % 100)}) {
+            std::size_t expected_at = 0;
+            const auto ran = modes::in_stretches(
+                counter, done, size,
+                [&](std::size_t at, std::size_t here, std::uint8_t skip) -> Result<> {
+                    EXPECT_EQ(at, expected_at);
+                    EXPECT_GT(here, 0u);
+                    EXPECT_EQ(skip, (done % 16));
+                    EXPECT_EQ(counter,
+                              modes::counter_add32(first, static_cast<std::uint32_t>(done / 16)));
+                    const std::uint64_t before = done - skip, after = done + here;
+                    EXPECT_FALSE(before < 64 && after > 64) << before << " to " << after;
+                    wraps += before == 64 && skip == 0;
+                    expected_at += here;
+                    return {};
+                });
+            ASSERT_TRUE(ran);
+            EXPECT_EQ(expected_at, size);
+        }
+        EXPECT_EQ(wraps, 1) << piece;
+        EXPECT_EQ(counter, modes::counter_add32(first, static_cast<std::uint32_t>(done / 16)));
+    }
+    // What fails is not passed.
+    Block counter = first;
+    std::uint64_t done = 5;
+    const auto failed = modes::in_stretches(counter, done, 100,
+                                            [](std::size_t, std::size_t, std::uint8_t) -> Result<> {
+                                                return Error{Code::device, "no"};
+                                            });
+    EXPECT_EQ(failed.code(), Code::device);
+    EXPECT_EQ(counter, first);
+    EXPECT_EQ(done, 5u);
 }
 
 TEST(Padding, RoundTripsAndRefusesEveryFault) {

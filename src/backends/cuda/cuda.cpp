@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cuda backend: one GPU. All of its work goes through the Device; data in host memory is the
-// pipeline's to bring here.
+// The cuda backend: finding GPUs, and opening one.
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/cuda/cuda_error.hpp"
+#include "core/device_backend.hpp"
 
 namespace dael::cuda {
 
@@ -35,46 +35,6 @@ std::string device_name(int index) {
     return {};
 }
 
-namespace {
-
-class CudaBackend final : public core::Backend {
-  public:
-    CudaBackend(int index, std::unique_ptr<CudaDevice> device)
-        : name_("cuda:" + std::to_string(index)), device_(std::move(device)) {}
-
-    std::string_view name() const override { return name_; }
-    std::string description() const override {
-        const core::DeviceInfo& info = device_->info();
-        const auto tenths = info.memory * 10 >> 30;
-        return info.name + ", " + info.architecture + ", " + std::to_string(info.multiprocessors) +
-               " SMs, " + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
-               " GiB, " + info.layout + " tables";
-    }
-    bool supports(Mode mode, Direction direction, std::size_t segments) const override {
-        return parallel_within_message(mode, direction) || segments > 1;
-    }
-    Result<> run(const core::Operation&, std::span<const core::Segment>) override {
-        return Error{Code::unsupported, "cuda: data in host memory goes through the pipeline"};
-    }
-    // A GCM message in pieces; whole ones in host memory go through the pipeline.
-    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
-        return device_->prepare_keys(keys);
-    }
-    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
-                                                        const core::PreparedKeys& keys,
-                                                        std::uint32_t key,
-                                                        std::span<const std::uint8_t> iv) override {
-        return device_->gcm_stream(direction, keys, key, iv);
-    }
-    core::Device* device() override { return device_.get(); }
-
-  private:
-    std::string name_;
-    std::unique_ptr<CudaDevice> device_;
-};
-
-}  // namespace
-
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options) {
     if (options.isa.empty()) return open_cuda_backend(options.index);
     for (const int tables : {4, 2, 1})
@@ -89,7 +49,8 @@ Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
                                                          bool use_tensor_cores) {
     auto device = CudaDevice::open(index, tables, use_tensor_cores);
     if (!device) return std::move(device).error();
-    return std::unique_ptr<core::Backend>(std::make_unique<CudaBackend>(index, std::move(*device)));
+    return std::unique_ptr<core::Backend>(std::make_unique<core::DeviceBackend>(
+        "cuda:" + std::to_string(index), "SMs", std::move(*device)));
 }
 
 }  // namespace dael::cuda

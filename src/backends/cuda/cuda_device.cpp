@@ -168,7 +168,6 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool
     info.memory = properties.totalGlobalMem;
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
-    info.layout = std::to_string(layout.forward * 32) + " KiB";
     return std::unique_ptr<CudaDevice>(new CudaDevice(
         index, layout, std::move(info), properties.cooperativeLaunch != 0, use_tensor_cores));
 }
@@ -211,12 +210,7 @@ Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperativ
 Result<> CudaDevice::run(const Operation& operation, const Segment& segment, Stream stream) {
     if (segment.size == 0) return {};
     if (serial_mode(operation.mode, operation.direction))
-        return Error{
-            Code::unsupported,
-            "cuda: " + std::string(name(operation.mode)) + " " +
-                std::string(name(operation.direction)) +
-                "ion is sequential within a message; give many messages as a batch, or use a "
-                "CPU backend"};
+        return core::sequential_within_message("cuda", operation);
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     if (operation.mode == Mode::ctr && can_stream(segment))

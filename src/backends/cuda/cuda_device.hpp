@@ -42,11 +42,11 @@ class CudaDevice final : public core::Device {
                                                            std::uint32_t count,
                                                            std::size_t tag_size) override;
     Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
-    // One message of host memory in pieces: cuda_gcm_stream.cpp. The keys must outlive it.
+    // cuda_gcm_stream.cpp
     Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
                                                         const core::PreparedKeys& keys,
                                                         std::uint32_t key,
-                                                        std::span<const std::uint8_t> iv);
+                                                        std::span<const std::uint8_t> iv) override;
 
     // CBC encryption with a key for each message: cuda_keyed.cpp.
     Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
@@ -60,6 +60,8 @@ class CudaDevice final : public core::Device {
     Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
                  Stream stream) override;
     void force_xts_tables(int tables) { xts_tables_ = tables; }
+
+    std::string layout() const override { return std::to_string(layout_.forward * 32) + " KiB"; }
 
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;

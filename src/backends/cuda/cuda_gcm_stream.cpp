@@ -7,7 +7,7 @@
 #include "backends/cuda/cuda_device.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_memory.hpp"
-#include "modes/counter.hpp"
+#include "modes/gcm.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -150,24 +150,15 @@ class CudaGcmStream final : public core::GcmStream {
         return device_.launch(gcm_absorb_kernel(), 1, false, arguments, stream_);
     }
 
-    // Counter mode over the piece, one run for each stretch in which the counter's low 32 bits do
-    // not wrap.
+    // Counter mode over the piece.
     Result<> crypt(std::size_t size) {
-        std::uint8_t* at = buffer_.data() + sent_;
-        while (size != 0) {
-            const auto skip = static_cast<std::uint8_t>(size_ % kBlockSize);
-            const std::uint64_t blocks = modes::blocks_before_wrap32(counter_);
-            const auto here =
-                static_cast<std::size_t>(std::min<std::uint64_t>(size, blocks * kBlockSize - skip));
-            DAEL_TRY(device_.run({Mode::ctr, Direction::encrypt, &keys_.host[key_]},
-                                 core::Segment{at, at, here, counter_, skip}, stream_));
-            counter_ = modes::counter_add32(counter_,
-                                            static_cast<std::uint32_t>((skip + here) / kBlockSize));
-            size_ += here;
-            at += here;
-            size -= here;
-        }
-        return {};
+        std::uint8_t* const piece = buffer_.data() + sent_;
+        return modes::in_stretches(
+            counter_, size_, size, [&](std::size_t at, std::size_t here, std::uint8_t skip) {
+                return device_.run({Mode::ctr, Direction::encrypt, &keys_.host[key_]},
+                                   core::Segment{piece + at, piece + at, here, counter_, skip},
+                                   stream_);
+            });
     }
 
     CudaDevice& device_;

@@ -82,11 +82,14 @@ struct GcmPart {
     Kernel *hash = nullptr, *combine = nullptr, *tags = nullptr, *ctr = nullptr;
 };
 
-class GcmBatch final : public core::PreparedGcm {
+// What batches of messages with a result each have in common. Base: core::PreparedGcm or
+// core::PreparedKeyed.
+template <class Base>
+class BatchWithResults : public Base {
   public:
-    GcmBatch(OpenClDevice& its_device, const GcmKeys& its_keys)
+    BatchWithResults(OpenClDevice& its_device, const GcmKeys& its_keys)
         : device(its_device), keys(its_keys) {}
-    ~GcmBatch() override {
+    ~BatchWithResults() override {
         if (codes) device.release(codes);
     }
     const std::uint32_t* results() const override { return codes; }
@@ -94,13 +97,19 @@ class GcmBatch final : public core::PreparedGcm {
 
     OpenClDevice& device;
     const GcmKeys& keys;
-    Tuning tuning;  // of the kernels that encrypt
+    Tuning tuning;                   // of the kernels that encrypt
+    std::uint32_t* codes = nullptr;  // device memory
+    mutable Ends ends;               // of the run
+};
+
+class GcmBatch final : public BatchWithResults<core::PreparedGcm> {
+  public:
+    using BatchWithResults::BatchWithResults;
+
     std::uint32_t tag_size = 0;
     std::vector<GcmPart> parts;
-    std::uint32_t* codes = nullptr;  // device memory
-    std::size_t codes_size = 0;      // bytes
+    std::size_t codes_size = 0;  // bytes
     Place codes_place;
-    mutable Ends ends;  // of the run
 };
 
 }  // namespace dael::opencl

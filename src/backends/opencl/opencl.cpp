@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The opencl backend: one device of one platform. All of its work goes through the Device; data in
-// host memory is the pipeline's to bring here.
+// The opencl backend: finding devices, of every platform, and opening one.
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "backends/opencl/opencl_device.hpp"
+#include "core/device_backend.hpp"
 
 namespace dael::opencl {
 
@@ -21,9 +21,7 @@ bool too_old(const std::string& version) {
 }  // namespace
 
 Error fork_failure() {
-    return {Code::device,
-            "opencl: opened before fork(), and of no use after it; use this backend in the child "
-            "alone, or after exec()"};
+    return core::opened_before_fork("opencl");
 }
 
 Error cl_failure(cl_int status, const char* call) {
@@ -114,45 +112,6 @@ std::string device_name(int index) {
     return device.getInfo<CL_DEVICE_NAME>();
 }
 
-namespace {
-
-class OpenClBackend final : public core::Backend {
-  public:
-    OpenClBackend(int index, std::unique_ptr<OpenClDevice> device)
-        : name_("opencl:" + std::to_string(index)), device_(std::move(device)) {}
-
-    std::string_view name() const override { return name_; }
-    std::string description() const override {
-        const core::DeviceInfo& info = device_->info();
-        const auto tenths = info.memory * 10 >> 30;
-        return info.name + ", " + info.architecture + ", " + std::to_string(info.multiprocessors) +
-               " compute units, " + std::to_string(tenths / 10) + "." +
-               std::to_string(tenths % 10) + " GiB, " + device_->layout() + " tables";
-    }
-    bool supports(Mode mode, Direction direction, std::size_t segments) const override {
-        return parallel_within_message(mode, direction) || segments > 1;
-    }
-    Result<> run(const core::Operation&, std::span<const core::Segment>) override {
-        return Error{Code::unsupported, "opencl: data in host memory goes through the pipeline"};
-    }
-    Result<std::unique_ptr<core::PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
-        return device_->prepare_keys(keys);
-    }
-    Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
-                                                        const core::PreparedKeys& keys,
-                                                        std::uint32_t key,
-                                                        std::span<const std::uint8_t> iv) override {
-        return device_->gcm_stream(direction, keys, key, iv);
-    }
-    core::Device* device() override { return device_.get(); }
-
-  private:
-    std::string name_;
-    std::unique_ptr<OpenClDevice> device_;
-};
-
-}  // namespace
-
 Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& options) {
     const auto found = find_devices();
     std::shared_ptr<Context> context;
@@ -179,8 +138,8 @@ Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& 
     }
     auto opened = OpenClDevice::open(std::move(context), std::move(device), options.isa);
     if (!opened) return std::move(opened).error();
-    return std::unique_ptr<core::Backend>(
-        std::make_unique<OpenClBackend>(index, std::move(*opened)));
+    return std::unique_ptr<core::Backend>(std::make_unique<core::DeviceBackend>(
+        "opencl:" + std::to_string(index), "compute units", std::move(*opened)));
 }
 
 }  // namespace dael::opencl

@@ -55,10 +55,6 @@ int mode_number(Mode mode, Direction direction) {
     return -1;
 }
 
-std::string layout_in_words(int tables) {
-    return tables < 0 ? "no" : std::to_string(table_bytes(tables) / 1024) + " KiB";
-}
-
 Segment kernel_segment(const core::Segment& segment, const Place& in, const Place& out) {
     return {in.offset, out.offset, segment.size, segment.skip, 0, to_uint4(segment.iv)};
 }
@@ -142,7 +138,6 @@ Result<std::unique_ptr<OpenClDevice>> OpenClDevice::open(std::shared_ptr<Context
     info.memory = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
     info.multiprocessors = static_cast<int>(device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
     info.driver = info.architecture + ", driver " + device.getInfo<CL_DRIVER_VERSION>();
-    info.layout = layout_in_words(tuning->tables);
     // A question for version 2.0; a driver of 1.2 answers that it does not know it.
     cl_device_svm_capabilities svm = 0;
     if (device.getInfo(CL_DEVICE_SVM_CAPABILITIES, &svm) != CL_SUCCESS) svm = 0;
@@ -173,7 +168,8 @@ std::string OpenClDevice::shape() const {
 }
 
 std::string OpenClDevice::layout() const {
-    return layout_in_words(tuning().tables);
+    const int tables = tuning().tables;
+    return tables < 0 ? "no" : std::to_string(table_bytes(tables) / 1024) + " KiB";
 }
 
 Tuning OpenClDevice::tuning() const {
@@ -284,12 +280,7 @@ Result<> OpenClDevice::run(const Operation& operation, const core::Segment& segm
                            Stream stream) {
     if (segment.size == 0) return {};
     if (serial_mode(operation.mode, operation.direction))
-        return Error{
-            Code::unsupported,
-            "opencl: " + std::string(name(operation.mode)) + " " +
-                std::string(name(operation.direction)) +
-                "ion is sequential within a message; give many messages as a batch, or use a "
-                "CPU backend"};
+        return core::sequential_within_message("opencl", operation);
     const Tuning shape = tuning();
     const auto addresses = reinterpret_cast<std::uintptr_t>(segment.in) |
                            reinterpret_cast<std::uintptr_t>(segment.out);

@@ -64,11 +64,11 @@ class OpenClDevice final : public core::Device {
                                                            std::uint32_t count,
                                                            std::size_t tag_size) override;
     Result<> gcm(Direction direction, const core::PreparedGcm& batch, Stream stream) override;
-    // One message of host memory in pieces: opencl_gcm_stream.cpp. The keys must outlive it.
+    // opencl_gcm_stream.cpp
     Result<std::unique_ptr<core::GcmStream>> gcm_stream(Direction direction,
                                                         const core::PreparedKeys& keys,
                                                         std::uint32_t key,
-                                                        std::span<const std::uint8_t> iv);
+                                                        std::span<const std::uint8_t> iv) override;
 
     // CBC encryption with a key for each message: opencl_keyed.cpp. Lists as for GCM.
     Result<std::unique_ptr<core::PreparedKeyed>> prepare_cbc_encrypt(
@@ -81,6 +81,7 @@ class OpenClDevice final : public core::Device {
     std::vector<std::string> shapes() const override;
     Result<> use_shape(const std::string& shape) override;
     std::string shape() const override;
+    std::string layout() const override;
 
     // Memory, order, copies: opencl_memory.cpp.
     Result<void*> allocate(std::size_t size) override;
@@ -124,7 +125,6 @@ class OpenClDevice final : public core::Device {
     core::NativeHandles native() const override { return {(*context_)(), device_(), queue_()}; }
 
     Programs& programs() { return programs_; }
-    std::string layout() const;  // of the tables in use, in words
 
   private:
     OpenClDevice(std::shared_ptr<Context> context, cl::Device device, Limits limits, Tuning tuning,

@@ -5,7 +5,6 @@
 
 #include "backends/opencl/gcm_memory.hpp"
 #include "core/wipe_at_end.hpp"
-#include "modes/counter.hpp"
 #include "modes/gcm.hpp"
 
 namespace dael::opencl {
@@ -146,22 +145,11 @@ class OpenClDevice::PiecewiseGcm final : public core::GcmStream {
         return device_.run({Mode::ctr, Direction::encrypt, &keys_.host[key_]}, segment, stream_);
     }
 
-    // Counter mode, one run for each stretch in which the counter's low 32 bits do not wrap.
     Result<> crypt(const std::uint8_t* from, std::uint8_t* to, std::size_t size) {
-        while (size != 0) {
-            const auto skip = static_cast<std::uint8_t>(size_ % kBlockSize);
-            const std::uint64_t blocks = modes::blocks_before_wrap32(counter_);
-            const auto here =
-                static_cast<std::size_t>(std::min<std::uint64_t>(size, blocks * kBlockSize - skip));
-            DAEL_TRY(run_ctr({from, to, here, counter_, skip}));
-            counter_ = modes::counter_add32(counter_,
-                                            static_cast<std::uint32_t>((skip + here) / kBlockSize));
-            size_ += here;
-            from += here;
-            to += here;
-            size -= here;
-        }
-        return {};
+        return modes::in_stretches(counter_, size_, size,
+                                   [&](std::size_t at, std::size_t here, std::uint8_t skip) {
+                                       return run_ctr({from + at, to + at, here, counter_, skip});
+                                   });
     }
 
     OpenClDevice& device_;

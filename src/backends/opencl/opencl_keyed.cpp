@@ -7,15 +7,9 @@
 namespace dael::opencl {
 
 // Descriptors and results; no secrets.
-class OpenClDevice::KeyedBatch final : public core::PreparedKeyed {
+class OpenClDevice::KeyedBatch final : public BatchWithResults<core::PreparedKeyed> {
   public:
-    KeyedBatch(OpenClDevice& its_device, const GcmKeys& its_keys)
-        : device(its_device), keys(its_keys) {}
-    ~KeyedBatch() override {
-        if (codes) device.release(codes);
-    }
-    const std::uint32_t* results() const override { return codes; }
-    Result<> outcome() const override { return ends.outcome(); }
+    using BatchWithResults::BatchWithResults;
 
     // Messages of one key size between the same two buffers.
     struct Part {
@@ -27,12 +21,7 @@ class OpenClDevice::KeyedBatch final : public core::PreparedKeyed {
         Kernel* kernel = nullptr;
     };
 
-    OpenClDevice& device;
-    const GcmKeys& keys;
-    Tuning tuning;
     std::vector<Part> parts;
-    std::uint32_t* codes = nullptr;  // device memory
-    mutable Ends ends;               // of the run
 };
 
 Result<std::unique_ptr<core::PreparedKeyed>> OpenClDevice::prepare_cbc_encrypt(

@@ -137,11 +137,7 @@ class OpenGlBackend final : public core::Backend {
                              std::string(dael::name(direction)) +
                              "ion; gl-int has ecb and ctr both ways, gl-float ecb encryption; "
                              "use the backend 'auto' or 'openssl' for the rest"};
-        if (worker_->forked())
-            return Error{Code::device,
-                         name_ +
-                             ": opened before fork(), and of no use after it; use this "
-                             "backend in the child alone, or after exec()"};
+        if (worker_->forked()) return core::opened_before_fork(name_);
         return worker_->run([&]() -> Result<> {
             for (const core::Segment& segment : segments)
                 if (segment.size != 0) DAEL_TRY(gl_->run(operation, segment));

@@ -17,28 +17,30 @@ std::string in_one_line(std::string log) {
     return log;
 }
 
+// Whether a shader compiled or a program linked; the driver's log goes into the error.
+template <class Get, class GetLog>
+Result<> check_built(GLuint object, GLenum status, Get get, GetLog get_log, const char* what) {
+    GLint built = GL_FALSE, length = 0;
+    get(object, status, &built);
+    if (built) return {};
+    get(object, GL_INFO_LOG_LENGTH, &length);
+    std::string log(static_cast<std::size_t>(length), '\0');
+    get_log(object, length, nullptr, log.data());
+    return Error{Code::device, std::string("opengl: ") + what + ": " + in_one_line(std::move(log))};
+}
+
 Result<> compile(const Gl& gl, GLuint shader, const std::string& source) {
     const char* const text = source.c_str();
     gl.ShaderSource(shader, 1, &text, nullptr);
     gl.CompileShader(shader);
-    GLint compiled = GL_FALSE, length = 0;
-    gl.GetShaderiv(shader, GL_COMPILE_STATUS, &compiled);
-    if (compiled) return {};
-    gl.GetShaderiv(shader, GL_INFO_LOG_LENGTH, &length);
-    std::string log(static_cast<std::size_t>(length), '\0');
-    gl.GetShaderInfoLog(shader, length, nullptr, log.data());
-    return Error{Code::device, "opengl: a shader did not compile: " + in_one_line(std::move(log))};
+    return check_built(shader, GL_COMPILE_STATUS, gl.GetShaderiv, gl.GetShaderInfoLog,
+                       "a shader did not compile");
 }
 
 Result<> link(const Gl& gl, GLuint program) {
     gl.LinkProgram(program);
-    GLint linked = GL_FALSE, length = 0;
-    gl.GetProgramiv(program, GL_LINK_STATUS, &linked);
-    if (linked) return {};
-    gl.GetProgramiv(program, GL_INFO_LOG_LENGTH, &length);
-    std::string log(static_cast<std::size_t>(length), '\0');
-    gl.GetProgramInfoLog(program, length, nullptr, log.data());
-    return Error{Code::device, "opengl: the shaders did not link: " + in_one_line(std::move(log))};
+    return check_built(program, GL_LINK_STATUS, gl.GetProgramiv, gl.GetProgramInfoLog,
+                       "the shaders did not link");
 }
 
 }  // namespace
