@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::test {
 
