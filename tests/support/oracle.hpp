@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include <daelstrom/message.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "support/bytes.hpp"

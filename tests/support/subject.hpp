@@ -23,7 +23,11 @@ struct Target {
     std::string name;     // "cpu_avx512": part of the test's name
     std::string backend;  // "cpu"
     std::string form = {};
-    enum class Level { backend, engine } level = Level::backend;
+    enum class Level {
+        backend,
+        engine,  // from host memory
+        memory,  // an engine on a device, whose memory holds the messages
+    } level = Level::backend;
     int threads = 0;        // engine: host threads, 0 for all
     std::size_t chunk = 0;  // engine: bytes of a chunk to a device and back, 0 for the usual
     bool slow = false;      // gets smaller sizes: the constant-time reference
