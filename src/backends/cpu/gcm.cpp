@@ -186,7 +186,11 @@ void gcm(Direction direction, const core::PreparedKeys& prepared,
         } else {
             transform(direction, key, context, segment, tag.data());
             if (modes::equal_tags(tag.data(), segment.tag, segment.tag_size)) continue;
-            wipe(segment.out, segment.size);
+            // In place, the same keystream once more makes it the ciphertext that it was.
+            if (segment.in == segment.out)
+                transform(Direction::encrypt, key, context, segment, tag.data());
+            else
+                wipe(segment.out, segment.size);
             results[i] = Code::authentication;
         }
     }
