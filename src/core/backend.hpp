@@ -132,6 +132,9 @@ struct BackendOptions {
     // opencl: the caller's own, in place of one by index.
     void* context = nullptr;
     void* device = nullptr;
+    // cuda: whether the device may wait with starting until it is used, for those who open all that
+    // there are and use few. What opening it would have refused then shows at its first use.
+    bool later = false;
 };
 
 // How a backend enters the list (src/backends/list.cpp). `name` is what --backend takes.
@@ -145,6 +148,9 @@ struct BackendEntry {
     // What a device is called by its driver, without opening it; empty for one that is to be used
     // only where it is asked for by name. Null for backends without memory of their own.
     std::string (*device_name)(int index) = nullptr;
+    // A device of this kind that this process has started, whether we have or somebody else; -1:
+    // none. Starts nothing. Null where the driver does not tell.
+    int (*in_use)() = nullptr;
 };
 
 }  // namespace dael::core

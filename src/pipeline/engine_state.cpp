@@ -51,7 +51,7 @@ Backends open_devices(bool once) {
     core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string& name) {
         const auto taker = takers.find(name);
         if (once && taker != takers.end() && taker->second != &entry) return false;
-        if (auto backend = entry.open({{}, index})) {
+        if (auto backend = entry.open({.isa = {}, .index = index, .later = true})) {
             devices.push_back(std::move(*backend));
             takers.emplace(name, &entry);
         }
@@ -209,10 +209,12 @@ Result<Ran> Engine::State::run(const core::Operation& operation,
     Lane* lane = choose(host, segments, job);
     if (!lane) return run_on_host(host, operation, segments);
     auto ran = run_through(*lane, operation, segments);
-    if (ran || (ran.code() != Code::device && ran.code() != Code::out_of_memory)) return ran;
-    // The device failed, or has no room. The host can still do it, as long as the input is
-    // untouched.
-    if (ran.code() == Code::device) lane->failed = true;
+    if (ran || (ran.code() != Code::device && ran.code() != Code::backend_absent &&
+                ran.code() != Code::out_of_memory))
+        return ran;
+    // The device failed, cannot be used, as its first use showed, or has no room. The host can
+    // still do it, as long as the input is untouched.
+    if (ran.code() != Code::out_of_memory) lane->failed = true;
     return in_place ? std::move(ran) : run_on_host(host, operation, segments);
 }
 

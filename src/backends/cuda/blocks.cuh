@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(1024, 1)
 
 template <class Op, int kRounds, int kTables>
 Kernel make_blocks_kernel() {
-    return {reinterpret_cast<const void*>(&blocks_kernel<Op, kRounds, kTables>), 1024,
-            kernels::Tables<kTables, Op::kInverse>::kBytes};
+    return {reinterpret_cast<const void*>(&blocks_kernel<Op, kRounds, kTables>),
+            shapes::blocks(kTables, Op::kInverse)};
 }
 
 template <class Op>

@@ -12,7 +12,7 @@ namespace {
 // fully unrolled the loop's code outgrows the instruction cache where rotations make it long: 917
 // against 941 with 64 KiB tables, 520 against 641 for AES-256. One table spends so many
 // instructions that two values are better.
-constexpr int kStreamThreads = 896;
+constexpr int kStreamThreads = shapes::kStreamWarps * kernels::kLanes;
 template <int kTables>
 constexpr int kHeld = kTables == 1 ? 2 : 4;
 template <int kTables, int kRounds>
@@ -100,8 +100,8 @@ Kernel ctr_kernel(int rounds, int tables) {
 
 Kernel ctr_stream_kernel(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
-        return Kernel{reinterpret_cast<const void*>(&ctr_stream<r.value, t.value>), kStreamThreads,
-                      kernels::Tables<t.value, false>::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&ctr_stream<r.value, t.value>),
+                      shapes::ctr_stream(t.value)};
     });
 }
 

@@ -36,18 +36,18 @@ std::string device_name(int index) {
 }
 
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options) {
-    if (options.isa.empty()) return open_cuda_backend(options.index);
+    if (options.isa.empty()) return open_cuda_backend(options.index, 0, true, options.later);
     for (const int tables : {4, 2, 1})
         if (options.isa == "tables=" + std::to_string(tables))
-            return open_cuda_backend(options.index, tables);
+            return open_cuda_backend(options.index, tables, true, options.later);
     return Error{Code::invalid_argument, "cuda: '" + options.isa +
                                              "' is no layout of its kernels' tables; there are "
                                              "tables=4, tables=2 and tables=1"};
 }
 
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
-                                                         bool use_tensor_cores) {
-    auto device = CudaDevice::open(index, tables, use_tensor_cores);
+                                                         bool use_tensor_cores, bool later) {
+    auto device = CudaDevice::open(index, tables, use_tensor_cores, later);
     if (!device) return std::move(device).error();
     return std::unique_ptr<core::Backend>(std::make_unique<core::DeviceBackend>(
         "cuda:" + std::to_string(index), "SMs", std::move(*device)));
@@ -59,9 +59,11 @@ namespace dael::backends {
 
 extern const core::BackendEntry cuda;
 const core::BackendEntry cuda{
-    "cuda", "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
+    "cuda",
+    "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
     [](std::string* why) { return dael::cuda::count_devices(why); },
     [](const core::BackendOptions& options) { return dael::cuda::open_cuda_backend(options); },
-    [](int index) { return dael::cuda::device_name(index); }};
+    [](int index) { return dael::cuda::device_name(index); },
+    [] { return dael::cuda::device_in_use(); }};
 
 }  // namespace dael::backends

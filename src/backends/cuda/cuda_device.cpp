@@ -20,13 +20,6 @@ using core::Segment;
 // from about one group of 256 blocks for every team of warps.
 constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
 
-// The most tables of 32 KiB that fit beside `extra` bytes.
-int tables_that_fit(std::size_t shared_memory, std::size_t extra) {
-    for (const int tables : {4, 2})
-        if (tables * std::size_t{32 * 1024} + extra <= shared_memory) return tables;
-    return 1;
-}
-
 bool serial_mode(Mode mode, Direction direction) {
     return !parallel_within_message(mode, direction);
 }
@@ -103,7 +96,8 @@ class Prepared final : public core::PreparedBatch {
     explicit Prepared(int device) : device_(device) {}
     ~Prepared() override {
         const CurrentDevice current(device_);
-        (void)cudaFree(list);
+        const BesideCaptures beside;
+        (void)cudaFree(list);  // once no kernel is under way, as cudaFree does
         (void)cudaFree(starts);
     }
     Mode mode{};
@@ -118,18 +112,13 @@ class Prepared final : public core::PreparedBatch {
     int device_;
 };
 
-// Complete when it returns: a plain cudaMemcpy from pageable memory may still be on its way then,
-// and streams that do not wait for the default stream would read too early.
 template <class T>
-Result<> upload(T*& device_memory, const std::vector<T>& items) {
+Result<> upload(const SetUp& set_up, T*& device_memory, const std::vector<T>& items) {
     void* memory = nullptr;
     const std::size_t size = items.size() * sizeof(T);
     DAEL_TRY(checked(cudaMalloc(&memory, size), "cudaMalloc"));
     device_memory = static_cast<T*>(memory);
-    DAEL_TRY(checked(
-        cudaMemcpyAsync(memory, items.data(), size, cudaMemcpyHostToDevice, cudaStreamPerThread),
-        "cudaMemcpyAsync"));
-    return checked(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+    return set_up.upload(memory, items.data(), size);
 }
 
 // Divides the segments' blocks evenly among warps, 32 blocks the smallest share.
@@ -154,22 +143,58 @@ std::vector<WarpStart> share_out(const std::vector<DeviceSegment>& list, std::ui
 
 }  // namespace
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool use_tensor_cores) {
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool use_tensor_cores,
+                                                     bool later) {
     cudaDeviceProp properties{};
     DAEL_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
-    const CurrentDevice current(index);
-    DAEL_TRY(current.result());
-    const Layout layout{
-        tables ? tables : tables_that_fit(properties.sharedMemPerBlockOptin, 0),
-        tables ? tables : tables_that_fit(properties.sharedMemPerBlockOptin, 32 * 1024)};
+    const Layout layout = layout_for(properties.sharedMemPerBlockOptin, tables ? tables : 4);
+    if (tables && layout.forward != tables)
+        return Error{Code::invalid_argument,
+                     "cuda: tables=" + std::to_string(tables) + " takes " +
+                         std::to_string(tables * 32) + " KiB of shared memory, and " +
+                         properties.name + " has " +
+                         std::to_string(properties.sharedMemPerBlockOptin / 1024) +
+                         "; leave it out for all tables that fit"};
     core::DeviceInfo info;
     info.name = properties.name;
     info.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
     info.memory = properties.totalGlobalMem;
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
-    return std::unique_ptr<CudaDevice>(new CudaDevice(
+    std::unique_ptr<CudaDevice> device(new CudaDevice(
         index, layout, std::move(info), properties.cooperativeLaunch != 0, use_tensor_cores));
+    if (!later) DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
+    return device;
+}
+
+Result<> CudaDevice::load(const Kernel& kernel) {
+    const std::lock_guard lock(mutex_);
+    if (loaded_.contains(kernel.function)) return {};
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    const BesideCaptures beside;
+    cudaFuncAttributes attributes{};
+    const cudaError_t status = cudaFuncGetAttributes(&attributes, kernel.function);
+    switch (status) {
+        case cudaErrorNoKernelImageForDevice:
+        case cudaErrorInvalidDeviceFunction:
+        case cudaErrorInvalidKernelImage:
+        case cudaErrorUnsupportedPtxVersion:
+            (void)cudaGetLastError();
+            return Error{Code::backend_absent,
+                         "cuda: this build has no code for " + info_.name + ", " +
+                             info_.architecture + " (" + cudaGetErrorName(status) +
+                             "); it takes a GPU from Turing (sm_75) on, and a build for it: "
+                             "DAELSTROM_CUDA_ARCHITECTURES"};
+        default:
+            DAEL_TRY(checked(status, "cudaFuncGetAttributes"));
+    }
+    DAEL_TRY(
+        checked(cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(kernel.shape.dynamic)),
+                "cudaFuncSetAttribute"));
+    loaded_.insert(kernel.function);
+    return {};
 }
 
 unsigned CudaDevice::grid_for(std::uint64_t units) const {
@@ -184,23 +209,16 @@ Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperativ
         return Error{Code::unsupported,
                      "cuda: this GPU cannot decrypt CBC or CFB in place; pass another "
                      "buffer for the output"};
-    {
-        const std::lock_guard lock(mutex_);
-        if (!loaded_.contains(kernel.function)) {
-            DAEL_TRY(checked(
-                cudaFuncSetAttribute(kernel.function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(kernel.shared_bytes)),
-                "cudaFuncSetAttribute"));
-            loaded_.insert(kernel.function);
-        }
-    }
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    DAEL_TRY(load(kernel));
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = cooperative;
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(grid);
-    config.blockDim = dim3(kernel.threads);
-    config.dynamicSmemBytes = kernel.shared_bytes;
+    config.blockDim = dim3(kernel.shape.threads);
+    config.dynamicSmemBytes = kernel.shape.dynamic;
     config.stream = static_cast<cudaStream_t>(stream.handle);
     config.attrs = &attribute;
     config.numAttrs = cooperative ? 1 : 0;
@@ -211,8 +229,6 @@ Result<> CudaDevice::run(const Operation& operation, const Segment& segment, Str
     if (segment.size == 0) return {};
     if (serial_mode(operation.mode, operation.direction))
         return core::sequential_within_message("cuda", operation);
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
     if (operation.mode == Mode::ctr && can_stream(segment))
         return run_stream(operation, segment, stream);
 
@@ -250,8 +266,8 @@ Result<> CudaDevice::run_stream(const Operation& operation, const Segment& segme
 
 Result<std::unique_ptr<core::PreparedBatch>> CudaDevice::prepare(
     Mode mode, Direction direction, std::span<const Segment> segments) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const SetUp set_up(index_);
+    DAEL_TRY(set_up.result());
     auto batch = std::make_unique<Prepared>(index_);
     batch->mode = mode;
     batch->direction = direction;
@@ -280,10 +296,11 @@ Result<std::unique_ptr<core::PreparedBatch>> CudaDevice::prepare(
             list.begin(), list.end(), std::uint64_t{0},
             [](std::uint64_t sum, const DeviceSegment& s) { return sum + (s.blocks() + 31) / 32; });
         batch->grid = grid_for(units);
-        const std::uint64_t warps = std::uint64_t{batch->grid} * (kernel.threads / kernels::kLanes);
-        DAEL_TRY(upload(batch->starts, share_out(list, units, warps)));
+        const std::uint64_t warps =
+            std::uint64_t{batch->grid} * (kernel.shape.threads / kernels::kLanes);
+        DAEL_TRY(upload(set_up, batch->starts, share_out(list, units, warps)));
     }
-    DAEL_TRY(upload(batch->list, list));
+    DAEL_TRY(upload(set_up, batch->list, list));
     return std::unique_ptr<core::PreparedBatch>(std::move(batch));
 }
 
@@ -294,8 +311,6 @@ Result<> CudaDevice::run(const Operation& operation, const core::PreparedBatch& 
         return Error{Code::invalid_argument,
                      "cuda: the batch was prepared for another backend, mode or direction"};
     if (batch->count == 0) return {};
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
     const Kernel kernel =
         find(operation.mode, operation.direction, operation.key->rounds(), layout_);
     RoundKeys keys = round_keys(operation);

@@ -3,26 +3,26 @@
 #pragma once
 
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
+#include "backends/cuda/cuda_context.hpp"
 #include "backends/cuda/work.hpp"
 #include "core/device.hpp"
 
 namespace dael::cuda {
 
-// How many T-tables the kernels keep in shared memory: 4, 2 or 1. The inverse cipher needs room for
-// one more, the inverse S-box.
-struct Layout {
-    int forward = 4;
-    int inverse = 4;
-};
+class PreparedGcmBatch;
 
 class CudaDevice final : public core::Device {
   public:
-    // For tests: `tables` forces a layout (4, 2 or 1 tables; 0 takes the largest that fits), and
-    // GHASH can be kept off the tensor cores.
+    // `later`: the GPU's context is made by the first use, and whether this build has code for it
+    // shows then. For tests: `tables` forces a layout (4, 2 or 1 tables; 0 takes the largest that
+    // fits), and GHASH can be kept off the tensor cores.
+    // Errors: backend_absent, where there is no code for its architecture; invalid_argument.
     static Result<std::unique_ptr<CudaDevice>> open(int index, int tables = 0,
-                                                    bool use_tensor_cores = true);
+                                                    bool use_tensor_cores = true,
+                                                    bool later = false);
 
     const core::DeviceInfo& info() const override { return info_; }
 
@@ -59,7 +59,7 @@ class CudaDevice final : public core::Device {
     // XTS: cuda_xts.cpp. For tests: `tables` are those of decryption, as xts_kernel() takes them.
     Result<> xts(const core::XtsOperation& operation, const core::Segment& segment,
                  Stream stream) override;
-    void force_xts_tables(int tables) { xts_tables_ = tables; }
+    void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
     std::string layout() const override { return std::to_string(layout_.forward * 32) + " KiB"; }
 
@@ -101,7 +101,7 @@ class CudaDevice final : public core::Device {
 
     // Thread blocks for `units` units of work that a warp takes at once.
     unsigned grid_for(std::uint64_t units) const;
-    // `arguments`: addresses of the kernel's parameters.
+    // Makes the device current. `arguments`: addresses of the kernel's parameters.
     Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, void** arguments,
                     Stream stream);
     Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, const void* work,
@@ -109,8 +109,11 @@ class CudaDevice final : public core::Device {
         void* arguments[] = {const_cast<void*>(work), const_cast<RoundKeys*>(&keys)};
         return launch(kernel, grid, cooperative, arguments, stream);
     }
+    // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
+    Result<> load(const Kernel& kernel);
     // Whether GHASH runs on this device's tensor cores.
-    Result<bool> tensor_cores_hash();
+    Result<bool> tensor_cores_hash(const SetUp& set_up);
+    Result<> launch_gcm(Direction direction, const PreparedGcmBatch& batch, Stream stream);
     Result<> run_stream(const core::Operation& operation, const core::Segment& segment,
                         Stream stream);
 
@@ -119,9 +122,9 @@ class CudaDevice final : public core::Device {
     core::DeviceInfo info_;
     bool cooperative_;
     bool use_tensor_cores_;
-    int xts_tables_ = -1;                     // forced, for tests; else what fits
-    std::mutex mutex_;                        // guards `loaded_`
+    std::mutex mutex_;                        // guards what follows
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
+    std::optional<bool> hashes_on_tensor_cores_;
 };
 
 // How many CUDA devices this machine has; 0 with the reason.
@@ -135,6 +138,7 @@ Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOpti
 
 // The backend around one device, with a layout forced as for CudaDevice::open.
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0,
-                                                         bool use_tensor_cores = true);
+                                                         bool use_tensor_cores = true,
+                                                         bool later = false);
 
 }  // namespace dael::cuda

@@ -19,10 +19,17 @@ constexpr std::size_t kPiece = std::size_t{4} << 20;  // bytes on the device at 
 class CudaGcmStream final : public core::GcmStream {
   public:
     CudaGcmStream(CudaDevice& device, Direction direction, const GcmKeys& keys, std::uint32_t key)
-        : device_(device), keys_(keys), key_(key), direction_(direction), buffer_(device.index_) {}
+        : device_(device),
+          keys_(keys),
+          host_key_(keys.keys->host[key]),
+          key_(key),
+          direction_(direction),
+          buffer_(device.index_) {}
     ~CudaGcmStream() override {
         wipe(waiting_.data(), waiting_.size());
-        if (stream_.handle) device_.destroy_stream(stream_);
+        if (!stream_.handle) return;
+        (void)device_.wait(stream_);  // after an error, work may still be under way
+        device_.destroy_stream(stream_);
     }
 
     Result<> start(std::span<const std::uint8_t> iv) {
@@ -33,6 +40,8 @@ class CudaGcmStream final : public core::GcmStream {
         auto batch = device_.prepare_gcm(keys_, std::span(&segment, 1));
         if (!batch) return std::move(batch).error();
         batch_.reset(static_cast<PreparedGcmBatch*>(batch->release()));
+        const SetUp set_up(device_.index_);
+        DAEL_TRY(set_up.result());
         DAEL_TRY(buffer_.allocate(kHash + sizeof(Words4), true));
         auto stream = device_.create_stream();
         if (!stream) return std::move(stream).error();
@@ -80,8 +89,8 @@ class CudaGcmStream final : public core::GcmStream {
         sizes.key = key_;
         Words4* sum = hash();
         void* arguments[] = {&batch_->batch, &sizes, &sum};
-        DAEL_TRY(device_.launch(gcm_stream_tag_kernel(keys_.host[key_].rounds()), 1, false,
-                                arguments, stream_));
+        DAEL_TRY(device_.launch(gcm_stream_tag_kernel(host_key_.rounds()), 1, false, arguments,
+                                stream_));
         Block tag;
         DAEL_TRY(device_.copy_out(tag.data(), sum, tag.size(), stream_));
         DAEL_TRY(device_.wait(stream_));
@@ -96,8 +105,6 @@ class CudaGcmStream final : public core::GcmStream {
 
     template <class Do>
     Result<> in_pieces(std::size_t size, Do piece) {
-        const CurrentDevice current(device_.index_);
-        DAEL_TRY(current.result());
         for (std::size_t at = 0; at < size;) {
             const std::size_t here = std::min(kPiece, size - at);
             DAEL_TRY(device_.copy_in(buffer_.data(), waiting_.data(), waiting_size_, stream_));
@@ -118,8 +125,6 @@ class CudaGcmStream final : public core::GcmStream {
 
     // Zeros fill what waits to a block.
     Result<> pad() {
-        const CurrentDevice current(device_.index_);
-        DAEL_TRY(current.result());
         DAEL_TRY(device_.copy_in(buffer_.data(), waiting_.data(), waiting_size_, stream_));
         const std::size_t size = std::exchange(waiting_size_, 0);
         return absorb(size);
@@ -155,14 +160,15 @@ class CudaGcmStream final : public core::GcmStream {
         std::uint8_t* const piece = buffer_.data() + sent_;
         return modes::in_stretches(
             counter_, size_, size, [&](std::size_t at, std::size_t here, std::uint8_t skip) {
-                return device_.run({Mode::ctr, Direction::encrypt, &keys_.host[key_]},
+                return device_.run({Mode::ctr, Direction::encrypt, &host_key_},
                                    core::Segment{piece + at, piece + at, here, counter_, skip},
                                    stream_);
             });
     }
 
     CudaDevice& device_;
-    const GcmKeys& keys_;
+    const GcmKeys keys_;
+    const Key& host_key_;
     std::uint32_t key_;
     Direction direction_;
     DeviceBlock buffer_;
@@ -180,7 +186,7 @@ Result<std::unique_ptr<core::GcmStream>> CudaDevice::gcm_stream(Direction direct
                                                                 std::uint32_t key,
                                                                 std::span<const std::uint8_t> iv) {
     const auto* keys = dynamic_cast<const GcmKeys*>(&prepared);
-    if (!keys || keys->device != index_ || key >= keys->host.size())
+    if (!keys || keys->keys->device != index_ || key >= keys->keys->host.size())
         return Error{Code::invalid_argument, "cuda: the key was prepared for another device"};
     auto stream = std::make_unique<CudaGcmStream>(*this, direction, *keys, key);
     DAEL_TRY(stream->start(iv));

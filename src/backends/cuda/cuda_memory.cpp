@@ -18,6 +18,7 @@ cudaEvent_t handle_of(core::Event event) {
 Result<void*> CudaDevice::allocate(std::size_t size) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
+    const BesideCaptures beside;
     void* memory = nullptr;
     DAEL_TRY(checked(cudaMalloc(&memory, size), "cudaMalloc"));
     return memory;
@@ -25,12 +26,14 @@ Result<void*> CudaDevice::allocate(std::size_t size) {
 
 void CudaDevice::release(void* memory) noexcept {
     const CurrentDevice current(index_);
+    const BesideCaptures beside;
     (void)cudaFree(memory);
 }
 
 Result<void*> CudaDevice::allocate_pinned(std::size_t size) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
+    const BesideCaptures beside;
     void* memory = nullptr;
     DAEL_TRY(checked(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
     return memory;
@@ -38,6 +41,7 @@ Result<void*> CudaDevice::allocate_pinned(std::size_t size) {
 
 void CudaDevice::release_pinned(void* memory) noexcept {
     const CurrentDevice current(index_);
+    const BesideCaptures beside;
     (void)cudaFreeHost(memory);
 }
 
@@ -50,28 +54,21 @@ Result<std::uint64_t> CudaDevice::free_memory() {
 }
 
 bool CudaDevice::is_pinned(const void* host_memory) {
-    cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, host_memory) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return false;
-    }
-    return attributes.type == cudaMemoryTypeHost;
+    const auto found = find_memory(host_memory);
+    return found && found->pinned;
 }
 
+// Where the driver cannot say it is taken to be: it fails in all it is asked after a kernel that
+// faulted, and what is done with the memory then says so.
 bool CudaDevice::owns(const void* device_memory) {
-    cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, device_memory) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return false;
-    }
-    const bool on_a_device =
-        attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-    return on_a_device && attributes.device == index_;
+    const auto found = find_memory(device_memory);
+    return !found || found->device == index_;
 }
 
 Result<Stream> CudaDevice::create_stream() {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
+    const BesideCaptures beside;
     cudaStream_t stream = nullptr;
     DAEL_TRY(checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                      "cudaStreamCreateWithFlags"));
@@ -110,6 +107,8 @@ Result<> CudaDevice::wait(Stream stream, core::Event event) {
 }
 
 Result<> CudaDevice::wait(core::Event event) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
     return checked(cudaEventSynchronize(handle_of(event)), "cudaEventSynchronize");
 }
 
@@ -120,6 +119,8 @@ Result<> CudaDevice::wait(Stream stream) {
 }
 
 Result<float> CudaDevice::elapsed_ms(core::Event from, core::Event to) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
     float ms = 0;
     DAEL_TRY(
         checked(cudaEventElapsedTime(&ms, handle_of(from), handle_of(to)), "cudaEventElapsedTime"));

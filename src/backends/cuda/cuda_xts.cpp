@@ -4,41 +4,17 @@
 #include <cstring>
 
 #include "backends/cuda/cuda_device.hpp"
-#include "backends/cuda/cuda_error.hpp"
 #include "core/key_schedule.hpp"
 #include "modes/xts.hpp"
 
 namespace dael::cuda {
-namespace {
-
-// The tables for decryption, as xts_kernel() counts them: beside the inverse ones there are the
-// inverse S-box and a forward table, 32 KiB each. At most as many as other modes decrypt with.
-Result<int> inverse_tables(int device, int most) {
-    constexpr int kTable = 32 * 1024;
-    int room = 0;
-    DAEL_TRY(checked(cudaDeviceGetAttribute(&room, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-                     "cudaDeviceGetAttribute"));
-    for (const int tables : {4, 2, 1})
-        if (tables <= most && (tables + 2) * kTable <= room) return tables;
-    return 0;
-}
-
-}  // namespace
 
 Result<> CudaDevice::xts(const core::XtsOperation& operation, const core::Segment& segment,
                          Stream stream) {
     if (segment.size == 0) return {};
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
     const bool decrypt = operation.direction == Direction::decrypt;
     const XtsKey& key = *operation.key;
-    int tables = layout_.forward;
-    if (decrypt) {
-        const auto chosen =
-            xts_tables_ >= 0 ? Result<int>(xts_tables_) : inverse_tables(index_, layout_.inverse);
-        if (!chosen) return chosen.error();
-        tables = *chosen;
-    }
+    const int tables = decrypt ? layout_.xts_inverse : layout_.forward;
     const Kernel kernel = xts_kernel(decrypt, key.data().rounds(), tables);
     const core::KeySchedule& data = key.data().schedule();
     RoundKeys keys{};

@@ -14,7 +14,7 @@ namespace {
 using kernels::kLanes;
 
 // As in ctr.cu, where the alternatives were measured.
-constexpr std::uint32_t kWarps = 28;
+constexpr std::uint32_t kWarps = shapes::kGcmCtrWarps;
 template <int kTables>
 constexpr std::uint32_t kHeld = kTables == 1 ? 2 : 4;
 template <int kTables, int kRounds>
@@ -116,6 +116,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
         }
         group = last;
     }
+    if (kManyKeys) warp_keys.wipe();
 }
 
 }  // namespace
@@ -124,8 +125,7 @@ Kernel gcm_ctr_kernel(int rounds, int tables, bool many_keys) {
     return find_kernel(rounds, tables, [many_keys](auto r, auto t) {
         const void* one = reinterpret_cast<const void*>(&gcm_ctr<r.value, t.value, false>);
         const void* many = reinterpret_cast<const void*>(&gcm_ctr<r.value, t.value, true>);
-        return Kernel{many_keys ? many : one, kWarps * kLanes,
-                      kernels::Tables<t.value, false>::kBytes + kWarps * WarpKeys::kBytes};
+        return Kernel{many_keys ? many : one, shapes::gcm_ctr(t.value, many_keys)};
     });
 }
 

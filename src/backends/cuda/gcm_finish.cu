@@ -66,7 +66,7 @@ __global__ void gcm_stream_tag(const __grid_constant__ GcmBatch batch,
     if (threadIdx.x == 0) *hash = tag;
 }
 
-constexpr std::uint32_t kWarps = 8;
+constexpr std::uint32_t kWarps = shapes::kGcmFinishWarps;
 
 template <int kRounds>
 __global__ void __launch_bounds__(kWarps* kLanes)
@@ -96,24 +96,23 @@ __global__ void __launch_bounds__(kWarps* kLanes)
 }  // namespace
 
 Kernel gcm_hash_ivs_kernel() {
-    return {reinterpret_cast<const void*>(&gcm_hash_ivs), 256, 0};
+    return {reinterpret_cast<const void*>(&gcm_hash_ivs), shapes::gcm_hash_ivs()};
 }
 
 Kernel gcm_absorb_kernel() {
-    return {reinterpret_cast<const void*>(&gcm_absorb), kLanes, 0};
+    return {reinterpret_cast<const void*>(&gcm_absorb), shapes::gcm_absorb()};
 }
 
 Kernel gcm_stream_tag_kernel(int rounds) {
     return find_kernel(rounds, 1, [](auto r, auto) {
-        return Kernel{reinterpret_cast<const void*>(&gcm_stream_tag<r.value>), kLanes,
-                      kernels::Tables<1, false>::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&gcm_stream_tag<r.value>),
+                      shapes::gcm_stream_tag()};
     });
 }
 
 Kernel gcm_finish_kernel(int rounds) {
     return find_kernel(rounds, 1, [](auto r, auto) {
-        return Kernel{reinterpret_cast<const void*>(&gcm_finish<r.value>), kWarps * kLanes,
-                      kernels::Tables<1, false>::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&gcm_finish<r.value>), shapes::gcm_finish()};
     });
 }
 

@@ -4,6 +4,7 @@
 
 #include <daelstrom/error.hpp>
 
+#include "backends/cuda/cuda_context.hpp"
 #include "backends/cuda/gcm_work.hpp"
 
 namespace dael::cuda {
@@ -30,9 +31,8 @@ Kernel gcm_short_kernel(int rounds, int tables);
 // or without, on any GPU.
 Kernel ghash_tiles_kernel();
 Kernel ghash_rows_kernel();
-inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block
 // Whether the code for this GPU has the tensor-core kernel.
-Result<bool> has_ghash_tiles();
+Result<bool> has_ghash_tiles(const SetUp& set_up);
 
 // (GcmBatch): the tags of long messages: written or checked. Any grid.
 Kernel gcm_finish_kernel(int rounds);

@@ -35,6 +35,7 @@ __device__ Words4 power(const Words4* squares, std::uint32_t exponent, int bits)
 __global__ void __launch_bounds__(kThreads)
     gcm_key_setup(GcmKey* keys, GcmMatrices* matrices, std::uint32_t count) {
     __shared__ Words4 columns[kernels::kTileColumns];
+    static_assert(sizeof columns == shapes::gcm_key_setup().fixed);
     const auto tables = fill_tables<1, false>();
     const std::uint32_t thread = threadIdx.x;
     for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
@@ -80,13 +81,13 @@ __global__ void __launch_bounds__(kThreads)
             __syncthreads();
         }
     }
+    wipe_shared(columns, sizeof columns, thread, kThreads);
 }
 
 }  // namespace
 
 Kernel gcm_key_setup_kernel() {
-    return {reinterpret_cast<const void*>(&gcm_key_setup), kThreads,
-            kernels::Tables<1, false>::kBytes};
+    return {reinterpret_cast<const void*>(&gcm_key_setup), shapes::gcm_key_setup()};
 }
 
 }  // namespace dael::cuda

@@ -7,10 +7,11 @@
 namespace dael::cuda {
 namespace {
 
-constexpr std::uint32_t kThreads = 1024;
+constexpr std::uint32_t kThreads = shapes::gcm_plan().threads;
 
 __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ GcmBatch batch) {
     __shared__ std::uint64_t sums[kThreads];
+    static_assert(sizeof sums == shapes::gcm_plan().fixed);
     const std::uint32_t thread = threadIdx.x;
     const std::uint64_t run = (std::uint64_t{batch.count} + kThreads - 1) / kThreads;
     const std::uint64_t from = min(run * thread, std::uint64_t{batch.count}),
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
 }  // namespace
 
 Kernel gcm_plan_kernel() {
-    return {reinterpret_cast<const void*>(&gcm_plan), kThreads, 0};
+    return {reinterpret_cast<const void*>(&gcm_plan), shapes::gcm_plan()};
 }
 
 }  // namespace dael::cuda

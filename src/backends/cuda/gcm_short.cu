@@ -97,7 +97,7 @@ __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>
     }
 }
 
-constexpr std::uint32_t kWarps = 24;
+constexpr std::uint32_t kWarps = shapes::kGcmShortWarps;
 
 template <int kRounds, int kTables>
 __global__ void __launch_bounds__(kWarps* kLanes, 1)
@@ -156,14 +156,15 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
             }
         }
     }
+    warp_keys.wipe();
 }
 
 }  // namespace
 
 Kernel gcm_short_kernel(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
-        return Kernel{reinterpret_cast<const void*>(&gcm_short<r.value, t.value>), kWarps * kLanes,
-                      kernels::Tables<t.value, false>::kBytes + kWarps * WarpKeys::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&gcm_short<r.value, t.value>),
+                      shapes::gcm_short(t.value)};
     });
 }
 

@@ -31,7 +31,7 @@ struct GcmKey {
     Words4 powers[kernels::kLanes + 2];  // H^0 to H^33
     Words4 squares[kSquares];            // H^(2^j)
 };
-static_assert(sizeof(GcmKey) % 16 == 0);
+static_assert(sizeof(GcmKey) % 16 == 0 && offsetof(GcmKey, powers) == 256);
 
 // What the tensor cores need of a key besides.
 struct GcmMatrices {
@@ -86,12 +86,22 @@ DAEL_HD std::uint64_t tiles_of(std::uint64_t size) {
     return (blocks_of(size) + kernels::kTileBlocks - 1) / kernels::kTileBlocks;
 }
 
-// Whether the message can be processed at all. Lists made by kernels have been checked by nobody.
+// Whether `size` bytes can lie at an address at all: it is not null, and they end where addresses
+// end. In one comparison, as null less one is the largest of numbers.
+DAEL_HD bool can_lie_at(const void* at, std::uint64_t size) {
+    return size == 0 || reinterpret_cast<std::uintptr_t>(at) - 1 < ~size;
+}
+
+// Whether the message can be processed at all. Lists made by kernels have been checked by nobody:
+// an entry that is all zeros, say, must get a result and not fault.
 DAEL_HD Code validity(const GcmBatch& batch, const GcmMessage& m) {
     if (m.key >= batch.key_count) return Code::invalid_argument;
     if (batch.tag_size == 0 && m.aad_size != 0) return Code::invalid_argument;
     if (m.size > (batch.tag_size == 0 ? kGcmCtrMostData : kGcmMostData) || m.aad_size > kGcmMostAad)
         return Code::limit;
+    if (!can_lie_at(m.in, m.size) || !can_lie_at(m.out, m.size) || !can_lie_at(m.aad, m.aad_size) ||
+        !can_lie_at(m.tag, batch.tag_size))
+        return Code::invalid_argument;
     return Code::ok;
 }
 

@@ -45,7 +45,7 @@ __device__ __forceinline__ void encrypt(const kernels::Tables<kTables, false>& t
     }
 }
 
-constexpr std::uint32_t kWarps = 16;
+constexpr std::uint32_t kWarps = shapes::kKeyedWarps;
 
 template <int kRounds, int kTables>
 __global__ void __launch_bounds__(kWarps* kernels::kLanes, 1)
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kWarps* kernels::kLanes, 1)
 Kernel keyed_cbc_encrypt_kernel(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
         return Kernel{reinterpret_cast<const void*>(&keyed_cbc_encrypt<r.value, t.value>),
-                      kWarps * kernels::kLanes, kernels::Tables<t.value, false>::kBytes};
+                      shapes::keyed_cbc_encrypt(t.value)};
     });
 }
 

@@ -22,7 +22,8 @@ struct KeyedWork {
 DAEL_HD Code validity(const KeyedWork& work, const KeyedMessage& m) {
     if (m.key >= work.key_count) return Code::invalid_argument;
     if (m.size % 16 != 0) return Code::ragged_length;
-    return m.size != 0 && (!m.in || !m.out) ? Code::invalid_argument : Code::ok;
+    return can_lie_at(m.in, m.size) && can_lie_at(m.out, m.size) ? Code::ok
+                                                                 : Code::invalid_argument;
 }
 
 // (KeyedWork): encrypts messages whose key has `rounds`, and writes their results and those of

@@ -43,4 +43,14 @@ __device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {
     return {word(v.x, 0), word(v.y, 4), word(v.z, 8), word(v.w, 12)};
 }
 
+// Zeros over shared memory that held secrets, at a kernel's end: what is left there is the next
+// kernel's to read. `threads` threads take part, of which this is one. Volatile, since nobody reads
+// it here any more.
+__device__ __forceinline__ void wipe_shared(void* memory, std::uint32_t bytes, std::uint32_t thread,
+                                            std::uint32_t threads) {
+    auto* const words = static_cast<volatile std::uint32_t*>(memory);
+#pragma unroll 1
+    for (std::uint32_t i = thread; i < bytes / 4; i += threads) words[i] = 0;
+}
+
 }  // namespace dael::cuda

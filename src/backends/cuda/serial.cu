@@ -44,8 +44,8 @@ __global__ void __launch_bounds__(1024, 1)
 template <Serial kMode>
 Kernel find(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
-        return Kernel{reinterpret_cast<const void*>(&serial<kMode, r.value, t.value>), 1024,
-                      kernels::Tables<t.value, false>::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&serial<kMode, r.value, t.value>),
+                      shapes::serial(t.value)};
     });
 }
 

@@ -6,6 +6,7 @@
 
 #include <daelstrom/device/detail/rounds.hpp>
 
+#include "backends/cuda/kernel_shapes.hpp"
 #include "kernels/xts_tweak.hpp"
 
 namespace dael::cuda {
@@ -50,8 +51,7 @@ struct SerialWork {
 // A kernel, ready to be launched: the address to give to cudaLaunchKernel and its shape.
 struct Kernel {
     const void* function = nullptr;
-    unsigned threads = 0;          // per thread block; one thread block to a multiprocessor
-    std::size_t shared_bytes = 0;  // dynamic shared memory
+    Shape shape;
 };
 
 // The kernels, by mode, rounds (10, 12, 14) and tables (4, 2, 1). Each is defined beside its code.
