@@ -140,9 +140,6 @@ struct BackendEntry {
     // What a device is called by its driver, without opening it; empty for one that is to be used
     // only where it is asked for by name. Null for backends without memory of their own.
     std::string (*device_name)(int index) = nullptr;
-    // A device of this kind that this process has started, whether we have or somebody else; -1:
-    // none. Starts nothing. Null where the driver does not tell.
-    int (*in_use)() = nullptr;
     // What `auto` may choose for data in host memory without calibration, and what the planner
     // expects of it: GB/s of AES-128 on one core. All 0: never chosen by `auto`.
     struct Expected {
@@ -155,6 +152,9 @@ struct BackendEntry {
     // The forms that tests and `daelstrom bench` go through, where there are several: names for
     // BackendOptions::form. Only those that this machine has.
     std::vector<std::string> (*forms)() = nullptr;
+    // A device of this kind that this process has started, whether we have or somebody else; -1:
+    // none. Starts nothing. Null where the driver does not tell.
+    int (*in_use)() = nullptr;
 };
 
 }  // namespace dael::core

@@ -31,6 +31,13 @@ __device__ Words4 power(const Words4* squares, std::uint32_t exponent, int bits)
     return product;
 }
 
+// In the stream's order: what was launched before reads the old key, what is launched after the new.
+__global__ void gcm_key_replace(GcmKey* key, const __grid_constant__ KeyHead head) {
+    static_assert(sizeof head / 4 == shapes::gcm_key_replace().threads);
+    auto* const to = reinterpret_cast<std::uint32_t*>(static_cast<KeyHead*>(key));
+    to[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(&head)[threadIdx.x];
+}
+
 // A block of threads to a key.
 __global__ void __launch_bounds__(kThreads)
     gcm_key_setup(GcmKey* keys, GcmMatrices* matrices, std::uint32_t count) {
@@ -85,6 +92,10 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 }  // namespace
+
+Kernel gcm_key_replace_kernel() {
+    return {reinterpret_cast<const void*>(&gcm_key_replace), shapes::gcm_key_replace()};
+}
 
 Kernel gcm_key_setup_kernel() {
     return {reinterpret_cast<const void*>(&gcm_key_setup), shapes::gcm_key_setup()};

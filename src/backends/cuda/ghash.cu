@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GHASH of long messages' AAD and data as they lie in memory, tile by tile: on tensor cores, three
 // warpgroups to a multiprocessor; and on any GPU, a tile to a warp, 32 blocks at a time.
-#include "backends/cuda/cuda_error.hpp"
+#include "backends/cuda/error.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_math.cuh"
 #include "backends/cuda/memory_access.cuh"

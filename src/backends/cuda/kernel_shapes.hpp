@@ -61,7 +61,10 @@ constexpr Shape xts_decrypt(int tables) {
 constexpr Shape gcm_key_setup() {
     return {kernels::kTileThreads, tables_bytes(1, false), kernels::kTileColumns * 16};
 }
-constexpr Shape gcm_hash_ivs() {
+constexpr Shape gcm_key_replace() {
+    return {64};
+}
+constexpr Shape gcm_number() {
     return {256};
 }
 constexpr Shape gcm_plan() {
@@ -140,7 +143,8 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("XTS encryption", shapes::xts_encrypt(layout.forward));
     visit("XTS decryption", shapes::xts_decrypt(layout.xts_inverse));
     visit("GCM's keys", shapes::gcm_key_setup());
-    visit("GCM's IVs", shapes::gcm_hash_ivs());
+    visit("GCM's new key", shapes::gcm_key_replace());
+    visit("GCM's nonces", shapes::gcm_number());
     visit("GCM's plan", shapes::gcm_plan());
     visit("GCM of short messages", shapes::gcm_short(layout.gcm_short));
     visit("GCM's counter mode", shapes::gcm_ctr(layout.gcm_ctr, false));

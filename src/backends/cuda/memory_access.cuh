@@ -13,6 +13,10 @@ static __device__ const kernels::Words256 encrypt_table = kernels::make_encrypt_
 static __device__ const kernels::Words256 decrypt_table = kernels::make_decrypt_table();
 static __device__ const kernels::Words256 inverse_sbox = kernels::make_inverse_sbox();
 
+// What a counter mode reads where a message has no input and its output is the keystream. Loops go
+// over it with a step of 0, so that they are the same as for data.
+static __device__ const uint4 zeros[128] = {};
+
 extern __shared__ __align__(1024) unsigned char table_image[];
 
 // Fills shared memory, from `offset` bytes on, with every lane's copy of the tables; all threads of

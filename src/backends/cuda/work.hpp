@@ -14,9 +14,9 @@ namespace dael::cuda {
 using kernels::RoundKeys;
 using kernels::Words4;
 
-// A core::Segment as kernels read it.
+// A message as kernels under one key read it.
 struct DeviceSegment {
-    const unsigned char* in;
+    const unsigned char* in;  // null in counter modes: the keystream itself
     unsigned char* out;
     std::uint64_t size;  // bytes
     Words4 iv;           // memory-order words
@@ -65,7 +65,7 @@ Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; seri
 
 // One long message in CTR: 16-byte aligned, no skip, its counter's low 32 bits do not wrap.
 struct StreamWork {
-    const unsigned char* in;
+    const unsigned char* in;  // null: the keystream itself
     unsigned char* out;
     std::uint64_t size;  // bytes
     Words4 iv;

@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/gcm_memory.hpp"
+#include "backends/cuda/batch.hpp"
+
+#include "backends/cuda/device.hpp"
 
 namespace dael::cuda {
+
+DeviceBlock::~DeviceBlock() {
+    if (!memory_) return;
+    const SetUp set_up(device_);
+    if (secret_ && cudaMemsetAsync(memory_, 0, size_, set_up.stream()) == cudaSuccess)
+        (void)set_up.wait();
+    (void)cudaFree(memory_);
+}
+
+Result<> DeviceBlock::allocate(std::size_t size, bool secret) {
+    void* memory = nullptr;
+    DAEL_TRY(checked(cudaMalloc(&memory, std::max<std::size_t>(size, 1)), "cudaMalloc"));
+    memory_ = static_cast<unsigned char*>(memory);
+    size_ = size;
+    secret_ = secret;
+    return {};
+}
 
 Runs::~Runs() {
     if (!ended_) return;
@@ -17,17 +36,10 @@ Result<> Runs::prepare() {
                    "cudaEventCreateWithFlags");
 }
 
-Result<bool> Runs::begin(cudaStream_t stream, const char* repeats) const {
+Result<bool> Runs::begin(cudaStream_t stream) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     DAEL_TRY(checked(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing"));
     if (capture != cudaStreamCaptureStatusNone) {
-        if (*repeats != '\0')
-            return Error{Code::limit,
-                         std::string("cuda: the stream is being captured, and each replay of the "
-                                     "graph would use the same ") +
-                             repeats +
-                             " again; give the messages as a list in device memory, with new ones "
-                             "for each replay"};
         captured_ = true;
         return true;
     }
@@ -41,9 +53,16 @@ Result<bool> Runs::begin(cudaStream_t stream, const char* repeats) const {
     return false;
 }
 
-Result<> Runs::end(cudaStream_t stream) const {
+Result<> Runs::end(cudaStream_t stream) {
     any_ = true;
     return checked(cudaEventRecord(ended_, stream), "cudaEventRecord");
 }
+
+Batch::Batch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher)
+    : device(on),
+      keys(std::move(its_keys)),
+      cipher(its_cipher),
+      block(on.index()),
+      runs(on.index()) {}
 
 }  // namespace dael::cuda

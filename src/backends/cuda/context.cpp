@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/cuda_context.hpp"
+#include "backends/cuda/context.hpp"
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 #include <daelstrom/key.hpp>
 
-#include "backends/cuda/cuda_error.hpp"
+#include "backends/cuda/error.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -121,15 +121,19 @@ Result<Whereabouts> find_memory(const void* address) {
     CUmemorytype type{};
     unsigned managed = 0;
     int device = -1;
-    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
-    void* answers[] = {&type, &managed, &device};
+    CUdeviceptr start = 0;
+    std::size_t size = 0;
+    CUpointer_attribute asked[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* answers[] = {&type, &managed, &device, &start, &size};
     // Of an address that it does not know the driver answers zeros.
     const CUresult status =
-        driver()->pointer_attributes(3, asked, answers, reinterpret_cast<CUdeviceptr>(address));
+        driver()->pointer_attributes(5, asked, answers, reinterpret_cast<CUdeviceptr>(address));
     if (status == CUDA_ERROR_INVALID_VALUE) return found;
     if (status != CUDA_SUCCESS) return driver_failure(status, "cuPointerGetAttributes");
+    if (size != 0) found.end = reinterpret_cast<const unsigned char*>(start + size);
     found.pinned = type == CU_MEMORYTYPE_HOST && !managed;
     if (type == CU_MEMORYTYPE_DEVICE || managed) found.device = device;
     return found;
