@@ -24,7 +24,7 @@ struct Header {
 };
 
 core::Backend* open_to_pin(const core::BackendEntry& entry, int index) {
-    auto opened = entry.open({.isa = {}, .index = index});
+    auto opened = entry.open({.form = {}, .index = index});
     return opened ? opened->release() : nullptr;
 }
 
@@ -57,7 +57,7 @@ void* allocate_pinned(std::size_t size) noexcept try {
     core::Device* device = pinning_device();
     void* memory = nullptr;
     if (device) {
-        if (auto pinned = device->allocate_pinned(kHeader + size))
+        if (auto pinned = device->memory().allocate_pinned(kHeader + size))
             memory = *pinned;
         else
             device = nullptr;
@@ -74,7 +74,7 @@ void release_pinned(void* memory) noexcept {
     if (!memory) return;
     void* start = static_cast<std::byte*>(memory) - kHeader;
     if (core::Device* device = static_cast<Header*>(start)->device)
-        device->release_pinned(start);
+        device->memory().release_pinned(start);
     else
         std::free(start);
 }

@@ -35,6 +35,20 @@ std::string device_name(int index) {
     return {};
 }
 
+// Of the first device.
+std::vector<std::string> forms() {
+    std::vector<std::string> forms;
+    int limit = 0;
+    if (cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return forms;
+    }
+    for (const int tables : {4, 2, 1})
+        if (layout_for(static_cast<std::size_t>(limit), tables).forward == tables)
+            forms.push_back("tables=" + std::to_string(tables));
+    return forms;
+}
+
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options) {
     if (options.form.empty()) return open_cuda_backend(options.index, 0, true, options.later);
     for (const int tables : {4, 2, 1})
@@ -94,8 +108,8 @@ const core::BackendEntry cuda{
     [](std::string* why) { return dael::cuda::count_devices(why); },
     [](const core::BackendOptions& options) { return dael::cuda::open_cuda_backend(options); },
     [](int index) { return dael::cuda::device_name(index); },
-    {},
     nullptr,
+    [] { return dael::cuda::forms(); },
     [] { return dael::cuda::device_in_use(); }};
 
 }  // namespace dael::backends
