@@ -23,28 +23,4 @@ inline Result<> checked(cudaError_t status, const char* call) {
     return {};
 }
 
-// Makes a device current for this thread, and the caller's own again afterwards.
-class CurrentDevice {
-  public:
-    explicit CurrentDevice(int device) noexcept {
-        status_ = cudaGetDevice(&previous_);
-        if (status_ == cudaSuccess && previous_ != device) {
-            status_ = cudaSetDevice(device);
-            restore_ = status_ == cudaSuccess;
-        }
-    }
-    ~CurrentDevice() {
-        if (restore_) (void)cudaSetDevice(previous_);
-    }
-    CurrentDevice(const CurrentDevice&) = delete;
-    CurrentDevice& operator=(const CurrentDevice&) = delete;
-
-    Result<> result() const { return checked(status_, "cudaSetDevice"); }
-
-  private:
-    cudaError_t status_;
-    int previous_ = 0;
-    bool restore_ = false;
-};
-
 }  // namespace dael::cuda

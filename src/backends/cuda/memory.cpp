@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA device's memory, streams, events and copies.
-#include "backends/cuda/cuda_device.hpp"
-#include "backends/cuda/cuda_error.hpp"
+#include "backends/cuda/memory.hpp"
+
+#include "backends/cuda/context.hpp"
+#include "backends/cuda/error.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -9,39 +10,43 @@ namespace {
 cudaStream_t handle_of(Stream stream) {
     return static_cast<cudaStream_t>(stream.handle);
 }
-cudaEvent_t handle_of(core::Event event) {
+cudaEvent_t handle_of(Event event) {
     return static_cast<cudaEvent_t>(event.handle);
 }
 
 }  // namespace
 
-Result<void*> CudaDevice::allocate(std::size_t size) {
+Result<void*> CudaMemory::allocate(std::size_t size) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
+    const BesideCaptures beside;
     void* memory = nullptr;
     DAEL_TRY(checked(cudaMalloc(&memory, size), "cudaMalloc"));
     return memory;
 }
 
-void CudaDevice::release(void* memory) noexcept {
+void CudaMemory::release(void* memory) noexcept {
     const CurrentDevice current(index_);
+    const BesideCaptures beside;
     (void)cudaFree(memory);
 }
 
-Result<void*> CudaDevice::allocate_pinned(std::size_t size) {
+Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
+    const BesideCaptures beside;
     void* memory = nullptr;
     DAEL_TRY(checked(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
     return memory;
 }
 
-void CudaDevice::release_pinned(void* memory) noexcept {
+void CudaMemory::release_pinned(void* memory) noexcept {
     const CurrentDevice current(index_);
+    const BesideCaptures beside;
     (void)cudaFreeHost(memory);
 }
 
-Result<std::uint64_t> CudaDevice::free_memory() {
+Result<std::uint64_t> CudaMemory::free_memory() {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     std::size_t free = 0, total = 0;
@@ -49,84 +54,98 @@ Result<std::uint64_t> CudaDevice::free_memory() {
     return std::uint64_t{free};
 }
 
-bool CudaDevice::is_pinned(const void* host_memory) {
-    cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, host_memory) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return false;
-    }
-    return attributes.type == cudaMemoryTypeHost;
+// Of all of it: neighbouring pages may have been locked by different calls, or not at all.
+bool CudaMemory::is_pinned(const void* host_memory, std::size_t size) {
+    const auto* at = static_cast<const unsigned char*>(host_memory);
+    const unsigned char* const end = at + size;
+    do {
+        const auto found = find_memory(at);
+        if (!found || !found->pinned) return false;
+        at = found->end > at ? found->end : at + 1 < end ? end - 1 : end;
+    } while (at < end);
+    return true;
 }
 
-bool CudaDevice::owns(const void* device_memory) {
-    cudaPointerAttributes attributes{};
-    if (cudaPointerGetAttributes(&attributes, device_memory) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return false;
-    }
-    const bool on_a_device =
-        attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged;
-    return on_a_device && attributes.device == index_;
+// Where the driver cannot say it is taken to be: it fails in all it is asked after a kernel that
+// faulted, and what is done with the memory then says so.
+bool CudaMemory::owns(const void* device_memory) {
+    const auto found = find_memory(device_memory);
+    return !found || found->device == index_;
 }
 
-Result<Stream> CudaDevice::create_stream() {
+Result<Stream> CudaOrder::create_stream() {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
+    const BesideCaptures beside;
     cudaStream_t stream = nullptr;
     DAEL_TRY(checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                      "cudaStreamCreateWithFlags"));
     return Stream{stream};
 }
 
-void CudaDevice::destroy_stream(Stream stream) noexcept {
+void CudaOrder::destroy_stream(Stream stream) noexcept {
     const CurrentDevice current(index_);
     (void)cudaStreamDestroy(handle_of(stream));
 }
 
-Result<core::Event> CudaDevice::create_event() {
+Result<Event> CudaOrder::create_event() {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     cudaEvent_t event = nullptr;
     DAEL_TRY(checked(cudaEventCreate(&event), "cudaEventCreate"));
-    return core::Event{event};
+    return Event{event};
 }
 
-void CudaDevice::destroy_event(core::Event event) noexcept {
+void CudaOrder::destroy_event(Event event) noexcept {
     const CurrentDevice current(index_);
     (void)cudaEventDestroy(handle_of(event));
 }
 
-Result<> CudaDevice::record(core::Event event, Stream stream) {
+Result<> CudaOrder::record(Event event, Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     return checked(cudaEventRecord(handle_of(event), handle_of(stream)), "cudaEventRecord");
 }
 
-Result<> CudaDevice::wait(Stream stream, core::Event event) {
+Result<> CudaOrder::wait(Stream stream, Event event) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     return checked(cudaStreamWaitEvent(handle_of(stream), handle_of(event), 0),
                    "cudaStreamWaitEvent");
 }
 
-Result<> CudaDevice::wait(core::Event event) {
+Result<> CudaOrder::wait(Event event) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
     return checked(cudaEventSynchronize(handle_of(event)), "cudaEventSynchronize");
 }
 
-Result<> CudaDevice::wait(Stream stream) {
+Result<> CudaOrder::wait(Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     return checked(cudaStreamSynchronize(handle_of(stream)), "cudaStreamSynchronize");
 }
 
-Result<float> CudaDevice::elapsed_ms(core::Event from, core::Event to) {
+Result<float> CudaOrder::elapsed_ms(Event from, Event to) {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
     float ms = 0;
     DAEL_TRY(
         checked(cudaEventElapsedTime(&ms, handle_of(from), handle_of(to)), "cudaEventElapsedTime"));
     return ms;
 }
 
-Result<> CudaDevice::copy_in(void* device_memory, const void* host_memory, std::size_t size,
+bool CudaOrder::is_capturing(Stream stream) {
+    const CurrentDevice current(index_);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (!current.result() || cudaStreamIsCapturing(handle_of(stream), &status) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    return status != cudaStreamCaptureStatusNone;
+}
+
+Result<> CudaMemory::copy_in(void* device_memory, const void* host_memory, std::size_t size,
                              Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
@@ -135,7 +154,7 @@ Result<> CudaDevice::copy_in(void* device_memory, const void* host_memory, std::
                    "cudaMemcpyAsync to the device");
 }
 
-Result<> CudaDevice::copy_out(void* host_memory, const void* device_memory, std::size_t size,
+Result<> CudaMemory::copy_out(void* host_memory, const void* device_memory, std::size_t size,
                               Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
@@ -144,14 +163,14 @@ Result<> CudaDevice::copy_out(void* host_memory, const void* device_memory, std:
                    "cudaMemcpyAsync from the device");
 }
 
-Result<> CudaDevice::copy_within(void* to, const void* from, std::size_t size, Stream stream) {
+Result<> CudaMemory::copy_within(void* to, const void* from, std::size_t size, Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, handle_of(stream)),
                    "cudaMemcpyAsync within the device");
 }
 
-Result<> CudaDevice::fill(void* device_memory, std::uint8_t value, std::size_t size,
+Result<> CudaMemory::fill(void* device_memory, std::uint8_t value, std::size_t size,
                           Stream stream) {
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
