@@ -112,7 +112,9 @@ class Device {
     virtual Result<> xts(const XtsOperation& operation, const Segment& segment, Stream stream);
 
     // The shapes that this device's kernels can have, for calibration to try: the first is the
-    // default. None where there is no choice. A shape holds for work that is launched after it.
+    // default. None where there is no choice. A shape holds for work that is launched after it. Only
+    // these may be chosen here, where the choice may come from a file: another may be slower, or
+    // tell more of what it looks up.
     virtual std::vector<std::string> shapes() const { return {}; }
     virtual Result<> use_shape(const std::string& shape);
     virtual std::string shape() const { return {}; }  // in use

@@ -2,6 +2,7 @@
 // No lookup leaves its lane's own banks of local memory. The kernels are compiled so that all
 // others read as zeros: what comes out is right only if there was no such lookup, and where the
 // check is told of the wrong bank, only if there was no lookup at all.
+#include "core/ghash_math.hpp"
 #include "opencl/fixture.hpp"
 #include "support/gcm_test.hpp"
 
@@ -118,6 +119,47 @@ TEST_P(OpenClBanksChecked, SeesThoseOfGhash) {
     const Right sealed = gcm();
     EXPECT_TRUE(sealed.ciphertext);
     EXPECT_EQ(sealed.tag, computed());
+}
+
+// Reads what the kernels before it left in local memory.
+constexpr const char* kLeft = R"(
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void left(__global uint* out) {
+    __local uint words[10240];
+    const volatile __local uint* const kept = words;
+    for (uint i = get_local_id(0); i < 10240; i += 32) out[get_group_id(0) * 10240 + i] = kept[i];
+})";
+
+// H and H^32, of which local memory has the multiples: whoever knows one forges tags.
+TEST_P(OpenClBanksChecked, NothingOfAKeyIsLeft) {
+    constexpr std::size_t kGroups = 64, kWords = 10240;
+    const cl::Device device(static_cast<cl_device_id>(device_->native().device), true);
+    if (device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>() < 4 * kWords) GTEST_SKIP() << "no room";
+    const auto program = device_->programs().build("left", kLeft, "");
+    ASSERT_TRUE(program) << program.error().message;
+    cl::Kernel kernel(*program, "left");
+    const cl::Buffer out = buffer(4 * kWords * kGroups);
+    const cl::CommandQueue queue(context(), device);
+    ASSERT_EQ(kernel.setArg(0, out), CL_SUCCESS);
+
+    const Right sealed = gcm();
+    ASSERT_TRUE(sealed.ciphertext && sealed.tag);
+    ASSERT_EQ(queue.enqueueNDRangeKernel(kernel, cl::NullRange, {32 * kGroups}, {32}), CL_SUCCESS);
+    std::vector<std::uint32_t> left(kWords * kGroups);
+    ASSERT_EQ(queue.enqueueReadBuffer(out, CL_TRUE, 0, 4 * left.size(), left.data()), CL_SUCCESS);
+
+    const Bytes zero(16), raw = random_bytes(16, 6);  // gcm()'s key
+    const auto h = core::load_element(oracle(raw, {Mode::ecb, Direction::encrypt}, zero).data());
+    auto power = h;
+    for (int n = 1; n < 32; ++n) power = core::multiply(power, h);
+    for (const auto& element : {h, power}) {
+        Bytes bytes(16);
+        core::store_element(bytes.data(), element);
+        std::vector<std::uint32_t> words;
+        for (std::size_t i = 0; i < 16; i += 4)
+            words.push_back(std::uint32_t{bytes[i]} << 24 | std::uint32_t{bytes[i + 1]} << 16 |
+                            std::uint32_t{bytes[i + 2]} << 8 | bytes[i + 3]);
+        EXPECT_EQ(std::ranges::search(left, words).begin(), left.end());
+    }
 }
 
 // Drivers for CPUs have no local memory of their own, and look nothing up unless they are told to.

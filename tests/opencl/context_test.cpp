@@ -78,10 +78,28 @@ TEST_F(OpenClContext, OneForAContextOfTheCallers) {
     const cl::CommandQueue queue(mine, first());
     const auto memory = known->allocate_pinned(1, queue);
     ASSERT_TRUE(memory);
-    EXPECT_TRUE(opencl::Context::of(mine)->is_pinned(*memory));
-    EXPECT_FALSE(opencl::Context::of(other)->is_pinned(*memory));
+    EXPECT_TRUE(opencl::Context::of(mine)->is_pinned(*memory, 1));
+    EXPECT_FALSE(opencl::Context::of(other)->is_pinned(*memory, 1));
     known->release_pinned(*memory, queue);
     known->release_pinned(*memory, queue);  // not known any more: nothing happens
+}
+
+// A copy from memory that is page-locked in its first bytes only must not go on after the call, when
+// the rest may be gone.
+TEST_F(OpenClContext, ARangeIsPinnedIfAllOfItIs) {
+    const cl::Context mine(first());
+    const auto known = opencl::Context::of(mine);
+    const cl::CommandQueue queue(mine, first());
+    const auto memory = known->allocate_pinned(5000, queue);
+    ASSERT_TRUE(memory) << memory.error().message;
+    const auto* begin = static_cast<const std::uint8_t*>(*memory);
+    EXPECT_TRUE(known->is_pinned(begin, 5000));
+    EXPECT_TRUE(known->is_pinned(begin + 4999, 1));
+    EXPECT_FALSE(known->is_pinned(begin, 5001));
+    EXPECT_FALSE(known->is_pinned(begin + 4999, 2));
+    EXPECT_FALSE(known->is_pinned(begin + 1, SIZE_MAX));
+    EXPECT_FALSE(known->is_pinned(begin - 1, 2));
+    known->release_pinned(*memory, queue);
 }
 
 // A child of fork() has none of the driver's threads: it hears so at once, and can let go.

@@ -25,10 +25,13 @@ class OpenClTest : public ::testing::Test {
         device_ = open();
     }
     // Another one on the same hardware, with a context of its own.
-    static std::unique_ptr<opencl::OpenClDevice> open(const std::string& shape = {}) {
+    static Result<std::unique_ptr<opencl::OpenClDevice>> try_open(const std::string& shape) {
         const cl::Device device = opencl::find_devices().front().device;
-        auto opened = opencl::OpenClDevice::open(
-            std::make_shared<opencl::Context>(cl::Context(device)), device, shape);
+        return opencl::OpenClDevice::open(std::make_shared<opencl::Context>(cl::Context(device)),
+                                          device, shape);
+    }
+    static std::unique_ptr<opencl::OpenClDevice> open(const std::string& shape = {}) {
+        auto opened = try_open(shape);
         if (opened) return std::move(*opened);
         ADD_FAILURE() << opened.error().message;
         return nullptr;
@@ -70,10 +73,13 @@ class OpenClShapeTest : public OpenClTest, public ::testing::WithParamInterface<
     void SetUp() override {
         OpenClTest::SetUp();
         if (IsSkipped() || HasFatalFailure()) return;
-        const auto used = device_->use_shape(GetParam());
-        if (used) return;
-        ASSERT_EQ(used.code(), Code::unsupported) << used.error().message;
-        GTEST_SKIP() << used.error().message;
+        auto opened = try_open(GetParam());
+        if (opened) {
+            device_ = std::move(*opened);
+            return;
+        }
+        ASSERT_EQ(opened.code(), Code::unsupported) << opened.error().message;
+        GTEST_SKIP() << opened.error().message;
     }
     bool computed() const { return device_->shape().starts_with("tables=-1"); }
 };

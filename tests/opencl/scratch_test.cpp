@@ -64,7 +64,8 @@ class OpenClScratch : public OpenClTest {
 
 TEST_F(OpenClScratch, ChainedInPlaceAloneAndAsABatch) {
     for (const char* shape : {"", "teams=1,groups=1", "teams=1,groups=64", "tables=0,teams=4"}) {
-        ASSERT_TRUE(device_->use_shape(shape)) << shape;
+        device_ = open(shape);
+        ASSERT_TRUE(device_) << shape;
         for (const Mode mode : {Mode::cbc, Mode::cfb})
             for (const bool as_batch : {false, true})
                 for (const std::uint32_t seed : {10, 11})

@@ -14,6 +14,10 @@ class Ends {
   public:
     void clear() noexcept { ends_.clear(); }  // a new run
     void add(cl::Event end) { ends_.push_back(std::move(end)); }
+    // Until all of them are done, whatever came of them.
+    void wait() const noexcept {
+        for (const cl::Event& end : ends_) (void)end.wait();
+    }
     // Once the run has been waited for: the first failure there was.
     Result<> outcome() const {
         for (const cl::Event& end : ends_) {

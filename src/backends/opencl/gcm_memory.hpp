@@ -105,6 +105,8 @@ class BatchWithResults : public Base {
 class GcmBatch final : public BatchWithResults<core::PreparedGcm> {
   public:
     using BatchWithResults::BatchWithResults;
+    // The sums are wiped by another queue than the one that may still be using them.
+    ~GcmBatch() override { ends.wait(); }
 
     std::uint32_t tag_size = 0;
     std::vector<GcmPart> parts;

@@ -157,6 +157,10 @@ std::vector<std::string> OpenClDevice::shapes() const {
 Result<> OpenClDevice::use_shape(const std::string& shape) {
     const auto tuning = parse_tuning(shape, limits_);
     if (!tuning) return tuning.error();
+    if (std::ranges::count(candidates(limits_), *tuning) == 0)
+        return Error{Code::unsupported,
+                     "opencl: '" + shape + "' is none of the shapes that are tried on '" +
+                         info_.name + "'; who wants it all the same opens the engine with it (isa)"};
     if (after_fork()) return fork_failure();
     const std::lock_guard lock(mutex_);
     tuning_ = *tuning;

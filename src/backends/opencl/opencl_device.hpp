@@ -11,6 +11,7 @@
 
 #include "backends/opencl/address_space.hpp"
 #include "backends/opencl/context.hpp"
+#include "backends/opencl/drivers.hpp"
 #include "backends/opencl/ends.hpp"
 #include "backends/opencl/programs.hpp"
 #include "backends/opencl/tuning.hpp"
@@ -93,7 +94,9 @@ class OpenClDevice final : public core::Device {
         context_->release_pinned(memory, setup_);
     }
     Result<std::uint64_t> free_memory() override;
-    bool is_pinned(const void* host_memory) override { return context_->is_pinned(host_memory); }
+    bool is_pinned(const void* host_memory) override {
+        return context_->is_pinned(host_memory, 1);
+    }
     bool owns(const void* device_memory) override { return addresses_.holds(device_memory); }
 
     Result<Stream> create_stream() override { return create_stream(0); }
@@ -220,15 +223,19 @@ class OpenClDevice final : public core::Device {
     std::map<const void*, std::size_t> allocated_;
 };
 
-// Every device of every platform, the platforms in the loader's order.
+// Every device, by its driver: those of drivers for GPUs come first, so that their numbers are the
+// same whether the others' are loaded or not.
 struct Found {
     cl::Platform platform;
     cl::Device device;
 };
+std::vector<Found> find_devices(DriverKind kind);
 std::vector<Found> find_devices();
 
 // How many there are; 0 with the reason.
 int count_devices(std::string* why);
+// As BackendEntry::offered. Loads no driver for CPUs.
+int count_gpus();
 
 // As BackendEntry::device_name.
 std::string device_name(int index);

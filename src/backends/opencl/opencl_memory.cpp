@@ -148,7 +148,7 @@ Result<> OpenClDevice::copy_in(void* device_memory, const void* host_memory, std
     if (!to) return to.error();
     const cl::CommandQueue queue = queue_of(stream);
     // Memory that may go away before the copy is done is copied at once.
-    const cl_bool blocking = is_pinned(host_memory) ? CL_FALSE : CL_TRUE;
+    const cl_bool blocking = context_->is_pinned(host_memory, size) ? CL_FALSE : CL_TRUE;
     if (to->shared)
         DAEL_TRY(checked(clEnqueueSVMMemcpy(queue(), blocking, to->address(), host_memory, size, 0,
                                             nullptr, nullptr),
@@ -166,7 +166,7 @@ Result<> OpenClDevice::copy_out(void* host_memory, const void* device_memory, st
     const auto from = addresses_.find(device_memory, size);
     if (!from) return from.error();
     const cl::CommandQueue queue = queue_of(stream);
-    const cl_bool blocking = is_pinned(host_memory) ? CL_FALSE : CL_TRUE;
+    const cl_bool blocking = context_->is_pinned(host_memory, size) ? CL_FALSE : CL_TRUE;
     if (from->shared)
         DAEL_TRY(checked(clEnqueueSVMMemcpy(queue(), blocking, host_memory, from->address(), size,
                                             0, nullptr, nullptr),

@@ -33,6 +33,7 @@ DAEL_KERNEL gcm_powers(__global const GcmSchedule* schedules, const uint count,
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+    DAEL_WIPE_LOCAL(powers);
 }
 
 // One message to a work-item: the tag is written, or compared in a time that does not depend on
