@@ -6,7 +6,7 @@
 #include <span>
 
 #include <daelstrom/error.hpp>
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::modes {
 
