@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "backends/opencl/opencl_device.hpp"
+#include "backends/opencl/pieces.hpp"
 #include "core/device_backend.hpp"
 
 namespace dael::opencl {
@@ -134,6 +134,9 @@ int count_devices(std::string* why) {
     return count;
 }
 
+namespace {
+
+// As BackendEntry::offered. Loads no driver for CPUs.
 int count_gpus() {
     return static_cast<int>(find_devices(DriverKind::gpu).size());
 }
@@ -145,6 +148,37 @@ std::string device_name(int index) {
     if (!(found->device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_GPU)) return {};
     return found->device.getInfo<CL_DEVICE_NAME>();
 }
+
+class OpenClBackend final : public core::DeviceBackend {
+  public:
+    OpenClBackend(std::string name, std::unique_ptr<OpenClDevice> device)
+        : DeviceBackend(std::move(name), "compute units", std::move(device)) {}
+
+    core::Can can(const Cipher& cipher, int key_bits) const override {
+        if (cipher.mode == Mode::xts && key_bits == 192)
+            return {core::Can::no, "XTS has no AES-192 (IEEE 1619)"};
+        if (!parallel_within_message(cipher.mode, cipher.direction))
+            return {core::Can::batches,
+                    "one message alone is sequential; give many as a batch, or use a CPU backend"};
+        return {};
+    }
+
+    Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
+        DAEL_LET(made, OpenClKeys::create(own_device(), keys));
+        return std::unique_ptr<core::KeyTables>(std::move(made));
+    }
+
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+                                                std::uint32_t key, const Block& start) override {
+        const auto* tables = dynamic_cast<const OpenClKeys*>(keys.tables);
+        if (!tables || &tables->device() != &own_device())
+            return core::made_for_another("opencl", "keys");
+        return begin_pieces(own_device(), cipher.direction, *tables, key, keys.list[key], start);
+    }
+
+  private:
+    OpenClDevice& own_device() const { return static_cast<OpenClDevice&>(*device_); }
+};
 
 Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& options) {
     std::shared_ptr<Context> context;
@@ -164,26 +198,28 @@ Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& 
         const auto found = device_at(index);
         if (!found) return Error{Code::backend_absent, "opencl: the device has gone"};
         device = found->device;
-        auto shared = Context::of(device);
-        if (!shared) return std::move(shared).error();
-        context = std::move(*shared);
+        DAEL_LET(shared, Context::of(device));
+        context = std::move(shared);
     }
-    auto opened = OpenClDevice::open(std::move(context), std::move(device), options.isa);
-    if (!opened) return std::move(opened).error();
-    return std::unique_ptr<core::Backend>(std::make_unique<core::DeviceBackend>(
-        "opencl:" + std::to_string(index), "compute units", std::move(*opened)));
+    DAEL_LET(opened, OpenClDevice::open(std::move(context), std::move(device), options.form));
+    return std::unique_ptr<core::Backend>(std::make_unique<OpenClBackend>(
+        "opencl:" + std::to_string(index), std::move(opened)));
 }
 
+constexpr core::BackendEntry kEntry{
+    .name = "opencl",
+    .summary = "any GPU with an OpenCL driver: data in its memory, or host memory through it",
+    .count = count_devices,
+    .open = open_backend,
+    .device_name = device_name,
+    .offered = count_gpus};
+
+}  // namespace
 }  // namespace dael::opencl
 
 namespace dael::backends {
 
 extern const core::BackendEntry opencl;
-const core::BackendEntry opencl{
-    "opencl", "any GPU with an OpenCL driver: data in its memory, or host memory through it",
-    [](std::string* why) { return dael::opencl::count_devices(why); },
-    [](const core::BackendOptions& options) { return dael::opencl::open_backend(options); },
-    [](int index) { return dael::opencl::device_name(index); },
-    [] { return dael::opencl::count_gpus(); }};
+const core::BackendEntry opencl = dael::opencl::kEntry;
 
 }  // namespace dael::backends

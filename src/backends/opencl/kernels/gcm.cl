@@ -17,6 +17,8 @@ typedef struct {
     uint result;              // its place among the results
     uint first, tiles;        // where the partial sums begin, and how many; `first` is its own
                               // place among the sums if there is but one
+    uint skip;                // counter mode alone: bytes of the first keystream block to leave out
+    uint unused[3];
 } GcmItem;
 
 // Neighbouring blocks of a message's sequence, to be hashed, or of its data, to be encrypted, by
