@@ -74,6 +74,12 @@ class Order {
     virtual Result<> wait(Event event) = 0;                   // the calling thread waits
     virtual Result<> wait(Stream stream) = 0;                 // the calling thread waits for all
     virtual Result<float> elapsed_ms(Event from, Event to) = 0;  // both recorded and done
+    // Whether what the stream is given is being recorded, to be replayed later (a CUDA graph under
+    // capture), instead of done.
+    virtual bool is_capturing(Stream stream) {
+        (void)stream;
+        return false;
+    }
 };
 
 // References stay valid as long as the engine, and what keeps it alive, does.

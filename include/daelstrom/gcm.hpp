@@ -49,7 +49,7 @@ constexpr Block start(const Nonce& nonce) noexcept {
 }
 // The same in kernels, which make lists of messages: `nonce` has 12 bytes. For mode gcm_ctr, as
 // Parquet's AES_GCM_CTR_V1 has it, the start is the same: a 32-bit counter from 1.
-DAEL_HD inline void set_start(Message& message, const std::uint8_t* nonce) noexcept {
+DAEL_HD void set_start(Message& message, const std::uint8_t* nonce) noexcept {
     auto* const bytes = reinterpret_cast<std::uint8_t*>(&message.start);
     for (int i = 0; i < 12; ++i) bytes[i] = nonce[i];
     for (int i = 12; i < 16; ++i) bytes[i] = i == 15;

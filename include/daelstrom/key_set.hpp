@@ -26,8 +26,8 @@ class KeySet {
     // Puts another key, of any size but of the same kind, in the place of key `index`. On the device
     // that the stream belongs to in the stream's order, without waiting: what was launched there
     // before has the old key, what is launched later the new one, prepared batches too. On the host
-    // at once. With several devices under "auto" the others prepare their keys anew at the next use.
-    // Errors: invalid_argument, device, out_of_memory.
+    // at once. Errors: invalid_argument, device, out_of_memory; unsupported for a set that has been
+    // used on several devices, whose streams know nothing of each other.
     Result<> replace(std::uint32_t index, const Key& key, Stream stream = {});
 
     struct State;  // src/pipeline/key_set.hpp

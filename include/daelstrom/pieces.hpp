@@ -14,8 +14,9 @@
 // update_unverified() yields may be anybody's forgery until verify() has succeeded: keep it to
 // yourself until then, and throw it away if it fails.
 //
-// Works on the calling thread, for one thread at a time, and on host memory. A call that comes out of
-// order is an error (invalid_argument) and changes nothing. Any error of another kind ends the
+// For one thread at a time, and on host memory; large updates use the engine's threads, as
+// Engine::run does, except in gcm, which stays on the calling one. A call that comes out of order is
+// an error (invalid_argument) and changes nothing. Any error of another kind ends the
 // message: nothing but restart() is taken after it.
 #pragma once
 
