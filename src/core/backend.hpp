@@ -149,6 +149,9 @@ struct BackendEntry {
     // What a device is called by its driver, without opening it; empty for one that is to be used
     // only where it is asked for by name. Null for backends without memory of their own.
     std::string (*device_name)(int index) = nullptr;
+    // How many of them, from the first, may be looked at by those who did not ask for this backend
+    // by name, and are found without loading the drivers of the others. Null: all.
+    int (*offered)() = nullptr;
     // What the planner expects of a host backend in this form on this machine, where nothing was
     // measured. Null: `auto` never chooses the backend for data in host memory.
     Expected (*expected)(const std::string& form) = nullptr;

@@ -32,7 +32,8 @@ class Prepared {
 };
 
 // The forms that a device's kernels can have, for calibration to try: the first is the default. A
-// form holds for work that is launched after it.
+// form holds for work that is launched after it. Only those of the list may be used here, where the
+// choice may come from a file: another may be slower, or tell more of what it looks up.
 class Forms {
   public:
     virtual ~Forms() = default;

@@ -42,8 +42,8 @@ inline bool equal(const Element& a, const Element& b) noexcept {
 inline Element power(Element a, std::uint64_t exponent) noexcept {
     Element result = kOne;
     for (; exponent != 0; exponent >>= 1) {
-        if (exponent & 1) result = multiply(result, a);
-        a = multiply(a, a);
+        if (exponent & 1) result = modes::multiply(result, a);
+        a = modes::multiply(a, a);
     }
     return result;
 }
@@ -56,7 +56,7 @@ inline Element ghash(const Element& h, Element y, const std::uint8_t* bytes,
         std::uint8_t block[16] = {};
         const std::size_t count = size < 16 ? size : 16;
         std::memcpy(block, bytes, count);
-        y = multiply(add(y, load_element(block)), h);
+        y = modes::multiply(add(y, load_element(block)), h);
         bytes += count;
         size -= count;
     }

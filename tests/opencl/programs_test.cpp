@@ -205,8 +205,7 @@ TEST_F(OpenClPrograms, ADeviceWorksWithStoredPrograms) {
     for (const int expected : {0, 1}) {
         device_ = open();
         auto* data = put(in);
-        const core::Segment segment{data, data, in.size(), random_block(1), 0};
-        const auto ran = device_->run({Mode::ctr, Direction::encrypt, &key}, segment, {});
+        const auto ran = run({Mode::ctr}, key, message(data, data, in.size(), random_block(1)));
         ASSERT_TRUE(ran) << ran.error().message;
         EXPECT_EQ(device_->programs().from_disk(), expected);
         EXPECT_EQ(difference(oracle(raw, {Mode::ctr, Direction::encrypt, random_block(1), 0}, in),
