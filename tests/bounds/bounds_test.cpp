@@ -171,8 +171,7 @@ TEST_P(Bounds, BatchesAgainstGuards) {
             const Message& m = messages[i];
             ASSERT_EQ(difference(answers[i].out, std::span(m.out, m.size)), "")
                 << name(cipher.mode) << " " << name(cipher.direction) << ", message " << i;
-            if (tagged)
-                ASSERT_EQ(difference(answers[i].tag, std::span(m.tag, cipher.tag)), "") << i;
+            ASSERT_EQ(difference(answers[i].tag, std::span(m.tag, tagged ? cipher.tag : 0)), "") << i;
         }
     });
 }
