@@ -4,10 +4,11 @@
 
 #include <daelstrom/daelstrom.h>
 
-#include <new>
 #include <string>
 
 #include <daelstrom/engine.hpp>
+
+#include "core/guard.hpp"
 
 struct dael_engine {
     dael::Engine engine;
@@ -21,17 +22,12 @@ namespace dael::capi {
 // Keeps the message for dael_last_error().
 dael_status failed(Error error) noexcept;
 
-// Runs `work`, which returns a Result<>, and lets nothing but a status out.
+// Runs `work`, which returns a Result<>, and lets nothing but a status out. Not noexcept: a thread
+// that is cancelled in a callback leaves this way.
 template <class Work>
-dael_status call(Work&& work) noexcept {
-    try {
-        Result<> result = work();
-        return result ? DAEL_OK : failed(std::move(result).error());
-    } catch (const std::bad_alloc&) {
-        return failed({Code::out_of_memory, {}});  // no memory for words
-    } catch (...) {
-        return failed({Code::internal, {}});
-    }
+dael_status call(Work&& work) {
+    Result<> result = core::guarded(std::forward<Work>(work));
+    return result ? DAEL_OK : failed(std::move(result).error());
 }
 
 inline Error null(const char* what) {

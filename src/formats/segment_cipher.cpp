@@ -85,39 +85,50 @@ Result<SegmentCipher> SegmentCipher::resume(Engine& engine, const StreamKey& key
     return cipher;
 }
 
-// Ciphertext is followed by its tag on the side where it lies; plaintext by as much room in place.
-void SegmentCipher::list(Direction direction, const Run& run, const std::uint8_t* from,
-                         std::uint8_t* to) {
+void SegmentCipher::list(Direction direction, const sealed::Chunk& chunk, std::uint64_t from,
+                         std::uint64_t to, std::uint8_t* sealed, std::uint8_t* plain,
+                         std::vector<GcmMessage>& messages) const {
     const bool opens = direction == Direction::decrypt;
-    std::uint64_t i = run.first, left = run.size;
-    messages_.clear();
-    while (left != 0 || (run.last && messages_.empty())) {
-        GcmMessage message;
-        message.in = from;
-        message.out = to;
-        message.size = std::min(left, layout_.room(i));
-        message.tag = (opens ? const_cast<std::uint8_t*>(from) : to) + message.size;
-        left -= message.size;
-        message.nonce = nonce_of(prefix_, i++, run.last && left == 0);
-        messages_.push_back(message);
-        from += message.size + (opens || run.in_place ? kTagSize : 0);
-        to += message.size + (opens && !run.in_place ? 0 : kTagSize);
+    messages.clear();
+    messages.reserve(to - from);
+    for (std::uint64_t i = from; i < to; ++i) {
+        const sealed::Range place = layout_.place(chunk, i - chunk.first);
+        std::uint8_t* const in_stream = sealed + place.at;
+        std::uint8_t* const clear =
+            plain ? plain + (layout_.plain_at(i) - chunk.plain.at) : in_stream;
+        GcmMessage& message = messages.emplace_back();
+        message.in = opens ? in_stream : clear;
+        message.out = opens ? clear : in_stream;
+        message.size = place.size;
+        message.tag = in_stream + place.size;
+        message.nonce = nonce_of(prefix_, i, chunk.last && i + 1 == chunk.first + chunk.count);
     }
 }
 
-Result<Ran> SegmentCipher::work(Direction direction, const Run& run, const std::uint8_t* from,
-                                std::uint8_t* to) {
-    list(direction, run, from, to);
-    if (messages_.empty()) return Ran{};
-    if (run.first + messages_.size() > kMostSegments) return layout_.too_long();
-    results_.assign(messages_.size(), Code::internal);
-    auto ran = direction == Direction::encrypt ? engine_->seal_batch(keys_, messages_, results_)
-                                               : engine_->open_batch(keys_, messages_, results_);
-    if (!ran) return ran;
-    const auto failed = std::ranges::find_if(results_, [](Code code) { return code != Code::ok; });
-    if (failed == results_.end()) return ran;
-    const auto at = static_cast<std::uint64_t>(failed - results_.begin());
-    return segment_fault(run.first + at, run.last && at + 1 == results_.size(), *failed);
+Result<Ran> SegmentCipher::run(Direction direction, const sealed::Chunk& chunk,
+                               std::uint8_t* sealed, std::uint8_t* plain) const {
+    // Enough at a time for many cores and for a device's pipeline, without a list as long as the
+    // whole of a large stream's.
+    constexpr std::uint64_t kAtOnce = std::uint64_t{256} << 20;  // bytes
+    const std::uint64_t step = std::max<std::uint64_t>(1, kAtOnce / layout_.segment);
+    const std::uint64_t end = chunk.first + chunk.count;
+    std::vector<GcmMessage> messages;
+    std::vector<Code> results;
+    Ran ran;
+    for (std::uint64_t first = chunk.first; first < end; first += step) {
+        list(direction, chunk, first, std::min(end, first + step), sealed, plain, messages);
+        results.assign(messages.size(), Code::internal);
+        auto done = direction == Direction::encrypt ? engine_->seal_batch(keys_, messages, results)
+                                                    : engine_->open_batch(keys_, messages, results);
+        if (!done) return done;
+        const auto bad = std::ranges::find_if(results, [](Code code) { return code != Code::ok; });
+        if (bad != results.end()) {
+            const std::uint64_t i = first + static_cast<std::uint64_t>(bad - results.begin());
+            return segment_fault(i, chunk.last && i + 1 == end, *bad);
+        }
+        ran = std::move(*done);
+    }
+    return ran;
 }
 
 Error segment_fault(std::uint64_t i, bool last, Code code) {

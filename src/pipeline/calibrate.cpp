@@ -10,8 +10,8 @@
 
 #include <daelstrom/calibration.hpp>
 
+#include "core/guard.hpp"
 #include "core/registry.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/host.hpp"
 #include "pipeline/measure.hpp"
 
@@ -284,13 +284,13 @@ namespace pipeline {
 Result<Calibration> calibrate_backends(const Backends& hosts,
                                        const std::function<Backends()>& find_devices,
                                        const CalibrationProgress& progress, const Effort& effort) {
-    return guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
+    return core::guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
 }
 
 }  // namespace pipeline
 
 Result<Calibration> calibrate(const CalibrationProgress& progress) {
-    return pipeline::guarded([&] {
+    return core::guarded([&] {
         pipeline::Backends hosts;
         for (const char* backend : {"cpu", "openssl"})
             if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));

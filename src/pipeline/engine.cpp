@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
+#include "core/guard.hpp"
 #include "core/registry.hpp"
 #include "modes/segment.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 
 namespace dael {
 
@@ -76,7 +76,7 @@ Result<std::vector<core::Segment>> to_segments(Mode mode, std::span<const Messag
 }  // namespace
 
 Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHandles& given) {
-    return guarded([&]() -> Result<Engine> {
+    return core::guarded([&]() -> Result<Engine> {
         if (options.threads < 0)
             return Error{Code::invalid_argument, "threads is " + std::to_string(options.threads) +
                                                      "; give 1 or more, or 0 for all cores"};
@@ -108,7 +108,7 @@ Result<Engine> Engine::open(EngineOptions options) {
 
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
     if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const Message message{in.data(), out.data(), in.size(), cipher.iv, cipher.offset};
         DAEL_TRY(modes::check(cipher.mode, message));
         const core::Segment segment = modes::to_segment(message);
@@ -118,7 +118,7 @@ Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut
 
 Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
                         std::span<const Message> messages) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         auto segments = to_segments(mode, messages);
         if (!segments) return std::move(segments).error();
         return state_->run({mode, direction, &key}, *segments);
@@ -128,7 +128,7 @@ Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
 Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
                         Stream stream) {
     if (in.size != out.size) return modes::sizes_differ(in.size, out.size);
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const Message message{static_cast<const std::uint8_t*>(in.data),
                               static_cast<std::uint8_t*>(out.data), in.size, cipher.iv,
                               cipher.offset};
@@ -144,7 +144,7 @@ Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, Devic
 
 Result<Batch> Engine::prepare(Mode mode, Direction direction,
                               std::span<const Message> device_messages) {
-    return pipeline::guarded([&]() -> Result<Batch> {
+    return core::guarded([&]() -> Result<Batch> {
         auto segments = to_segments(mode, device_messages);
         if (!segments) return std::move(segments).error();
         auto lane = state_->lane_of(segments->empty() ? nullptr : segments->front().in);
@@ -157,7 +157,7 @@ Result<Batch> Engine::prepare(Mode mode, Direction direction,
 }
 
 Result<Ran> Engine::run(const Key& key, const Batch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const auto& [lane, mode, direction, prepared] = *batch.state_;
         DAEL_TRY(lane->device.run({mode, direction, &key}, *prepared, stream));
         return Ran{std::string(lane->backend->name()), 1, 0};

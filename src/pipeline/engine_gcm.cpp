@@ -2,8 +2,8 @@
 // The engine's GCM calls over host memory.
 #include <algorithm>
 
+#include "core/guard.hpp"
 #include "modes/segment.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael {
@@ -115,7 +115,7 @@ Result<> check_batch(std::size_t messages, std::size_t results, std::size_t tag_
 }  // namespace
 
 Result<KeySet> Engine::prepare_keys(std::span<const Key> keys) {
-    return pipeline::guarded([&]() -> Result<KeySet> {
+    return core::guarded([&]() -> Result<KeySet> {
         auto set = state_->prepare_keys(keys, true);
         if (!set) return std::move(set).error();
         return KeySet(std::move(*set));
@@ -124,7 +124,7 @@ Result<KeySet> Engine::prepare_keys(std::span<const Key> keys) {
 
 Result<Ran> Engine::seal_batch(const KeySet& keys, std::span<const GcmMessage> messages,
                                std::span<Code> results, std::size_t tag_size) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         DAEL_TRY(check_batch(messages.size(), results.size(), tag_size));
         std::ranges::fill(results, Code::internal);  // should the call end before they are known
         return state_->gcm(*keys.state_, GcmWork(Direction::encrypt, messages, tag_size), results);
@@ -133,7 +133,7 @@ Result<Ran> Engine::seal_batch(const KeySet& keys, std::span<const GcmMessage> m
 
 Result<Ran> Engine::open_batch(const KeySet& keys, std::span<const GcmMessage> messages,
                                std::span<Code> results, std::size_t tag_size) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         DAEL_TRY(check_batch(messages.size(), results.size(), tag_size));
         std::ranges::fill(results, Code::internal);
         return state_->gcm(*keys.state_, GcmWork(Direction::decrypt, messages, tag_size), results);
@@ -155,7 +155,7 @@ Result<Ran> Engine::State::gcm_one(Direction direction, const Key& key,
 Result<Ran> Engine::gcm_seal(const Key& key, std::span<const std::uint8_t> iv, HostIn aad,
                              HostIn in, HostOut out, std::span<std::uint8_t> tag) {
     if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
-    return pipeline::guarded([&] {
+    return core::guarded([&] {
         return state_->gcm_one(Direction::encrypt, key,
                                {in.data(), out.data(), in.size(), aad.data(), aad.size(), iv.data(),
                                 iv.size(), tag.data(), tag.size(), 0});
@@ -165,7 +165,7 @@ Result<Ran> Engine::gcm_seal(const Key& key, std::span<const std::uint8_t> iv, H
 Result<Ran> Engine::gcm_open(const Key& key, std::span<const std::uint8_t> iv, HostIn aad,
                              HostIn in, HostOut out, std::span<const std::uint8_t> tag) {
     if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
-    return pipeline::guarded([&] {
+    return core::guarded([&] {
         // A segment's tag is not const, since sealing writes it; opening does not.
         return state_->gcm_one(Direction::decrypt, key,
                                {in.data(), out.data(), in.size(), aad.data(), aad.size(), iv.data(),

@@ -3,8 +3,8 @@
 // encryption, in host memory and in device memory.
 #include <algorithm>
 
+#include "core/guard.hpp"
 #include "modes/segment.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael {
@@ -75,7 +75,7 @@ Result<> check_results(std::size_t messages, std::size_t results) {
 
 Result<Ran> Engine::ctr_batch(const KeySet& keys, std::span<const GcmMessage> messages,
                               std::span<Code> results) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         DAEL_TRY(check_results(messages.size(), results.size()));
         std::ranges::fill(results, Code::internal);  // should the call end before they are known
         // Devices have counter mode for messages of many keys in one launch, host backends have
@@ -88,7 +88,7 @@ Result<Ran> Engine::ctr_batch(const KeySet& keys, std::span<const GcmMessage> me
 
 Result<Ran> Engine::cbc_encrypt_batch(const KeySet& keys, std::span<const KeyedMessage> messages,
                                       std::span<Code> results) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         DAEL_TRY(check_results(messages.size(), results.size()));
         std::ranges::fill(results, Code::internal);
         return state_->keyed(*keys.state_, KeyedWork(messages), results);
@@ -97,7 +97,7 @@ Result<Ran> Engine::cbc_encrypt_batch(const KeySet& keys, std::span<const KeyedM
 
 Result<KeyedBatch> Engine::prepare_cbc_encrypt(const KeySet& keys,
                                                std::span<const KeyedMessage> messages) {
-    return pipeline::guarded([&]() -> Result<KeyedBatch> {
+    return core::guarded([&]() -> Result<KeyedBatch> {
         DAEL_TRY(state_->check_owner(*keys.state_));
         const void* somewhere = nullptr;
         for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -120,7 +120,7 @@ Result<KeyedBatch> Engine::prepare_cbc_encrypt(const KeySet& keys,
 
 Result<KeyedBatch> Engine::prepare_cbc_encrypt(const KeySet& keys, const KeyedMessage* device_list,
                                                std::uint32_t count) {
-    return pipeline::guarded([&]() -> Result<KeyedBatch> {
+    return core::guarded([&]() -> Result<KeyedBatch> {
         DAEL_TRY(state_->check_owner(*keys.state_));
         if (!device_list && count != 0)
             return Error{Code::invalid_argument, "the list of messages is null"};
@@ -135,7 +135,7 @@ Result<KeyedBatch> Engine::prepare_cbc_encrypt(const KeySet& keys, const KeyedMe
 }
 
 Result<Ran> Engine::run(KeyedBatch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const KeyedBatch::State& state = *batch.state_;
         DAEL_TRY(state.lane->device.cbc_encrypt(*state.prepared, stream));
         return Ran{std::string(state.lane->backend->name()), 1, 0};
@@ -143,7 +143,7 @@ Result<Ran> Engine::run(KeyedBatch& batch, Stream stream) {
 }
 
 Result<std::vector<Code>> Engine::results(const KeyedBatch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<std::vector<Code>> {
+    return core::guarded([&]() -> Result<std::vector<Code>> {
         const KeyedBatch::State& state = *batch.state_;
         return pipeline::fetch_results(state.lane->device, *state.prepared, state.count, stream);
     });

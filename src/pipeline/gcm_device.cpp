@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's GCM calls over device memory.
+#include "core/guard.hpp"
 #include "modes/gcm.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael {
@@ -38,7 +38,7 @@ Result<> check_message(const GcmMessage& message, std::size_t tag_size, std::siz
 
 Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, std::span<const GcmMessage> messages,
                                      std::size_t tag_size) {
-    return pipeline::guarded([&]() -> Result<GcmBatch> {
+    return core::guarded([&]() -> Result<GcmBatch> {
         DAEL_TRY(state_->check_owner(*keys.state_));
         DAEL_TRY(check_batch_tag_size(tag_size));
         std::vector<core::GcmSegment> segments;
@@ -66,7 +66,7 @@ Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, std::span<const GcmMess
 
 Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, const GcmMessage* device_list,
                                      std::uint32_t count, std::size_t tag_size) {
-    return pipeline::guarded([&]() -> Result<GcmBatch> {
+    return core::guarded([&]() -> Result<GcmBatch> {
         DAEL_TRY(state_->check_owner(*keys.state_));
         DAEL_TRY(check_batch_tag_size(tag_size));
         if (!device_list && count != 0)
@@ -82,7 +82,7 @@ Result<GcmBatch> Engine::prepare_gcm(const KeySet& keys, const GcmMessage* devic
 }
 
 Result<Ran> Engine::seal(GcmBatch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         GcmBatch::State& state = *batch.state_;
         if (state.seals_once && state.sealed)
             return Error{Code::limit,
@@ -95,7 +95,7 @@ Result<Ran> Engine::seal(GcmBatch& batch, Stream stream) {
 }
 
 Result<Ran> Engine::open(GcmBatch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         GcmBatch::State& state = *batch.state_;
         DAEL_TRY(state.lane->device.gcm(Direction::decrypt, *state.prepared, stream));
         return Ran{std::string(state.lane->backend->name()), 1, 0};
@@ -103,7 +103,7 @@ Result<Ran> Engine::open(GcmBatch& batch, Stream stream) {
 }
 
 Result<std::vector<Code>> Engine::results(const GcmBatch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<std::vector<Code>> {
+    return core::guarded([&]() -> Result<std::vector<Code>> {
         const GcmBatch::State& state = *batch.state_;
         return pipeline::fetch_results(state.lane->device, *state.prepared, state.count, stream);
     });

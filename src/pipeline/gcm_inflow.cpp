@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "pipeline/guard.hpp"
+#include "core/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael {
@@ -165,16 +165,33 @@ Result<Ran> Engine::State::open_into(const KeySet& keys, const pipeline::GcmSour
         return Error{Code::unsupported, std::string((*lane)->backend->name()) +
                                             ": sealed files do not open into this memory; open "
                                             "into host memory, or use the backend 'cuda'"};
-    auto chunks = pipeline::guarded([&]() -> Result<std::uint64_t> {
+    // After an error, and as well where the thread is cancelled while it reads.
+    struct Wipe {
+        Result<> now() {
+            armed = false;
+            DAEL_TRY(device.fill(out.data, 0, out.size, stream));
+            return device.wait(stream);
+        }
+        ~Wipe() {
+            if (armed) (void)now();
+        }
+        core::Device& device;
+        DeviceOut out;
+        Stream stream;
+        bool armed = true;
+    } wipe{device, out, stream};
+    auto chunks = core::guarded([&]() -> Result<std::uint64_t> {
         auto prepared = keys.state_->on(**lane);
         if (!prepared) return std::move(prepared).error();
         return (*lane)->gcm.open_into(**prepared, source, options_.chunk, stream);
     });
-    if (chunks) return Ran{std::string((*lane)->backend->name()), 1, *chunks};
+    if (chunks) {
+        wipe.armed = false;
+        return Ran{std::string((*lane)->backend->name()), 1, *chunks};
+    }
     Error error = std::move(chunks).error();
-    auto wiped = device.fill(out.data, 0, out.size, stream);
-    if (wiped) wiped = device.wait(stream);
-    if (!wiped) error.message += "; and the output could not be wiped: " + wiped.error().message;
+    if (const auto wiped = wipe.now(); !wiped)
+        error.message += "; and the output could not be wiped: " + wiped.error().message;
     return error;
 }
 

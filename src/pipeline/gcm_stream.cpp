@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/guard.hpp"
 #include "modes/gcm.hpp"
 #include "modes/segment.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 
 namespace dael {
 namespace {
@@ -78,7 +78,7 @@ GcmOpener& GcmOpener::operator=(GcmOpener&&) noexcept = default;
 GcmOpener::~GcmOpener() = default;
 
 Result<GcmSealer> Engine::gcm_sealer(const Key& key, std::span<const std::uint8_t> iv) {
-    return pipeline::guarded([&]() -> Result<GcmSealer> {
+    return core::guarded([&]() -> Result<GcmSealer> {
         auto keys = stream_keys(*state_, key, iv);
         if (!keys) return std::move(keys).error();
         auto state = std::make_unique<GcmSealer::State>();
@@ -91,7 +91,7 @@ Result<GcmSealer> Engine::gcm_sealer(const Key& key, std::span<const std::uint8_
 }
 
 Result<> GcmSealer::aad(HostIn bytes) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         if (state_->phase != State::Phase::aad)
             return out_of_order("additional data comes before the data, and before finish()");
         DAEL_TRY(state_->counts.add_aad(bytes));
@@ -100,7 +100,7 @@ Result<> GcmSealer::aad(HostIn bytes) {
 }
 
 Result<> GcmSealer::update(HostIn in, HostOut out) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
         if (state_->phase == State::Phase::spent)
             return out_of_order("this message is finished; make a new sealer, with a new IV");
@@ -114,7 +114,7 @@ Result<> GcmSealer::update(HostIn in, HostOut out) {
 }
 
 Result<> GcmSealer::finish(std::span<std::uint8_t> tag) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         if (state_->phase == State::Phase::spent)
             return out_of_order("this message is finished; make a new sealer, with a new IV");
         DAEL_TRY(modes::check_tag_size(tag.size()));
@@ -127,7 +127,7 @@ Result<> GcmSealer::finish(std::span<std::uint8_t> tag) {
 }
 
 Result<GcmOpener> Engine::gcm_opener(const Key& key, std::span<const std::uint8_t> iv) {
-    return pipeline::guarded([&]() -> Result<GcmOpener> {
+    return core::guarded([&]() -> Result<GcmOpener> {
         auto keys = stream_keys(*state_, key, iv);
         if (!keys) return std::move(keys).error();
         auto state = std::make_unique<GcmOpener::State>();
@@ -144,7 +144,7 @@ Result<GcmOpener> Engine::gcm_opener(const Key& key, std::span<const std::uint8_
 }
 
 Result<> GcmOpener::aad(HostIn bytes) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         if (state_->phase != State::Phase::aad)
             return out_of_order("additional data comes before the ciphertext, and before verify()");
         DAEL_TRY(state_->counts.add_aad(bytes));
@@ -154,7 +154,7 @@ Result<> GcmOpener::aad(HostIn bytes) {
 }
 
 Result<> GcmOpener::authenticate(HostIn ciphertext) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& state = *state_;
         if (state.phase != State::Phase::aad && state.phase != State::Phase::data)
             return out_of_order("the first pass is over; make a new opener for another message");
@@ -176,7 +176,7 @@ Result<> GcmOpener::authenticate(HostIn ciphertext) {
 }
 
 Result<> GcmOpener::verify(std::span<const std::uint8_t> tag) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& state = *state_;
         if (state.phase != State::Phase::aad && state.phase != State::Phase::data)
             return out_of_order("verify() once, after the first pass");
@@ -193,7 +193,7 @@ Result<> GcmOpener::verify(std::span<const std::uint8_t> tag) {
 }
 
 Result<> GcmOpener::decrypt(HostIn in, HostOut out) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& state = *state_;
         if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
         if (state.phase != State::Phase::verified)

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "core/guard.hpp"
 #include "modes/segment.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/host.hpp"
 
 namespace dael {
@@ -14,7 +14,7 @@ namespace dael {
 Result<Ran> Engine::State::xts(Direction direction, const XtsKey& key, const XtsSectors& sectors,
                                HostIn in, HostOut out) {
     if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         DAEL_TRY(modes::check(sectors, in.data(), out.data(), in.size()));
         const core::Segment segment = modes::to_segment(sectors, in.data(), out.data(), in.size());
         const core::XtsOperation operation{direction, &key, sectors.size};
@@ -37,7 +37,7 @@ Result<Ran> Engine::State::xts(Direction direction, const XtsKey& key, const Xts
 Result<Ran> Engine::State::xts(Direction direction, const XtsKey& key, const XtsSectors& sectors,
                                DeviceIn in, DeviceOut out, Stream stream) {
     if (in.size != out.size) return modes::sizes_differ(in.size, out.size);
-    return pipeline::guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const auto* from = static_cast<const std::uint8_t*>(in.data);
         auto* to = static_cast<std::uint8_t*>(out.data);
         DAEL_TRY(modes::check(sectors, from, to, in.size));
