@@ -48,7 +48,7 @@ struct Done {
 Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain);
 
 // From memory to memory; the two lie apart (Code::overlap, before anything is touched: a stream is
-// longer than its plaintext). sealed.size() must be sealed_size(). Errors: as Engine::seal_batch,
+// longer than its plaintext). sealed.size() must be sealed_size(). Errors: as Engine::run,
 // limit.
 Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain, HostOut sealed);
 // plain.size() may be anything from the plaintext's size on; sealed.size() is always enough. On

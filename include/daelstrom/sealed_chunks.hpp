@@ -72,8 +72,8 @@ struct Layout {
 // Makes one stream, its chunks one after another. For one thread at a time; keeps no plaintext.
 class Sealer {
   public:
-    // With a random salt and nonce prefix. The first of the keys seals. The engine must outlive it.
-    // Errors: those of the engine.
+    // With a random salt and nonce prefix. The first of the keys seals. Keeps what it needs of the
+    // engine alive. Errors: those of the engine.
     static Result<Sealer> start(Engine& engine, const Keys& keys, HostIn aad);
     Sealer(Sealer&&) noexcept;
     Sealer& operator=(Sealer&&) noexcept;
@@ -106,9 +106,9 @@ class Opener {
   public:
     // How much of a stream's beginning start() looks at, if there is that much, to find the key.
     static std::size_t head_size(const Keys& keys) noexcept;
-    // By a stream's beginning; `whole`: that is all of it. Makes no plaintext. The engine must
-    // outlive it. Errors: bad_format; authentication where several keys are tried and none fits;
-    // those of the engine.
+    // By a stream's beginning; `whole`: that is all of it. Makes no plaintext. Keeps what it needs
+    // of the engine alive. Errors: bad_format; authentication where several keys are tried and none
+    // fits; those of the engine.
     static Result<Opener> start(Engine& engine, const Keys& keys, HostIn aad, HostIn head,
                                 bool whole);
     Opener(Opener&&) noexcept;

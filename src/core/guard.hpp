@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cxxabi.h>
+#include <pthread.h>
 
 #include <exception>
 #include <new>
@@ -48,5 +49,18 @@ auto guarded(Work&& work) -> decltype(work()) {
         return unexpected("one of a type of its own");
     }
 }
+
+// While this lives, its thread cannot be cancelled: where others work on its stack, and around what
+// is not made to be left by the way, such as destructors.
+class Uncancelled {
+  public:
+    Uncancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+    Uncancelled(const Uncancelled&) = delete;
+    Uncancelled& operator=(const Uncancelled&) = delete;
+    ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
+
+  private:
+    int before_ = PTHREAD_CANCEL_ENABLE;
+};
 
 }  // namespace dael::core

@@ -18,7 +18,9 @@ std::string known_names() {
 void visit_devices(const DeviceVisit& visit) {
     for (const BackendEntry& entry : backend_list()) {
         std::string missing;
-        const int count = entry.device_name ? entry.count(&missing) : 0;
+        const int count = !entry.device_name ? 0
+                          : entry.offered    ? entry.offered()
+                                             : entry.count(&missing);
         for (int index = 0; index < count; ++index) {
             const std::string name = entry.device_name(index);
             if (!name.empty() && visit(entry, index, name)) return;

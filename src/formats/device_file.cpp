@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sealed stream opened straight into device memory.
 #include "formats/segment_cipher.hpp"
-#include "pipeline/engine_state.hpp"
+#include "pipeline/inflow.hpp"
+#include "pipeline/key_set.hpp"
 
 namespace dael::formats {
 
@@ -10,11 +11,11 @@ Result<Ran> SegmentCipher::open(const sealed::ReadAt& read, std::uint64_t sealed
     const std::uint64_t segments = sealed / layout_.segment + (sealed % layout_.segment != 0);
     auto* const to = static_cast<std::uint8_t*>(plain.data);
     std::uint64_t first = 0;  // the next chunk's first segment
-    pipeline::GcmSource source;
+    pipeline::Source source;
     source.size = sealed;
     source.piece = static_cast<std::size_t>(layout_.segment);
     source.next = [&](HostOut chunk, const std::uint8_t* arrived,
-                      std::vector<GcmMessage>& messages) -> Result<> {
+                      std::vector<Message>& messages) -> Result<> {
         DAEL_TRY(read(first * layout_.segment, chunk));
         const auto found = layout_.of_sealed(first, chunk.size(),
                                              first * layout_.segment + chunk.size() == sealed);
@@ -27,7 +28,7 @@ Result<Ran> SegmentCipher::open(const sealed::ReadAt& read, std::uint64_t sealed
     source.fault = [&](std::uint64_t i, Code code) {
         return segment_fault(i, i + 1 == segments, code);
     };
-    return engine_->state().open_into(keys_, source, plain, stream);
+    return pipeline::open_into(*engine_, keys_.state(), source, plain, stream);
 }
 
 }  // namespace dael::formats

@@ -15,7 +15,7 @@ Result<> formats::check(const StreamKey& key) {
         return Error{Code::key_size, "a key of " + std::to_string(size) +
                                          " bytes; it must be as long as the " +
                                          std::to_string(key.derived) + " bytes derived from it"};
-    if (key.segment <= header_size(key.derived) + kTagSize)
+    if (key.segment <= header_size(key.derived) + gcm::kTagSize)
         return Error{Code::bad_format,
                      "segments of " + std::to_string(key.segment) +
                          " bytes; they must have room for a header, a tag and a byte"};

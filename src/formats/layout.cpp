@@ -22,7 +22,7 @@ Error within_a_segment(std::uint64_t size) {
 }
 
 std::uint64_t room_of(const Layout& layout) {
-    return layout.segment - kTagSize;
+    return layout.segment - gcm::kTagSize;
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Result<std::uint64_t> Layout::sealed_size(std::uint64_t plain) const {
     // The first comparison keeps the arithmetic of the second within 64 bits.
     if (plain > kMostSegments * room_of(*this) || segments(plain) > kMostSegments)
         return too_long(*this);
-    return header + plain + segments(plain) * kTagSize;
+    return header + plain + segments(plain) * gcm::kTagSize;
 }
 
 Result<std::uint64_t> Layout::plain_size(std::uint64_t sealed) const {
@@ -55,10 +55,10 @@ Result<std::uint64_t> Layout::plain_size(std::uint64_t sealed) const {
     const std::uint64_t count = sealed / segment + (sealed % segment != 0);
     const std::uint64_t front = count <= 1 ? header : (count - 1) * segment;
     // Only the first segment may be empty: nobody begins another without a byte for it.
-    if (sealed < front + kTagSize + (count > 1 ? 1 : 0))
+    if (sealed < front + gcm::kTagSize + (count > 1 ? 1 : 0))
         return Error{Code::bad_format, "the data is cut off or added to: no segment ends after " +
                                            std::to_string(sealed) + " bytes"};
-    return sealed - header - count * kTagSize;
+    return sealed - header - count * gcm::kTagSize;
 }
 
 Result<Chunk> Layout::covering(Range plain, std::uint64_t size) const {
@@ -104,7 +104,7 @@ Result<Chunk> Layout::of_plain(std::uint64_t first, std::uint64_t plain, bool la
     return Chunk{first,
                  count,
                  {plain_at(first), plain},
-                 {first * segment, front + plain + count * kTagSize},
+                 {first * segment, front + plain + count * gcm::kTagSize},
                  last};
 }
 

@@ -27,13 +27,12 @@ constexpr std::size_t header_size(std::size_t derived_key) noexcept {
 using Prefix = std::array<std::uint8_t, kPrefixSize>;
 
 // Segment i's nonce. The last one's differs, so that an end in the wrong place is seen.
-inline std::array<std::uint8_t, kNonceSize> nonce_of(const Prefix& prefix, std::uint64_t i,
-                                                     bool last) noexcept {
-    std::array<std::uint8_t, kNonceSize> nonce{};
+inline gcm::Nonce nonce_of(const Prefix& prefix, std::uint64_t i, bool last) noexcept {
+    gcm::Nonce nonce{};
     std::ranges::copy(prefix, nonce.begin());
     for (std::size_t byte = 0; byte < 4; ++byte)
         nonce[kPrefixSize + byte] = static_cast<std::uint8_t>(i >> (24 - 8 * byte));
-    nonce[kNonceSize - 1] = last ? 1 : 0;
+    nonce[gcm::kNonceSize - 1] = last ? 1 : 0;
     return nonce;
 }
 

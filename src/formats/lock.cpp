@@ -15,16 +15,18 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/sealed.hpp>
 
 #include "core/guard.hpp"
+#include "core/libcrypto.hpp"
+#include "core/random.hpp"
 #include "formats/keys.hpp"
 
 namespace dael::sealed {
@@ -51,7 +53,7 @@ HostIn authenticated(const Lock& lock) {
     return HostIn(lock).first(kKeyAt);
 }
 HostIn tag_of(const Lock& lock) {
-    return HostIn(lock).subspan(kTagAt, kTagSize);
+    return HostIn(lock).subspan(kTagAt, gcm::kTagSize);
 }
 
 std::uint32_t segment_of(const Lock& lock) {
@@ -106,7 +108,8 @@ Result<> check(const Cost& cost, const Cost& most) {
 }
 
 Result<> check_segment(std::uint32_t segment) {
-    if (segment > formats::header_size(kKeySize) + kTagSize && segment <= formats::kMostSegment)
+    if (segment > formats::header_size(kKeySize) + gcm::kTagSize &&
+        segment <= formats::kMostSegment)
         return {};
     return Error{Code::bad_format, "the lock says segments of " + std::to_string(segment) +
                                        " bytes; they are 57 to " +
@@ -122,7 +125,7 @@ Result<Key> scrypt(HostIn passphrase, const Lock& lock) {
         void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
         void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
     };
-    const std::unique_ptr<EVP_KDF, Free> kdf(EVP_KDF_fetch(nullptr, "SCRYPT", nullptr));
+    const std::unique_ptr<EVP_KDF, Free> kdf(EVP_KDF_fetch(core::libcrypto(), "SCRYPT", nullptr));
     const std::unique_ptr<EVP_KDF_CTX, Free> context(kdf ? EVP_KDF_CTX_new(kdf.get()) : nullptr);
     if (!context) return Error{Code::unsupported, "libcrypto has no scrypt here"};
     std::uint64_t n = std::uint64_t{1} << cost.log2_n;
@@ -161,13 +164,12 @@ Result<Lock> wrap(Engine& engine, HostIn passphrase, HostIn key, std::uint32_t s
     lock[kCostAt + 2] = static_cast<std::uint8_t>(cost.p);
     for (std::size_t i = 0; i < 4; ++i)
         lock[kSegmentAt + i] = static_cast<std::uint8_t>(segment >> (24 - 8 * i));
-    if (RAND_bytes(lock.data() + kSaltAt, kKeyAt - kSaltAt) != 1)
-        return Error{Code::internal, "the random generator of libcrypto failed"};
+    DAEL_TRY(core::fill_random(std::span(lock).subspan(kSaltAt, kKeyAt - kSaltAt)));
     auto wrapping = scrypt(passphrase, lock);
     if (!wrapping) return std::move(wrapping).error();
     const HostOut out(lock);
-    auto sealed = engine.gcm_seal(*wrapping, nonce_of(lock), authenticated(lock), key,
-                                  out.subspan(kKeyAt, kKeySize), out.subspan(kTagAt, kTagSize));
+    auto sealed = gcm::seal(engine, *wrapping, nonce_of(lock), authenticated(lock), key,
+                            out.subspan(kKeyAt, kKeySize), out.subspan(kTagAt, gcm::kTagSize));
     if (!sealed) return std::move(sealed).error();
     return lock;
 }
@@ -192,8 +194,8 @@ Result<SecretBytes> unwrap(Engine& engine, HostIn passphrase, const Lock& lock, 
     if (!wrapping) return std::move(wrapping).error();
     auto key = SecretBytes::create(kKeySize);
     if (!key) return key;
-    auto opened = engine.gcm_open(*wrapping, nonce_of(lock), authenticated(lock), wrapped(lock),
-                                  key->bytes(), tag_of(lock));
+    auto opened = gcm::open(engine, *wrapping, nonce_of(lock), authenticated(lock), wrapped(lock),
+                            key->bytes(), tag_of(lock));
     if (opened) return key;
     if (opened.code() != Code::authentication) return std::move(opened).error();
     return Error{Code::authentication, "another passphrase, or the lock in front was altered"};
@@ -215,8 +217,7 @@ Result<Locked> make_lock(Engine& engine, HostIn passphrase, std::uint32_t segmen
     return core::guarded([&]() -> Result<Locked> {
         auto key = SecretBytes::create(kKeySize);
         if (!key) return std::move(key).error();
-        if (RAND_priv_bytes(key->bytes().data(), kKeySize) != 1)
-            return Error{Code::internal, "the random generator of libcrypto failed"};
+        DAEL_TRY(core::fill_random(key->bytes()));
         auto lock = wrap(engine, passphrase, key->bytes(), segment, cost);
         if (!lock) return as_argument(std::move(lock).error());
         auto keys = keys_of(std::move(*key), segment);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include <daelstrom/engine.hpp>
@@ -33,18 +34,18 @@ class SegmentCipher {
 
     // The whole stream, of `sealed` bytes behind `read`, into device memory of its plaintext's size
     // (device_file.cpp). On failure all of `plain` is wiped, unless it is refused before anything
-    // was touched: see Engine::State::open_into.
+    // was touched: see pipeline::open_into.
     Result<Ran> open(const sealed::ReadAt& read, std::uint64_t sealed, DeviceOut plain,
                      Stream stream) const;
 
   private:
     SegmentCipher(Engine& engine, const Layout& layout, KeySet keys)
-        : engine_(&engine), layout_(layout), keys_(std::move(keys)) {}
+        : engine_(engine.state()), layout_(layout), keys_(std::move(keys)) {}
     // Messages for segments `from` to `to`, not included, of a chunk.
     void list(Direction direction, const sealed::Chunk& chunk, std::uint64_t from, std::uint64_t to,
-              std::uint8_t* sealed, std::uint8_t* plain, std::vector<GcmMessage>& messages) const;
+              std::uint8_t* sealed, std::uint8_t* plain, std::vector<Message>& messages) const;
 
-    Engine* engine_;
+    std::shared_ptr<Engine::State> engine_;
     Layout layout_;
     KeySet keys_;
     std::array<std::uint8_t, kMostHeader> header_{};

@@ -19,21 +19,6 @@
 
 namespace dael::pipeline {
 
-namespace {
-
-// While this lives, the thread cannot be cancelled.
-class Uncancelled {
-  public:
-    Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-    Uncancelled(const Uncancelled&) = delete;
-    ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
-
-  private:
-    int before_ = PTHREAD_CANCEL_ENABLE;
-};
-
-}  // namespace
-
 // One call to run(). It lives on the caller's stack, which waits until `inside` is 0 before it
 // goes.
 struct ThreadPool::Task {
@@ -138,7 +123,7 @@ Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
     } else {
         // The others work on this stack and on the caller's data: it is not left before they are
         // done.
-        const Uncancelled whole;
+        const core::Uncancelled whole;
         Crew& crew = this->crew();
         {
             const std::lock_guard lock(crew.mutex);
