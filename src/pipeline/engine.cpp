@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "modes/segment.hpp"
 #include "pipeline/engine_state.hpp"
@@ -84,15 +85,16 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
             return Error{Code::invalid_argument, "chunk is " + std::to_string(options.chunk) +
                                                      " bytes; give a multiple of 4096, or 0"};
         if (options.backend.empty())
-            if (const char* forced = std::getenv("DAELSTROM_BACKEND")) options.backend = forced;
+            if (const char* forced = ::secure_getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
         const bool automatic = options.backend == "auto";
         const auto kind = options.backend.substr(0, options.backend.find(':'));
         if (!options.isa.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument,
-                         "isa '" + options.isa + "' has no meaning for '" + options.backend +
-                             "', which has one form only; leave one of them "
-                             "out"};
+            return Error{Code::invalid_argument, "isa " + core::quoted(options.isa) +
+                                                     " has no meaning for " +
+                                                     core::quoted(options.backend) +
+                                                     ", which has one form only; leave one of them "
+                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
