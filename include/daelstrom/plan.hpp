@@ -8,14 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael {
 
 // A job in outline, for explain().
 struct Job {
-    Mode mode = Mode::ctr;
-    Direction direction = Direction::encrypt;
+    Cipher cipher = {};
     int key_bits = 128;
     std::uint64_t size = 0;  // bytes of one message
     std::uint64_t messages = 1;

@@ -20,7 +20,9 @@ std::string known_names() {
 void visit_devices(const DeviceVisit& visit) {
     for (const BackendEntry& entry : backend_list()) {
         std::string missing;
-        const int count = entry.device_name ? entry.count(&missing) : 0;
+        const int count = !entry.device_name ? 0
+                          : entry.offered    ? entry.offered()
+                                             : entry.count(&missing);
         for (int index = 0; index < count; ++index) {
             const std::string name = entry.device_name(index);
             if (!name.empty() && visit(entry, index, name)) return;
@@ -52,9 +54,9 @@ Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOpti
                                                    std::to_string(count) + ", numbered from 0"};
         // Backends say in their own words which forms they have, and repeat the one they were
         // given.
-        if (quoted(options.isa) != "'" + options.isa + "'")
+        if (quoted(options.form) != "'" + options.form + "'")
             return Error{Code::invalid_argument,
-                         "backend " + asked + " has no form " + quoted(options.isa)};
+                         "backend " + asked + " has no form " + quoted(options.form)};
         return entry.open(options);
     }
     return Error{Code::unknown_backend, "no backend " + asked + "; there are " + known_names()};

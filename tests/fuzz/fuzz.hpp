@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <daelstrom/key.hpp>
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::fuzz {
 

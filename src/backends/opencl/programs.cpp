@@ -52,7 +52,7 @@ std::optional<Binary> binary_of(const cl::Program& program) {
 
 Programs::Programs(cl::Context context, cl::Device device)
     : context_(std::move(context)), device_(std::move(device)) {
-    const cl::Platform platform(device_.getInfo<CL_DEVICE_PLATFORM>(), true);
+    const cl::Platform platform(device_.getInfo<CL_DEVICE_PLATFORM>());
     for (const std::string& part :
          {platform.getInfo<CL_PLATFORM_NAME>(), platform.getInfo<CL_PLATFORM_VERSION>(),
           device_.getInfo<CL_DEVICE_NAME>(), device_.getInfo<CL_DEVICE_VERSION>(),
