@@ -82,15 +82,15 @@ inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
 // Instances for CTest: Host/..., Gpu/..., OpenCl/... and OpenGl/..., labelled by
 // tests/CMakeLists.txt.
 #define DAEL_FOR_FAMILY(suite, family)                                                    \
-    GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite);                                 \
     INSTANTIATE_TEST_SUITE_P(                                                             \
         family, suite,                                                                    \
         ::testing::ValuesIn(::dael::test::targets(::dael::test::Target::Family::family)), \
         ::dael::test::target_name)
-#define DAEL_FOR_EVERY_BACKEND(suite) \
-    DAEL_FOR_FAMILY(suite, Host);     \
-    DAEL_FOR_FAMILY(suite, Gpu);      \
-    DAEL_FOR_FAMILY(suite, OpenCl);   \
+#define DAEL_FOR_EVERY_BACKEND(suite)                     \
+    GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite); \
+    DAEL_FOR_FAMILY(suite, Host);                         \
+    DAEL_FOR_FAMILY(suite, Gpu);                          \
+    DAEL_FOR_FAMILY(suite, OpenCl);                       \
     DAEL_FOR_FAMILY(suite, OpenGl)
 
 }  // namespace dael::test

@@ -70,7 +70,7 @@ TestBatch& TestBatch::add(const Shape& given) {
     return *this;
 }
 
-TestBatch& TestBatch::add(const std::vector<std::size_t>& sizes) {
+TestBatch& TestBatch::add_sizes(const std::vector<std::size_t>& sizes) {
     for (const std::size_t size : sizes) add(any_shape(cipher, size, random_));
     return *this;
 }

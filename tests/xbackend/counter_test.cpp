@@ -115,7 +115,7 @@ TEST_P(XCounter, GcmCtrLastsToItsLastBlock) {
         Block start = random_.block();
         std::fill(start.end() - 4, start.end(), std::uint8_t{0xff});
         start.back() = static_cast<std::uint8_t>(0x100 - blocks);
-        for (const std::uint8_t skip : {0, 5}) {
+        for (const std::uint8_t skip : {std::uint8_t{0}, std::uint8_t{5}}) {
             check({Mode::gcm_ctr}, {.size = 16 * blocks - skip, .start = start, .skip = skip});
             if (HasFatalFailure()) return;
             Bytes data(16 * blocks - skip + 1);
