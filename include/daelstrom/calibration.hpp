@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include <daelstrom/error.hpp>
 #include <daelstrom/cipher.hpp>
+#include <daelstrom/error.hpp>
 
 namespace dael {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to data: a mode of operation and its direction. A value: compared, printed, kept in a
-// calibration. The modes' own headers (ctr.hpp, gcm.hpp, xts.hpp, ...) say what each is good for.
+// What is done to data: a mode of operation and its direction. A value: compared, printed, kept in
+// a calibration. The modes' own headers (ctr.hpp, gcm.hpp, xts.hpp, ...) say what each is good for.
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counter mode (NIST SP 800-38A 6.5): any length, both ways the same, from any byte on.
 //
-// Safety: does not authenticate; a changed bit of ciphertext changes that bit of plaintext. No counter
-// block may ever be used twice under one key: a message of n blocks uses n of them from its first on.
-// The counter is one big-endian number of 128 bits, which wraps.
+// Safety: does not authenticate; a changed bit of ciphertext changes that bit of plaintext. No
+// counter block may ever be used twice under one key: a message of n blocks uses n of them from its
+// first on. The counter is one big-endian number of 128 bits, which wraps.
 #pragma once
 
 #include <daelstrom/engine.hpp>

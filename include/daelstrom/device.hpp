@@ -70,9 +70,9 @@ class Order {
     virtual Result<Event> create_event() = 0;
     virtual void destroy_event(Event event) noexcept = 0;
     virtual Result<> record(Event event, Stream stream) = 0;  // what the stream has so far
-    virtual Result<> wait(Stream stream, Event event) = 0;    // later work of the stream comes after
-    virtual Result<> wait(Event event) = 0;                   // the calling thread waits
-    virtual Result<> wait(Stream stream) = 0;                 // the calling thread waits for all
+    virtual Result<> wait(Stream stream, Event event) = 0;  // later work of the stream comes after
+    virtual Result<> wait(Event event) = 0;                 // the calling thread waits
+    virtual Result<> wait(Stream stream) = 0;               // the calling thread waits for all
     virtual Result<float> elapsed_ms(Event from, Event to) = 0;  // both recorded and done
     // Whether what the stream is given is being recorded, to be replayed later (a CUDA graph under
     // capture), instead of done.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The electronic codebook mode (NIST SP 800-38A 6.1): each block by itself, whole blocks only.
 //
-// Safety: shows which blocks are equal, and does not authenticate. A building block for other things;
-// data is better off in gcm.hpp.
+// Safety: shows which blocks are equal, and does not authenticate. A building block for other
+// things; data is better off in gcm.hpp.
 #pragma once
 
 #include <daelstrom/engine.hpp>

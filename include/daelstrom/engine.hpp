@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: AES wherever the data is. What is done is a Cipher, to what a Message; the modes'
-// headers (gcm.hpp, ctr.hpp, cbc.hpp, xts.hpp, ...) have named uses of these calls, and say what each
-// mode is good for and where its limits are.
+// headers (gcm.hpp, ctr.hpp, cbc.hpp, xts.hpp, ...) have named uses of these calls, and say what
+// each mode is good for and where its limits are.
 //
-// Safety: gcm authenticates, every other mode keeps secrets only. A start (nonce, counter block, IV)
-// must never repeat under one key: nonce.hpp counts them.
+// Safety: gcm authenticates, every other mode keeps secrets only. A start (nonce, counter block,
+// IV) must never repeat under one key: nonce.hpp counts them.
 //
 // An Engine may be used by any number of threads at once, with any number of keys and streams. Key
-// sets, batches and pieces keep what they need of it alive. After fork() a child may go on using the
-// host backends; device backends answer Code::device there.
+// sets, batches and pieces keep what they need of it alive. After fork() a child may go on using
+// the host backends; device backends answer Code::device there.
 #pragma once
 
 #include <cstddef>
@@ -50,15 +50,16 @@ struct Ran {
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
 };
 
-// Messages in device memory, made ready by Engine::prepare: one launch does them all. For one thread
-// at a time; destroy it after the work. Launches of it on different streams follow each other.
+// Messages in device memory, made ready by Engine::prepare: one launch does them all. For one
+// thread at a time; destroy it after the work. Launches of it on different streams follow each
+// other.
 class Batch {
   public:
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) noexcept;
     ~Batch();
-    // Device memory: a Code for each message, as a 32-bit number, once a launch has ended. Null where
-    // every message is done: lists from the host, outside gcm decryption.
+    // Device memory: a Code for each message, as a 32-bit number, once a launch has ended. Null
+    // where every message is done: lists from the host, outside gcm decryption.
     const std::uint32_t* codes() const noexcept;
     // Waits for the stream, and tells what became of each message. Errors: device.
     Result<std::vector<Code>> results(Stream stream) const;
@@ -97,24 +98,24 @@ class Engine {
     Result<Ran> run(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
 
     // Many messages in host memory at once, each under its key of the set; done when it returns.
-    // codes[i] tells of message i: ok; authentication; or why it was not touched. No message disturbs
-    // another. That they do not share output is up to the caller. The call itself fails only as a
-    // whole: invalid_argument, device, out_of_memory, and limit where two messages would be encrypted
-    // from the same start under the same key (checked in gcm, gcm_ctr, ctr and ofb).
+    // codes[i] tells of message i: ok; authentication; or why it was not touched. No message
+    // disturbs another. That they do not share output is up to the caller. The call itself fails
+    // only as a whole: invalid_argument, device, out_of_memory, and limit where two messages would
+    // be encrypted from the same start under the same key (checked in gcm, gcm_ctr, ctr and ofb).
     Result<Ran> run(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
                     std::span<Code> codes);
 
     // A batch in device memory. Allocates; synchronous, but waits for nobody else's work. The list
     // lies on the host, and is checked and copied; or in device memory, where a kernel may make it,
-    // and is read and checked at each launch (gcm, gcm_ctr and cbc encryption; cuda): a message that
-    // makes no sense has a code that says so. That its memory is what it says is for whoever makes
-    // the list. Keys are the set's at the launch. Errors: as above; unsupported.
+    // and is read and checked at each launch (gcm, gcm_ctr and cbc encryption; cuda): a message
+    // that makes no sense has a code that says so. That its memory is what it says is for whoever
+    // makes the list. Keys are the set's at the launch. Errors: as above; unsupported.
     Result<Batch> prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages);
 
-    // Launches on the stream and returns, without allocation. What encrypts, from a list whose starts
-    // are fixed, is launched once only (Code::limit after that); decryption, ECB and XTS as often as
-    // wanted. It can be captured into a CUDA graph if it may be launched again, or has nonces that
-    // count on the device.
+    // Launches on the stream and returns, without allocation. What encrypts, from a list whose
+    // starts are fixed, is launched once only (Code::limit after that); decryption, ECB and XTS as
+    // often as wanted. It can be captured into a CUDA graph if it may be launched again, or has
+    // nonces that count on the device.
     Result<Ran> launch(Batch& batch, Stream stream);
 
     // A message in host memory in pieces; see pieces.hpp. With an engine on a device, through that.

@@ -2,10 +2,10 @@
 // AES-GCM and GMAC (NIST SP 800-38D): encryption that also authenticates.
 //
 // Safety: a nonce must never repeat under one key, else the plaintexts' XOR and the authentication
-// key are lost. Use a counter for it (nonce.hpp), or at most 2^32 messages with random 96-bit nonces
-// under a key (SP 800-38D 8.3). Tags shorter than 16 bytes authenticate less (appendix C). Opening
-// releases no plaintext before its tag is verified: on failure the output holds zeros or what it held
-// before, never a byte of the forgery. A message without data is GMAC.
+// key are lost. Use a counter for it (nonce.hpp), or at most 2^32 messages with random 96-bit
+// nonces under a key (SP 800-38D 8.3). Tags shorter than 16 bytes authenticate less (appendix C).
+// Opening releases no plaintext before its tag is verified: on failure the output holds zeros or
+// what it held before, never a byte of the forgery. A message without data is GMAC.
 //
 // Batches: Engine::run with a key set, and Engine::prepare in device memory, of messages whose
 // `start` these functions fill. Pieces: Engine::begin.

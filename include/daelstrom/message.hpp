@@ -9,10 +9,10 @@
 
 namespace dael {
 
-// Plain data of one layout for the host, for kernels, which may make lists of them in device memory,
-// and for C (dael_message). `in`, `out`, `aad` and `tag` lie in one memory space; `out` is `in`
-// itself or does not overlap it, and overlaps neither the tag nor the AAD, nor, in a batch, anything
-// of another message.
+// Plain data of one layout for the host, for kernels, which may make lists of them in device
+// memory, and for C (dael_message). `in`, `out`, `aad` and `tag` lie in one memory space; `out` is
+// `in` itself or does not overlap it, and overlaps neither the tag nor the AAD, nor, in a batch,
+// anything of another message.
 struct Message {
     const std::uint8_t* in = nullptr;  // null in a counter mode: `out` gets the keystream itself
     std::uint8_t* out = nullptr;
@@ -21,11 +21,12 @@ struct Message {
     std::uint64_t aad_size = 0;         // bytes
     std::uint8_t* tag = nullptr;        // GCM: encryption writes it, decryption reads it
     // CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block J0,
-    // which gcm::start() makes of a nonce. XTS: the first sector's number, little-endian. The modes'
-    // headers have functions that fill it.
+    // which gcm::start() makes of a nonce. XTS: the first sector's number, little-endian. The
+    // modes' headers have functions that fill it.
     Block start{};
     std::uint32_t key = 0;  // index into the key set
-    std::uint8_t skip = 0;  // CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15
+    std::uint8_t skip =
+        0;  // CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15
     std::uint8_t unused[11] = {};
 };
 static_assert(sizeof(Message) == 80);
@@ -46,12 +47,12 @@ struct Messages {
     const Message* list = nullptr;
     std::uint32_t count = 0;    // messages; where `number` is given, the most there may be
     Place place = Place::host;  // of the list itself
-    // In device memory, for lists in device memory: how many messages there are, read when the batch
-    // runs. Null: `count`. A number above `count` counts as `count`.
+    // In device memory, for lists in device memory: how many messages there are, read when the
+    // batch runs. Null: `count`. A number above `count` counts as `count`.
     const std::uint32_t* number = nullptr;
-    // In device memory, for lists in device memory of GCM and gcm_ctr encryption: each launch writes
-    // a new `start` into every message of the list, and advances the counter. Null: the starts are
-    // as they stand in the list.
+    // In device memory, for lists in device memory of GCM and gcm_ctr encryption: each launch
+    // writes a new `start` into every message of the list, and advances the counter. Null: the
+    // starts are as they stand in the list.
     DeviceNonces* nonces = nullptr;
 };
 

@@ -15,9 +15,9 @@
 // yourself until then, and throw it away if it fails.
 //
 // For one thread at a time, and on host memory; large updates use the engine's threads, as
-// Engine::run does, except in gcm, which stays on the calling one. A call that comes out of order is
-// an error (invalid_argument) and changes nothing. Any error of another kind ends the
-// message: nothing but restart() is taken after it.
+// Engine::run does, except in gcm, which stays on the calling one. A call that comes out of order
+// is an error (invalid_argument) and changes nothing. Any error of another kind ends the message:
+// nothing but restart() is taken after it.
 #pragma once
 
 #include <cstddef>
@@ -42,20 +42,21 @@ class Pieces {
     // Any number of bytes; returns how many were written. ECB, CBC and XTS hold back what does not
     // fill a block or sector, up to unit() - 1 bytes, so that out.size() has to be
     // in.size() + held(), rounded down to units; the other modes write in.size() bytes. `out` is
-    // `in` or apart from it; where something is held back, apart. Errors: invalid_argument (an output
-    // that is too small), overlap, limit.
+    // `in` or apart from it; where something is held back, apart. Errors: invalid_argument (an
+    // output that is too small), overlap, limit.
     Result<std::size_t> update(HostIn in, HostOut out);
 
     // gcm decryption, the first of two passes: all of the ciphertext. Errors: limit.
     Result<> authenticate(HostIn ciphertext);
     // gcm decryption in one pass, before anything is verified. Errors: as update().
     Result<> update_unverified(HostIn in, HostOut out);
-    // gcm decryption: whether this is the message's tag, of cipher.tag bytes. Errors: authentication.
+    // gcm decryption: whether this is the message's tag, of cipher.tag bytes. Errors:
+    // authentication.
     Result<> verify(std::span<const std::uint8_t> tag);
 
-    // The end; returns how many bytes were written. gcm encryption: writes the tag, out.size() bytes
-    // of it (4, 8, 12 to 16). gcm decryption in two passes: whether the second was the whole of the
-    // first (authentication). XTS: the last sector's bytes where it was short. Else nothing.
+    // The end; returns how many bytes were written. gcm encryption: writes the tag, out.size()
+    // bytes of it (4, 8, 12 to 16). gcm decryption in two passes: whether the second was the whole
+    // of the first (authentication). XTS: the last sector's bytes where it was short. Else nothing.
     // Errors: ragged_length where a block or a sector of 16 bytes is not full.
     Result<std::size_t> finish(HostOut out = {});
 

@@ -44,8 +44,8 @@ struct Keys {
 class Pieces {
   public:
     virtual ~Pieces() = default;
-    // Any number of bytes. Decrypting, it yields what nobody has verified yet: what is above it must
-    // not hand that out.
+    // Any number of bytes. Decrypting, it yields what nobody has verified yet: what is above it
+    // must not hand that out.
     virtual Result<> aad(HostIn bytes) = 0;
     virtual Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) = 0;
     virtual Result<Block> finish() = 0;  // the whole tag
@@ -65,8 +65,8 @@ struct Can {
 struct Profile {
     std::string name;         // as asked for: "cpu", "cuda:0"
     std::string description;  // "libipsec-mb 1.3.0, AVX-512 with VAES"
-    // Whether the host's threads should share out what run() is given. Backends that are parallel by
-    // themselves get whole messages, in one call.
+    // Whether the host's threads should share out what run() is given. Backends that are parallel
+    // by themselves get whole messages, in one call.
     bool shared_by_threads = true;
 };
 
@@ -81,9 +81,9 @@ class Backend {
 
     virtual Result<std::unique_ptr<KeyTables>> tables(std::span<const Key> keys) = 0;
 
-    // Host memory, on the calling thread, done when it returns. The messages are independent of each
-    // other and valid (modes::check); they may be under different keys, of different sizes. `codes`,
-    // one for each message, were set to ok by the caller: only decryption in a mode that
+    // Host memory, on the calling thread, done when it returns. The messages are independent of
+    // each other and valid (modes::check); they may be under different keys, of different sizes.
+    // `codes`, one for each message, were set to ok by the caller: only decryption in a mode that
     // authenticates writes there, Code::authentication for a message whose tag does not match. Its
     // output then holds nothing of the plaintext, and where it was in place (in == out) the
     // ciphertext as before. `codes` may be empty in the other modes. The return value tells of
@@ -126,6 +126,15 @@ struct BackendOptions {
     void* device = nullptr;
 };
 
+// GB/s of AES-128 on one core.
+struct Expected {
+    double parallel = 1;  // ECB, CTR, CBC decryption, XTS
+    double cfb_decrypt = 0.5;
+    double sequential = 0.5;        // one message
+    double sequential_batch = 0.5;  // 16 messages
+    double gcm = 0.5;
+};
+
 // How a backend enters the list (src/backends/list.cpp). `name` is what --backend takes.
 struct BackendEntry {
     const char* name;     // "cpu"
@@ -140,15 +149,9 @@ struct BackendEntry {
     // How many of them, from the first, may be looked at by those who did not ask for this backend
     // by name, and are found without loading the drivers of the others. Null: all.
     int (*offered)() = nullptr;
-    // What `auto` may choose for data in host memory without calibration, and what the planner
-    // expects of it: GB/s of AES-128 on one core. All 0: never chosen by `auto`.
-    struct Expected {
-        double parallel = 0;          // ECB, CTR, CBC decryption, XTS
-        double cfb_decrypt = 0;
-        double sequential = 0;        // one message
-        double sequential_batch = 0;  // 16 messages
-        double gcm = 0;
-    } expected = {};
+    // What the planner expects of a host backend in this form on this machine, where nothing was
+    // measured. Null: `auto` never chooses the backend for data in host memory.
+    Expected (*expected)(const std::string& form) = nullptr;
     // The forms that tests and `daelstrom bench` go through, where there are several: names for
     // BackendOptions::form. Only those that this machine has.
     std::vector<std::string> (*forms)() = nullptr;

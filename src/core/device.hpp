@@ -17,8 +17,9 @@
 
 namespace dael::core {
 
-// A batch of messages made ready in device memory, with its workspace. Its keys must outlive it, and
-// it the work that it was used for. Runs on different streams are put in order, one after another.
+// A batch of messages made ready in device memory, with its workspace. Its keys must outlive it,
+// and it the work that it was used for. Runs on different streams are put in order, one after
+// another.
 class Prepared {
   public:
     virtual ~Prepared() = default;
@@ -71,8 +72,8 @@ class Device {
 
     // One valid message of device memory, in a mode that does not authenticate: launches on the
     // stream and returns. No allocation, no synchronisation, no tables needed (opencl: but for the
-    // first use of a kernel, which compiles it, and of scratch memory on a stream). CBC, CFB and OFB
-    // that cannot be parallelised are refused (Code::unsupported), and so is GCM: prepare it.
+    // first use of a kernel, which compiles it, and of scratch memory on a stream). CBC, CFB and
+    // OFB that cannot be parallelised are refused (Code::unsupported), and so is GCM: prepare it.
     virtual Result<> run(const Cipher& cipher, const Keys& keys, const Message& message,
                          Stream stream) = 0;
 
@@ -80,12 +81,12 @@ class Device {
     // synchronously, without waiting for anybody else's work; run() may then be repeated, without
     // allocation. A list from the host is valid and is copied; one in device memory is read and
     // checked when the batch runs, and a message of it that cannot be done has a result that says
-    // so, and the others are done. Decryption in a mode that authenticates verifies a message before
-    // it writes any of its plaintext. `keys` has tables.
+    // so, and the others are done. Decryption in a mode that authenticates verifies a message
+    // before it writes any of its plaintext. `keys` has tables.
     //
-    // Lists in device memory are taken for gcm, gcm_ctr and cbc encryption. Messages under different
-    // keys are taken for those and for ctr; for the other modes, whose kernels take one key, they
-    // are Code::unsupported (the pipeline divides such batches).
+    // Lists in device memory are taken for gcm, gcm_ctr and cbc encryption. Messages under
+    // different keys are taken for those and for ctr; for the other modes, whose kernels take one
+    // key, they are Code::unsupported (the pipeline divides such batches).
     virtual Result<std::unique_ptr<Prepared>> prepare(const Cipher& cipher, const Keys& keys,
                                                       const Messages& messages) = 0;
     virtual Result<> run(Prepared& prepared, Stream stream) = 0;

@@ -71,7 +71,8 @@ Result<Key> Key::duplicate() const {
     void* memory = core::secure_allocate(memory_of(xts_));
     if (!memory) return Error{Code::out_of_memory, "no memory for a key schedule"};
     auto* copy = static_cast<core::KeySchedule*>(memory);
-    for (std::size_t i = 0; i < (xts_ ? 2u : 1u); ++i) new (copy + i) core::KeySchedule(schedule_[i]);
+    for (std::size_t i = 0; i < (xts_ ? 2u : 1u); ++i)
+        new (copy + i) core::KeySchedule(schedule_[i]);
     return Key(copy, xts_);
 }
 

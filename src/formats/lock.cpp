@@ -15,7 +15,6 @@
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 #include <memory>
@@ -24,6 +23,8 @@
 
 #include <daelstrom/sealed.hpp>
 
+#include "core/libcrypto.hpp"
+#include "core/random.hpp"
 #include "formats/guard.hpp"
 #include "formats/keys.hpp"
 
@@ -109,7 +110,7 @@ Result<Key> scrypt(HostIn passphrase, const Lock& lock) {
         void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
         void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
     };
-    const std::unique_ptr<EVP_KDF, Free> kdf(EVP_KDF_fetch(nullptr, "SCRYPT", nullptr));
+    const std::unique_ptr<EVP_KDF, Free> kdf(EVP_KDF_fetch(core::libcrypto(), "SCRYPT", nullptr));
     const std::unique_ptr<EVP_KDF_CTX, Free> context(kdf ? EVP_KDF_CTX_new(kdf.get()) : nullptr);
     if (!context) return Error{Code::unsupported, "libcrypto has no scrypt here"};
     std::uint64_t n = std::uint64_t{1} << cost.log2_n;
@@ -148,8 +149,7 @@ Result<Lock> wrap(Engine& engine, HostIn passphrase, HostIn key, std::uint32_t s
     lock[kCostAt + 2] = static_cast<std::uint8_t>(cost.p);
     for (std::size_t i = 0; i < 4; ++i)
         lock[kSegmentAt + i] = static_cast<std::uint8_t>(segment >> (24 - 8 * i));
-    if (RAND_bytes(lock.data() + kSaltAt, kKeyAt - kSaltAt) != 1)
-        return Error{Code::internal, "the random generator of libcrypto failed"};
+    DAEL_TRY(core::fill_random(std::span(lock).subspan(kSaltAt, kKeyAt - kSaltAt)));
     auto wrapping = scrypt(passphrase, lock);
     if (!wrapping) return std::move(wrapping).error();
     const HostOut out(lock);
@@ -202,8 +202,7 @@ Result<Locked> make_lock(Engine& engine, HostIn passphrase, std::uint32_t segmen
     return formats::guarded([&]() -> Result<Locked> {
         auto key = SecretBytes::create(kKeySize);
         if (!key) return std::move(key).error();
-        if (RAND_priv_bytes(key->bytes().data(), kKeySize) != 1)
-            return Error{Code::internal, "the random generator of libcrypto failed"};
+        DAEL_TRY(core::fill_random(key->bytes()));
         auto lock = wrap(engine, passphrase, key->bytes(), segment, cost);
         if (!lock) return as_argument(std::move(lock).error());
         auto keys = keys_of(std::move(*key), segment);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/segment_cipher.hpp"
 
-#include <openssl/rand.h>
-
 #include <algorithm>
 #include <span>
 #include <string>
 
 #include "core/ghash_math.hpp"
+#include "core/random.hpp"
 #include "modes/gcm.hpp"
 
 namespace dael::formats {
@@ -68,8 +67,7 @@ Result<SegmentCipher> SegmentCipher::start(Engine& engine, const StreamKey& key,
     std::array<std::uint8_t, kMostHeader> header{};
     const std::size_t size = header_size(key.derived);
     header[0] = static_cast<std::uint8_t>(size);
-    if (RAND_bytes(header.data() + 1, static_cast<int>(size - 1)) != 1)
-        return Error{Code::internal, "the random generator of libcrypto failed"};
+    DAEL_TRY(core::fill_random(std::span(header).subspan(1, size - 1)));
     return resume(engine, key, aad, HostIn(header).first(size));
 }
 

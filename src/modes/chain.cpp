@@ -50,8 +50,8 @@ void Chain::done() noexcept {
         case Mode::ofb:  // the keystream block itself, whose two ends are at hand
             if (whole == 0) return;
             for (std::size_t i = 0; i < kBlockSize; ++i)
-                current_.start[i] = static_cast<std::uint8_t>(
-                    last_input_[i] ^ current_.out[whole - kBlockSize + i]);
+                current_.start[i] = static_cast<std::uint8_t>(last_input_[i] ^
+                                                              current_.out[whole - kBlockSize + i]);
             break;
         case Mode::cbc:
         case Mode::cfb:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries a message from piece to piece, in modes that do not authenticate. Every piece but the last
-// is a multiple of the mode's unit, less the skip that the first one had.
+// Carries a message from piece to piece, in modes that do not authenticate. Every piece but the
+// last is a multiple of the mode's unit, less the skip that the first one had.
 //     chain.next(in, out, size) -> the message to run;   chain.done(): after it has run.
 // Pieces may be processed in place; `in` and `out` must still be there at done().
 #pragma once

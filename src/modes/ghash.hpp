@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GHASH on the host (SP 800-38D 6.3, 6.4), in constant time, over the one field arithmetic that
-// kernels and host share (kernels/gf128.hpp). Tens of megabytes a second: for making tables, for IVs
-// that are not 96 bits, and for tests; backends have faster ways for data.
+// kernels and host share (kernels/gf128.hpp). Tens of megabytes a second: for making tables, for
+// IVs that are not 96 bits, and for tests; backends have faster ways for data.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,8 @@ inline Element power(Element a, std::uint64_t exponent) noexcept {
     return result;
 }
 
-// GHASH of `size` bytes, filled up with zeros to whole blocks, on top of what `y` has hashed so far.
+// GHASH of `size` bytes, filled up with zeros to whole blocks, on top of what `y` has hashed so
+// far.
 inline Element ghash(const Element& h, Element y, const std::uint8_t* bytes,
                      std::size_t size) noexcept {
     while (size != 0) {

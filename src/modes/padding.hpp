@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <span>
 
-#include <daelstrom/error.hpp>
 #include <daelstrom/cipher.hpp>
+#include <daelstrom/error.hpp>
 
 namespace dael::modes {
 

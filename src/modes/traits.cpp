@@ -52,9 +52,9 @@ bool whole_blocks(const Cipher&, const Message& m) {
     return m.size % kBlockSize == 0;
 }
 Error ragged(const Cipher& cipher, const Message& m) {
-    return {Code::ragged_length,
-            "length " + std::to_string(m.size) + " is not a multiple of 16; " +
-                std::string(name(cipher.mode)) + " takes whole blocks: pad the data, or use ctr"};
+    return {Code::ragged_length, "length " + std::to_string(m.size) + " is not a multiple of 16; " +
+                                     std::string(name(cipher.mode)) +
+                                     " takes whole blocks: pad the data, or use ctr"};
 }
 
 // GCM: sizes, the tag, and nothing over the output (SP 800-38D 5.2.1.1).
@@ -69,8 +69,8 @@ Error gcm_refusal(const Cipher& cipher, const Message& m) {
                                  " bytes under one IV; GCM's limit is 2^36 - 32: cut the data "
                                  "into messages with an IV each"};
     if (m.aad_size > gcm::kMostAad)
-        return {Code::limit, std::to_string(m.aad_size) +
-                                 " bytes of additional data; GCM's limit is 2^61 - 1"};
+        return {Code::limit,
+                std::to_string(m.aad_size) + " bytes of additional data; GCM's limit is 2^61 - 1"};
     if (!m.tag) return null_with_size("the tag", cipher.tag);
     if (!m.aad && m.aad_size != 0) return null_with_size("the additional data", m.aad_size);
     if (overlap(m.tag, cipher.tag, m.out, m.size))
@@ -107,8 +107,7 @@ Error xts_refusal(const Cipher& cipher, const Message& m) {
     if (const std::uint64_t last = m.size % cipher.sector; last != 0 && last < xts::kLeast)
         return {Code::ragged_length,
                 "length " + std::to_string(m.size) + " leaves a last sector of " +
-                    std::to_string(last) +
-                    " bytes; it takes at least 16: give whole sectors of " +
+                    std::to_string(last) + " bytes; it takes at least 16: give whole sectors of " +
                     std::to_string(cipher.sector) + " bytes, or a longer rest"};
     return {Code::limit, "the sectors' numbers pass 2^128 - 1"};
 }
@@ -196,7 +195,8 @@ Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
     if (m.key >= keys)
         return Error{Code::invalid_argument,
                      "no key " + std::to_string(m.key) + "; the set has " + std::to_string(keys)};
-    if (m.size != 0 && (!m.out || !m.in)) return null_with_size(m.out ? "the input" : "the output", m.size);
+    if (m.size != 0 && (!m.out || !m.in))
+        return null_with_size(m.out ? "the input" : "the output", m.size);
     if (m.skip != 0 && !makes_keystream(cipher.mode))
         return Error{Code::invalid_argument,
                      "a skip is for counter modes only, not for " + std::string(name(cipher.mode))};
@@ -204,8 +204,8 @@ Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
         return Error{Code::invalid_argument,
                      "skip is " + std::to_string(m.skip) + "; a block has 16 bytes"};
     if (m.aad_size != 0 && !authenticates(cipher.mode))
-        return Error{Code::invalid_argument, "additional data is for gcm only, not for " +
-                                                 std::string(name(cipher.mode))};
+        return Error{Code::invalid_argument,
+                     "additional data is for gcm only, not for " + std::string(name(cipher.mode))};
     if (m.size > std::numeric_limits<std::uint64_t>::max() - kBlockSize)
         return Error{Code::limit, std::to_string(m.size) + " bytes in one message"};
     if (!well_formed(cipher, m))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that lies above a backend knows of a mode: one row each. A new mode is a row here, its checks,
-// and the backends that have it.
+// All that lies above a backend knows of a mode: one row each. A new mode is a row here, its
+// checks, and the backends that have it.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@ namespace dael::modes {
 
 struct Traits {
     std::string_view name;
-    // Whether one message may be cut, by direction: its parts are independent, once each has a start
-    // of its own. (A device may be parallel within a message that is never cut: GCM.)
+    // Whether one message may be cut, by direction: its parts are independent, once each has a
+    // start of its own. (A device may be parallel within a message that is never cut: GCM.)
     std::array<bool, 2> cut;
-    // Whether encrypting two messages, or one twice, from the same start under one key gives secrets
-    // away; in the counter modes and OFB that is their whole XOR.
+    // Whether encrypting two messages, or one twice, from the same start under one key gives
+    // secrets away; in the counter modes and OFB that is their whole XOR.
     bool start_once;
     // Whether it is a key stream that is made and XORed, so that both directions are the same.
     bool both_ways;
@@ -54,11 +54,10 @@ Result<> check(const Cipher& cipher);
 // AES-192 in XTS. Errors: invalid_argument, naming the first that is not.
 Result<> check(const Cipher& cipher, std::span<const Key> keys);
 
-// Whether the mode takes the message; `keys` is how many keys there are to choose from. The first is
-// without the reason, and without the cost of a Result for each of many short messages.
-// Errors: ragged_length (ECB, CBC, XTS), overlap, invalid_argument (null pointers, no such key, a
-// skip or AAD where the mode has none), limit (GCM's sizes, counters that would wrap, numbers of
-// sectors).
+// Whether the mode takes the message; `keys` is how many keys there are to choose from. The first
+// is without the reason, and without the cost of a Result for each of many short messages. Errors:
+// ragged_length (ECB, CBC, XTS), overlap, invalid_argument (null pointers, no such key, a skip or
+// AAD where the mode has none), limit (GCM's sizes, counters that would wrap, numbers of sectors).
 bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept;
 Result<> check(const Cipher& cipher, const Message& message, std::size_t keys);
 

@@ -12,10 +12,10 @@ std::vector<BackendInfo> list_backends() {
         const int count = entry.count(&info.missing);
         if (count == 0) list.push_back(info);
         for (int index = 0; index < count; ++index) {
-            auto backend = entry.open({{}, index});
+            auto backend = entry.open({.form = {}, .index = index});
             info.present = static_cast<bool>(backend);
-            info.name = backend ? std::string((*backend)->name()) : entry.name;
-            info.description = backend ? (*backend)->description() : "";
+            info.name = backend ? (*backend)->profile().name : entry.name;
+            info.description = backend ? (*backend)->profile().description : "";
             info.missing = backend ? "" : backend.error().message;
             list.push_back(info);
         }

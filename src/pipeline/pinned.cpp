@@ -27,7 +27,7 @@ core::Device* pinning_device() {
     static core::Backend* const backend = [] {
         core::Backend* first = nullptr;
         core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string&) {
-            if (auto opened = entry.open({.isa = {}, .index = index})) first = opened->release();
+            if (auto opened = entry.open({.form = {}, .index = index})) first = opened->release();
             return first != nullptr;
         });
         return first;
@@ -42,7 +42,7 @@ void* allocate_pinned(std::size_t size) noexcept try {
     core::Device* device = pinning_device();
     void* memory = nullptr;
     if (device) {
-        if (auto pinned = device->allocate_pinned(kHeader + size))
+        if (auto pinned = device->memory().allocate_pinned(kHeader + size))
             memory = *pinned;
         else
             device = nullptr;
@@ -59,7 +59,7 @@ void release_pinned(void* memory) noexcept {
     if (!memory) return;
     void* start = static_cast<std::byte*>(memory) - kHeader;
     if (core::Device* device = static_cast<Header*>(start)->device)
-        device->release_pinned(start);
+        device->memory().release_pinned(start);
     else
         std::free(start);
 }

@@ -150,17 +150,13 @@ TEST_F(OpenClPrograms, AFileOfAnotherSourceIsNotTaken) {
     EXPECT_TRUE(build_anew(8));
 }
 
-// OpenSSL may be set up without it. Then there is no name for a file, and no way to tell it whole.
-TEST_F(OpenClPrograms, WithoutSha256NothingIsStoredOrTaken) {
+// OpenSSL may be set up without SHA-256 in this process; ours is in a context of its own.
+TEST_F(OpenClPrograms, OpensslsConfigurationDoesNotMatter) {
     ASSERT_FALSE(build_anew(7));
     ASSERT_EQ(EVP_set_default_properties(nullptr, "provider=none"), 1);
     ASSERT_EQ(EVP_Digest("", 0, Bytes(32).data(), nullptr, EVP_sha256(), nullptr), 0);
-    EXPECT_FALSE(build_anew(7));
-    EXPECT_FALSE(build_anew(8));
-    EXPECT_EQ(stored().size(), 1u);
-    ASSERT_EQ(EVP_set_default_properties(nullptr, ""), 1);
     EXPECT_TRUE(build_anew(7));
-    EXPECT_FALSE(build_anew(8));
+    ASSERT_EQ(EVP_set_default_properties(nullptr, ""), 1);
 }
 
 TEST_F(OpenClPrograms, LinksAndFilesThatOthersMayWriteToAreLeftAlone) {

@@ -116,6 +116,10 @@ void GcmTest::check_refused(const GcmCase& c, const Sealed& sealed, const std::s
     ASSERT_EQ(result, Code::authentication) << what << ", " << c.text();
     ASSERT_FALSE(leaks(c.plain, target.span())) << what << ", " << c.text() << ": plaintext left";
     ASSERT_TRUE(target.intact()) << what << ", " << c.text();
+    if (c.in_place) {
+        ASSERT_EQ(difference(sealed.ciphertext, target.span()), "")
+            << what << ", " << c.text() << ": the ciphertext is gone";
+    }
 }
 
 }  // namespace dael::test

@@ -2,7 +2,8 @@
 #include "backends/openssl/gcm.hpp"
 
 #include <algorithm>
-#include <mutex>
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include <daelstrom/key.hpp>
@@ -29,39 +30,60 @@ struct Keyed {
     std::size_t iv_size = kNonceSize;
 };
 
+// Threads are numbered as they first come here.
+std::size_t thread_number() noexcept {
+    static std::atomic<std::size_t> threads{0};
+    thread_local const std::size_t number = threads.fetch_add(1, std::memory_order_relaxed);
+    return number;
+}
+
 // The keys, and for each the contexts that nobody is using at the moment: as many as threads ever
-// used the key at once.
+// used the key at once, if they have room. Nothing is locked, so that a child of fork() finds
+// nothing locked for good: a context is taken out of its place, or put into one, by one exchange.
 class Keys final : public core::PreparedKeys {
   public:
     Keys(void* memory, std::size_t count)
-        : raw_(static_cast<RawKey*>(memory)), count_(count), idle_(count) {}
-    ~Keys() override { core::secure_release(raw_, count_ * sizeof(RawKey)); }
+        : raw_(static_cast<RawKey*>(memory)),
+          count_(count),
+          places_(std::clamp<std::size_t>(kAllPlaces / count, 1, kMostPlaces)),
+          idle_(count * places_) {}
+    ~Keys() override {
+        for (auto& place : idle_) delete place.load();
+        core::secure_release(raw_, count_ * sizeof(RawKey));
+    }
     RawKey& operator[](std::size_t i) const noexcept { return raw_[i]; }
 
-    Result<Keyed> take(std::size_t i, const EVP_CIPHER* cipher) const {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!idle_[i].empty()) {
-                Keyed keyed = std::move(idle_[i].back());
-                idle_[i].pop_back();
-                return keyed;
-            }
+    Result<std::unique_ptr<Keyed>> take(std::size_t i, const EVP_CIPHER* cipher) const {
+        for (std::size_t step = 0; step < places_; ++step) {
+            auto& at = place(i, step);
+            if (!at.load(std::memory_order_relaxed)) continue;
+            if (Keyed* const idle = at.exchange(nullptr)) return std::unique_ptr<Keyed>(idle);
         }
         auto context = new_context();
         if (!context) return std::move(context).error();
         DAEL_TRY(initialise(context->get(), cipher, raw_[i].bytes.data(), nullptr, 1));
-        return Keyed{std::move(*context)};
+        return std::make_unique<Keyed>(std::move(*context));
     }
-    void give_back(std::size_t i, Keyed keyed) const {
-        const std::lock_guard lock(mutex_);
-        idle_[i].push_back(std::move(keyed));
+    void give_back(std::size_t i, std::unique_ptr<Keyed> keyed) const {
+        for (std::size_t step = 0; step < places_; ++step) {
+            Keyed* none = nullptr;
+            if (!place(i, step).compare_exchange_strong(none, keyed.get())) continue;
+            (void)keyed.release();
+            return;
+        }
     }
 
   private:
+    static constexpr std::size_t kMostPlaces = 64, kAllPlaces = 1024;
+
+    // Each thread begins at another place, where it left its context the last time.
+    std::atomic<Keyed*>& place(std::size_t i, std::size_t step) const noexcept {
+        return idle_[i * places_ + (thread_number() + step) % places_];
+    }
+
     RawKey* const raw_;
-    const std::size_t count_;
-    mutable std::mutex mutex_;
-    mutable std::vector<std::vector<Keyed>> idle_;
+    const std::size_t count_, places_;  // places: for each key
+    mutable std::vector<std::atomic<Keyed*>> idle_;
 };
 
 // Starts a message under the context's key.
@@ -118,6 +140,20 @@ Result<Code> message(Keyed& keyed, Direction direction, const core::GcmSegment& 
     return Code::authentication;
 }
 
+// What was decrypted before its tag turned out to be another must not remain. In place, the same
+// keystream once more makes it the ciphertext that it was.
+Result<> take_back(Keyed& keyed, core::GcmSegment s, std::span<const std::uint8_t> iv) {
+    if (s.in != s.out) {
+        wipe(s.out, s.size);
+        return {};
+    }
+    Block tag;
+    s.tag = tag.data();
+    auto done = message(keyed, Direction::encrypt, s, iv);
+    if (!done) wipe(s.out, s.size);
+    return done ? Result<>{} : std::move(done).error();
+}
+
 // IVs beyond kLongestIv: their first counter block, and from it an IV of 16 bytes with the same.
 Result<Block> shorter_iv(const EVP_CIPHER* ecb, const RawKey& key,
                          std::span<const std::uint8_t> iv) {
@@ -148,7 +184,7 @@ class Stream final : public core::GcmStream {
             if (keyed == &stream->opener_ && direction == Direction::encrypt) break;
             auto taken = keys.take(key, cipher);
             if (!taken) return std::move(taken).error();
-            *keyed = std::move(*taken);
+            *keyed = std::move(**taken);
             DAEL_TRY(begin(*keyed, Direction::encrypt, iv));
         }
         return std::unique_ptr<core::GcmStream>(std::move(stream));
@@ -219,10 +255,12 @@ Result<> Gcm::run(Direction direction, const core::PreparedKeys& prepared,
                 if (!shorter) return std::move(shorter).error();
                 iv = *shorter;
             }
-            auto done = message(*keyed, direction, segment, iv);
-            const bool verified = done && *done == Code::ok;
-            if (direction == Direction::decrypt && !verified) wipe(segment.out, segment.size);
-            if (!done) return std::move(done).error();
+            auto done = message(**keyed, direction, segment, iv);
+            if (!done) {
+                if (direction == Direction::decrypt) wipe(segment.out, segment.size);
+                return std::move(done).error();
+            }
+            if (*done == Code::authentication) DAEL_TRY(take_back(**keyed, segment, iv));
             results[i] = *done;
         }
         keys.give_back(key, std::move(*keyed));
