@@ -4,7 +4,6 @@
 #pragma once
 
 #include <daelstrom/daelstrom.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <cstring>
@@ -44,10 +43,8 @@ dael_status call(Work&& work) {
 template <class Handle>
 void release(Handle* handle) noexcept {
     if (!handle) return;
-    int before = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    const core::Uncancelled whole;
     delete handle;
-    pthread_setcancelstate(before, nullptr);
 }
 
 inline Error null(const char* what) {

@@ -11,7 +11,7 @@ import unittest
 PROGRAM = os.environ["DAELSTROM"]
 SOURCE = pathlib.Path(os.environ["DAELSTROM_SOURCE"])
 MODES = ("ecb", "cbc", "cfb", "ofb", "ctr")
-CHUNK = 4 << 20  # bytes that the program works on at a time (cli/cipher_job.cpp)
+CHUNK = 4 << 20  # bytes that the program works on at a time (apps/daelstrom/cipher_job.cpp)
 IV = "fffffffffffffffffffffffffffffffa"  # as a counter, it carries through every byte after 6 blocks
 
 
