@@ -31,7 +31,8 @@ TEST_P(Cuda, EveryShortLengthAlone) {
     for (const std::size_t bytes : kKeySizes) {
         const KeyRing ring({random_.bytes(bytes)});
         for (const Cipher& cipher : kParallel)
-            for (std::size_t size = 0; size <= 2048; size += whole_blocks_only(cipher.mode) ? 16 : 7)
+            for (std::size_t size = 0; size <= 2048;
+                 size += whole_blocks_only(cipher.mode) ? 16 : 7)
                 check(ring, cipher, {.size = size, .in_place = size % 2 != 0});
     }
 }
@@ -100,7 +101,9 @@ TEST_P(Cuda, CountersCarryThroughEveryByteAndWrap) {
         Block counter = random_.block();
         counter[15] = static_cast<std::uint8_t>(low);
         check(ring, kCtr,
-              {.size = std::size_t{6} << 20, .in_place = true, .start = counter,
+              {.size = std::size_t{6} << 20,
+               .in_place = true,
+               .start = counter,
                .skip = std::uint8_t{0}});
     }
 }
