@@ -11,8 +11,6 @@
 
 namespace dael {
 
-using pipeline::guarded;
-
 namespace {
 
 // One launch: all of the batch, or the messages of one key where the kernels take no more.
