@@ -11,6 +11,7 @@
 #include <x86intrin.h>
 #endif
 
+#include <daelstrom/padding.hpp>
 #include <daelstrom/key.hpp>
 
 #include "backends/reference/aes.hpp"
@@ -18,7 +19,6 @@
 #include "core/ghash_math.hpp"
 #include "core/key_schedule.hpp"
 #include "modes/gcm.hpp"
-#include "modes/padding.hpp"
 #include "timing/welch.hpp"
 
 namespace {
@@ -142,7 +142,7 @@ TEST(PaddingTiming, UnpadDoesNotDependOnTheCount) {
         const double t = timing::smallest_of(kAttempts, [&] {
             return time(
                 padded(fixed), [&] { return padded(static_cast<std::uint8_t>(1 + random() % 16)); },
-                [](const Input& in) { keep(modes::unpad(first_block(in))); });
+                [](const Input& in) { keep(dael::unpad(first_block(in))); });
         });
         EXPECT_LT(t, kThreshold) << "unpad tells a count of " << int{fixed} << " by its time";
     }
