@@ -58,6 +58,7 @@ void add_rewrap(CLI::App& app, Context& context) {
                "the terminal)",
                options->new_passphrase);
     add_cost(*command, job.cost);
+    add_max_cost(*command, job.most);
     add_file_options(*command, job.output, options->show);
     command->callback([options, &context] {
         context.action = [options]() -> Result<> {

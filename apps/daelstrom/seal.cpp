@@ -70,6 +70,10 @@ void add_options(CLI::App& command, Context& context, Options& options) {
             ->excludes("--key-file")
             ->excludes("--key-fd");
     } else {
+        add_max_cost(command, job.most)
+            ->excludes("--keyset")
+            ->excludes("--key-file")
+            ->excludes("--key-fd");
         command
             .add_option("--range", options.range,
                         "Only bytes A to B of the plaintext, counted from 0, both included; A- is "
@@ -176,6 +180,17 @@ CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost) {
         .add_option("--cost", cost.log2_n,
                     "With a passphrase: each guess takes 2^N KiB of memory, and time in proportion "
                     "(default: 17, 128 MiB and some tenths of a second)")
+        ->type_name("N")
+        ->check(CLI::Range(10, 20));
+}
+
+CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most) {
+    return command
+        .add_option_function<int>(
+            "--max-cost",
+            [&most](int log2_n) { most = log2_n == 20 ? sealed::kMostCost : sealed::Cost{log2_n}; },
+            "With a passphrase: how much a file may ask for before it is known to be good, as "
+            "--cost has it (default: 18, 256 MiB and less than a second; 20 is all that there is)")
         ->type_name("N")
         ->check(CLI::Range(10, 20));
 }

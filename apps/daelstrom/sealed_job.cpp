@@ -2,18 +2,17 @@
 #include "sealed_job.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <thread>
 
-#include "formats/pieces.hpp"
-#include "formats/segment_cipher.hpp"
+#include <daelstrom/gcm.hpp>
+
 #include "io/text.hpp"
 #include "io/transfer.hpp"
 
 namespace dael::cli {
 namespace {
-
-using formats::Layout;
-using formats::SegmentCipher;
 
 std::string shown(const std::string& input) {
     return input == "-" ? "standard input" : in_quotes(input);
@@ -41,6 +40,19 @@ Result<sealed::Lock> read_lock(Input& input) {
         return Error{Code::bad_format, input.name() + " is cut off: it ends after " +
                                            std::to_string(*got) + " of the 108 bytes of its lock"};
     return lock;
+}
+
+// A lock that did not open, and which option lets it, if that is all.
+Error not_unlocked(const Input& input, const sealed::Lock& lock, Error error) {
+    if (error.code == Code::limit) {
+        const auto [log2_n, r, p] = sealed::cost_of(lock);
+        const double memory = std::ldexp(r, log2_n - 3), steps = memory * p;  // 2^N and p of --cost
+        const bool at_all = memory <= 1 << 20 && steps <= 1 << 22;
+        int needed = 10;
+        while (needed < 20 && steps > std::ldexp(1, needed)) ++needed;
+        if (at_all) error.message += " (--max-cost " + std::to_string(needed) + ")";
+    }
+    return in_file(input, std::move(error));
 }
 
 // The keys, and for a passphrase the lock that stands in front.
@@ -72,8 +84,8 @@ Result<Secrets> secrets_of(const SealedJob& job, Engine& engine, Input& input) {
     auto passphrase = job.passphrase();
     if (!passphrase) return std::move(passphrase).error();
     if (lock) {
-        auto keys = sealed::unlock(engine, passphrase->bytes(), *lock);
-        if (!keys) return in_file(input, std::move(keys).error());
+        auto keys = sealed::unlock(engine, passphrase->bytes(), *lock, job.most);
+        if (!keys) return not_unlocked(input, *lock, std::move(keys).error());
         return Secrets{std::move(*keys), lock};
     }
     auto locked = sealed::make_lock(engine, passphrase->bytes(), job.segment, job.cost);
@@ -81,30 +93,32 @@ Result<Secrets> secrets_of(const SealedJob& job, Engine& engine, Input& input) {
     return Secrets{std::move(locked->keys), locked->lock};
 }
 
-// The segments of one stream, chunk by chunk, in place.
+// How a stream's chunks are transformed, one after another and in place.
 class Stream {
   public:
-    Stream(bool seals, SegmentCipher& cipher, const Input& input)
-        : seals_(seals), cipher_(cipher), input_(input) {}
+    static Result<Stream> start(const SealedJob& job, Engine& engine, const sealed::Keys& keys,
+                                Input& input) {
+        Stream stream(input);
+        if (job.seals) {
+            auto sealer = sealed::Sealer::start(engine, keys, job.aad);
+            if (!sealer) return std::move(sealer).error();
+            stream.sealer_ = std::move(*sealer);
+            return stream;
+        }
+        const std::size_t wanted = sealed::Opener::head_size(keys);
+        const auto head = input.peek(wanted);
+        if (!head) return head.error();
+        auto opener = sealed::Opener::start(engine, keys, job.aad, *head, head->size() < wanted);
+        if (!opener) return in_file(input, std::move(opener).error());
+        stream.opener_ = std::move(*opener);
+        return stream;
+    }
+
+    const sealed::Layout& layout() const { return sealer_ ? sealer_->layout() : opener_->layout(); }
 
     Result<> operator()(Chunk& chunk) {
-        const Layout& layout = cipher_.layout();
-        const std::size_t front = next_ == 0 ? layout.header : 0;
-        std::uint8_t* const data = chunk.data + front;
-        auto size = seals_ ? Result<std::uint64_t>(chunk.size)
-                           : formats::plain_in_chunk(layout, next_, chunk.size);
-        if (!size) return in_file(input_, std::move(size).error());
-        const formats::Run run{next_, *size, chunk.last, true};
-        auto ran = seals_ ? cipher_.seal(run, data, data) : cipher_.open(run, data, data);
-        if (!ran) return in_file(input_, std::move(ran).error());
-        const auto end = layout.plain_at(next_) + *size;
-        const std::uint64_t count = layout.segments(end) - next_;
-        if (seals_) {
-            std::ranges::copy(cipher_.header().first(front), chunk.data);
-            *size += front + count * kTagSize;
-        }
-        chunk.size = *size;
-        next_ += count;
+        auto ran = sealer_ ? seal(chunk) : open(chunk);
+        if (!ran) return in_file(*input_, std::move(ran).error());
         ran_ = std::move(*ran);
         return {};
     }
@@ -115,17 +129,37 @@ class Stream {
     }
 
   private:
-    bool seals_;
-    SegmentCipher& cipher_;
-    const Input& input_;
-    std::uint64_t next_ = 0;  // segment
+    explicit Stream(const Input& input) : input_(&input) {}
+
+    Result<Ran> seal(Chunk& chunk) {
+        const auto next = sealer_->next(chunk.size, chunk.last);
+        if (!next) return next.error();
+        const HostOut bytes(chunk.data, next->sealed.size);
+        auto ran = sealer_->seal_in_place(bytes, chunk.size, chunk.last);
+        chunk.size = bytes.size();
+        return ran;
+    }
+
+    Result<Ran> open(Chunk& chunk) {
+        const auto next = layout().of_sealed(next_, chunk.size, chunk.last);
+        if (!next) return next.error();
+        auto ran = opener_->open_in_place(*next, {chunk.data, chunk.size});
+        chunk.size = next->plain.size;
+        next_ += next->count;
+        return ran;
+    }
+
+    const Input* input_;
+    std::optional<sealed::Sealer> sealer_;
+    std::optional<sealed::Opener> opener_;
+    std::uint64_t next_ = 0;  // segment to be opened
     Ran ran_;
 };
 
 // Chunks of whole segments: some for every thread, and yet small enough for the caches of most
 // processors; a device wants larger ones, to overlap copies with work within each.
-TransferOptions transfer_options(const SealedJob& job, const Engine& engine, const Layout& layout,
-                                 std::optional<std::uint64_t> size) {
+TransferOptions transfer_options(const SealedJob& job, const Engine& engine,
+                                 const sealed::Layout& layout, std::optional<std::uint64_t> size) {
     constexpr std::uint64_t kMebi = 1 << 20, kForDevice = 64 * kMebi;
     const unsigned threads = job.engine.threads > 0 ? static_cast<unsigned>(job.engine.threads)
                                                     : std::thread::hardware_concurrency();
@@ -139,25 +173,16 @@ TransferOptions transfer_options(const SealedJob& job, const Engine& engine, con
         options.pinned ? kForDevice : std::clamp(threads * kMebi, 4 * kMebi, 16 * kMebi);
     if (size) chunk = std::min(chunk, *size + *size / 100 + layout.segment);
     options.chunk = std::max<std::uint64_t>(1, chunk / layout.segment) * layout.segment;
-    const Spacing plain{layout.segment, kTagSize, layout.header};
+    const Spacing plain{layout.segment, gcm::kTagSize, layout.header};
     (job.seals ? options.in : options.out) = plain;
     return options;
 }
 
-Result<SegmentCipher> start(const SealedJob& job, Engine& engine, const sealed::Keys& keys,
-                            Input& input) {
-    if (job.seals) return SegmentCipher::start(engine, keys.state().keys.front(), job.aad);
-    const std::size_t wanted = formats::head_size(keys);
-    const auto head = input.peek(wanted);
-    if (!head) return head.error();
-    return formats::find_key(engine, keys, job.aad, *head, head->size() < wanted);
-}
-
 Result<> whole(const SealedJob& job, Engine& engine, const Secrets& secrets, Input& input,
                Output& output) {
-    auto cipher = start(job, engine, secrets.keys, input);
-    if (!cipher) return in_file(input, std::move(cipher).error());
-    const Layout& layout = cipher->layout();
+    auto stream = Stream::start(job, engine, secrets.keys, input);
+    if (!stream) return std::move(stream).error();
+    const sealed::Layout& layout = stream->layout();
     const auto size = input.remaining();
     std::uint64_t front = 0;
     if (size) {
@@ -168,15 +193,14 @@ Result<> whole(const SealedJob& job, Engine& engine, const Secrets& secrets, Inp
     }
     if (job.seals && secrets.lock) DAEL_TRY(output.write(*secrets.lock));
     Progress progress(job.show, shown(job.input), size);
-    Stream stream(job.seals, *cipher, input);
     if (auto done = transfer(input, output, progress, transfer_options(job, engine, layout, size),
-                             [&stream](Chunk& chunk) { return stream(chunk); });
+                             [&stream](Chunk& chunk) { return (*stream)(chunk); });
         !done) {
         progress.clear();
         return done;
     }
     DAEL_TRY(output.commit());
-    progress.finish(stream.by());
+    progress.finish(stream->by());
     return {};
 }
 
@@ -254,9 +278,9 @@ Result<> run(const RewrapJob& job) {
     if (!old_passphrase) return std::move(old_passphrase).error();
     auto new_passphrase = job.new_passphrase();
     if (!new_passphrase) return std::move(new_passphrase).error();
-    auto relocked =
-        sealed::relock(*engine, old_passphrase->bytes(), new_passphrase->bytes(), *lock, job.cost);
-    if (!relocked) return in_file(*input, std::move(relocked).error());
+    auto relocked = sealed::relock(*engine, old_passphrase->bytes(), new_passphrase->bytes(), *lock,
+                                   job.cost, job.most);
+    if (!relocked) return not_unlocked(*input, *lock, std::move(relocked).error());
     if (size) DAEL_TRY(output->reserve(*size));
     DAEL_TRY(output->write(*relocked));
     Progress progress(job.show, shown(job.input), size);

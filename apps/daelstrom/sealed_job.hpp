@@ -31,6 +31,7 @@ struct SealedJob {
     std::function<Result<Secret>()> passphrase;
     std::uint32_t segment = sealed::kLargeSegment;  // sealing with a passphrase
     sealed::Cost cost;                              // the same
+    sealed::Cost most = sealed::kUsualLimit;        // opening with one
     struct Range {
         std::uint64_t first = 0;
         std::optional<std::uint64_t> last;  // the byte itself included; none: to the end
@@ -40,8 +41,9 @@ struct SealedJob {
 
 Result<> run(const SealedJob& job);
 
-// --cost, for the commands that make a lock.
+// --cost, for the commands that make a lock, and --max-cost, for those that open one.
 CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost);
+CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most);
 
 // Another passphrase for a sealed file, whose payload stays as it is.
 struct RewrapJob {
@@ -50,7 +52,8 @@ struct RewrapJob {
     EngineChoice engine;
     Show show = Show::automatic;
     std::function<Result<Secret>()> old_passphrase, new_passphrase;
-    sealed::Cost cost;
+    sealed::Cost cost;                        // of the new lock
+    sealed::Cost most = sealed::kUsualLimit;  // that the old one may take
 };
 
 Result<> run(const RewrapJob& job);

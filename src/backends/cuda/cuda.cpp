@@ -103,13 +103,12 @@ namespace dael::backends {
 
 extern const core::BackendEntry cuda;
 const core::BackendEntry cuda{
-    "cuda",
-    "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
-    [](std::string* why) { return dael::cuda::count_devices(why); },
-    [](const core::BackendOptions& options) { return dael::cuda::open_cuda_backend(options); },
-    [](int index) { return dael::cuda::device_name(index); },
-    nullptr,
-    [] { return dael::cuda::forms(); },
-    [] { return dael::cuda::device_in_use(); }};
+    .name = "cuda",
+    .summary = "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
+    .count = [](std::string* why) { return dael::cuda::count_devices(why); },
+    .open = [](const core::BackendOptions& o) { return dael::cuda::open_cuda_backend(o); },
+    .device_name = [](int index) { return dael::cuda::device_name(index); },
+    .forms = [] { return dael::cuda::forms(); },
+    .in_use = [] { return dael::cuda::device_in_use(); }};
 
 }  // namespace dael::backends
