@@ -4,11 +4,9 @@
 #pragma once
 
 #include <daelstrom/daelstrom.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -16,17 +14,16 @@
 
 #include "core/guard.hpp"
 
-// Handles share what they need of each other, so that any order of freeing is fine. An Engine is a
-// shared one by itself.
+// Handles may be freed in any order: key sets, batches and pieces keep what they need of each other
+// and of the engine, whose state is shared.
 struct dael_engine {
     dael::Engine engine;
 };
 struct dael_key {
-    std::shared_ptr<const dael::Key> key;
+    dael::Key key;
 };
 struct dael_keyset {
-    dael::Engine engine;
-    std::shared_ptr<dael::KeySet> keys;
+    dael::KeySet keys;
 };
 
 namespace dael::capi {
@@ -46,10 +43,8 @@ dael_status call(Work&& work) {
 template <class Handle>
 void release(Handle* handle) noexcept {
     if (!handle) return;
-    int before = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    const core::Uncancelled whole;
     delete handle;
-    pthread_setcancelstate(before, nullptr);
 }
 
 inline Error null(const char* what) {

@@ -124,6 +124,9 @@ struct BackendOptions {
     // opencl: the caller's own, in place of one by index.
     void* context = nullptr;
     void* device = nullptr;
+    // cuda: whether the device may wait with starting until it is used, for those who open all that
+    // there are and use few. What opening it would have refused then shows at its first use.
+    bool later = false;
 };
 
 // GB/s of AES-128 on one core.
@@ -155,6 +158,9 @@ struct BackendEntry {
     // The forms that tests and `daelstrom bench` go through, where there are several: names for
     // BackendOptions::form. Only those that this machine has.
     std::vector<std::string> (*forms)() = nullptr;
+    // A device of this kind that this process has started, whether we have or somebody else; -1:
+    // none. Starts nothing. Null where the driver does not tell.
+    int (*in_use)() = nullptr;
 };
 
 }  // namespace dael::core

@@ -5,13 +5,13 @@
 
 #include <daelstrom/engine.hpp>
 
+#include "core/guard.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael {
 
-using pipeline::guarded;
+using core::guarded;
 
 namespace {
 
@@ -93,7 +93,7 @@ Result<std::vector<Part>> prepare_by_key(core::Device& device, const core::Keys&
 }  // namespace
 
 Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages) {
-    return guarded([&]() -> Result<Batch> {
+    return core::guarded([&]() -> Result<Batch> {
         KeySet::State& set = keys.state();
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));
@@ -133,7 +133,7 @@ Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Me
 }
 
 Result<Ran> Engine::launch(Batch& batch, Stream stream) {
-    return guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         Batch::State& state = *batch.state_;
         if (state.once && state.launched)
             return Error{
@@ -153,7 +153,7 @@ Result<Ran> Engine::launch(Batch& batch, Stream stream) {
 }
 
 Result<std::vector<Code>> Batch::results(Stream stream) const {
-    return guarded([&]() -> Result<std::vector<Code>> {
+    return core::guarded([&]() -> Result<std::vector<Code>> {
         core::Device& device = state_->lane->device;
         std::vector<Code> codes(state_->count);
         for (const Part& part : state_->parts) {

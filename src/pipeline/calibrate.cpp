@@ -10,8 +10,8 @@
 
 #include <daelstrom/calibration.hpp>
 
+#include "core/guard.hpp"
 #include "core/registry.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/measure.hpp"
 #include "pipeline/share.hpp"
 
@@ -310,13 +310,13 @@ namespace pipeline {
 Result<Calibration> calibrate_backends(const Backends& hosts,
                                        const std::function<Backends()>& find_devices,
                                        const CalibrationProgress& progress, const Effort& effort) {
-    return guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
+    return core::guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
 }
 
 }  // namespace pipeline
 
 Result<Calibration> calibrate(const CalibrationProgress& progress) {
-    return pipeline::guarded([&] {
+    return core::guarded([&] {
         pipeline::Backends hosts;
         for (const core::BackendEntry& entry : core::backend_list())
             if (entry.expected)

@@ -16,7 +16,7 @@
 #include <daelstrom/calibration.hpp>
 
 #include "core/cache_folder.hpp"
-#include "pipeline/guard.hpp"
+#include "core/guard.hpp"
 
 namespace dael {
 namespace {
@@ -181,7 +181,7 @@ Result<std::string> write_file(const Calibration& calibration) {
 }  // namespace
 
 Result<std::string> store(const Calibration& calibration) {
-    return pipeline::guarded([&] { return write_file(calibration); });
+    return core::guarded([&] { return write_file(calibration); });
 }
 
 namespace {

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/guard.hpp"
+#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael {
-
-using pipeline::guarded;
 
 Engine::Engine(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
@@ -55,8 +54,10 @@ Result<pipeline::Backends> open_forced(const EngineOptions& options,
     return forced;
 }
 
-// A code of one message, as an Error of the call.
-Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message, Code code) {
+// A code of one message, as an Error of the call. By reference: the call that fills it in may be an
+// argument beside it, and arguments come in any order.
+Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message,
+                   const Code& code) {
     if (!ran || code == Code::ok) return ran;
     if (code == Code::authentication) return pipeline::authentication_failed();
     DAEL_TRY(modes::check(cipher, message, 1));
@@ -66,7 +67,7 @@ Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message
 }  // namespace
 
 Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHandles& given) {
-    return guarded([&]() -> Result<Engine> {
+    return core::guarded([&]() -> Result<Engine> {
         if (options.threads < 0)
             return Error{Code::invalid_argument, "threads is " + std::to_string(options.threads) +
                                                      "; give 1 or more, or 0 for all cores"};
@@ -79,10 +80,11 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
         const bool automatic = options.backend == "auto";
         const auto kind = options.backend.substr(0, options.backend.find(':'));
         if (!options.form.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument,
-                         "form '" + options.form + "' has no meaning for '" + options.backend +
-                             "', which has one form only; leave one of them "
-                             "out"};
+            return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
+                                                     " has no meaning for " +
+                                                     core::quoted(options.backend) +
+                                                     ", which has one form only; leave one of them "
+                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
@@ -97,14 +99,14 @@ Result<Engine> Engine::open(EngineOptions options) {
 }
 
 Result<KeySet> Engine::keys(std::span<const Key> keys) {
-    return guarded([&]() -> Result<KeySet> {
+    return core::guarded([&]() -> Result<KeySet> {
         DAEL_LET(set, KeySet::State::make(state_, keys));
         return KeySet(std::move(set));
     });
 }
 
 Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& message) {
-    return guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
@@ -117,7 +119,7 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
 
 Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& message,
                         Stream stream) {
-    return guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
@@ -135,7 +137,7 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
 
 Result<Ran> Engine::run(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
                         std::span<Code> codes) {
-    return guarded([&]() -> Result<Ran> {
+    return core::guarded([&]() -> Result<Ran> {
         KeySet::State& set = keys.state();
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));

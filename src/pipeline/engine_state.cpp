@@ -51,7 +51,7 @@ Backends open_devices(bool once) {
     core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string& name) {
         const auto taker = takers.find(name);
         if (once && taker != takers.end() && taker->second != &entry) return false;
-        if (auto backend = entry.open({.form = {}, .index = index})) {
+        if (auto backend = entry.open({.form = {}, .index = index, .later = true})) {
             devices.push_back(std::move(*backend));
             takers.emplace(name, &entry);
         }
@@ -287,10 +287,12 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     Lane* const lane = find_devices_ ? choose(host, messages, job) : nullptr;
     if (!lane) return run_on_host(host, request, set, survey);
     auto ran = run_through(*lane, request, set, survey);
-    if (ran || (ran.code() != Code::device && ran.code() != Code::out_of_memory)) return ran;
-    // The device failed, or has no room. The host can still do it, as long as the input is
-    // untouched.
-    if (ran.code() == Code::device) lane->failed = true;
+    if (ran || (ran.code() != Code::device && ran.code() != Code::backend_absent &&
+                ran.code() != Code::out_of_memory))
+        return ran;
+    // The device failed, cannot be used, as its first use showed, or has no room. The host can
+    // still do it, as long as the input is untouched.
+    if (ran.code() != Code::out_of_memory) lane->failed = true;
     return survey.in_place ? std::move(ran) : run_on_host(host, request, set, survey);
 }
 

@@ -9,8 +9,8 @@
 
 #include <daelstrom/gcm.hpp>
 
+#include "core/guard.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 #include "pipeline/key_set.hpp"
 
 namespace dael::pipeline {
@@ -171,15 +171,32 @@ Result<Ran> open_into(Engine::State& engine, KeySet::State& keys, const Source& 
         return Error{Code::unsupported, lane->name() +
                                             ": sealed files do not open into this memory; open "
                                             "into host memory, or use the backend 'cuda'"};
-    auto chunks = guarded([&]() -> Result<std::uint64_t> {
+    // After an error, and as well where the thread is cancelled while it reads.
+    struct Wipe {
+        Result<> now() {
+            armed = false;
+            DAEL_TRY(device.memory().fill(out.data, 0, out.size, stream));
+            return device.order().wait(stream);
+        }
+        ~Wipe() {
+            if (armed) (void)now();
+        }
+        core::Device& device;
+        DeviceOut out;
+        Stream stream;
+        bool armed = true;
+    } wipe{lane->device, out, stream};
+    auto chunks = core::guarded([&]() -> Result<std::uint64_t> {
         DAEL_LET(ready, keys.on(*lane));
         return flow(lane->device, lane->transfer.slots(), ready, source, engine.chunk(), stream);
     });
-    if (chunks) return Ran{lane->name(), 1, *chunks};
+    if (chunks) {
+        wipe.armed = false;
+        return Ran{lane->name(), 1, *chunks};
+    }
     Error error = std::move(chunks).error();
-    auto wiped = lane->device.memory().fill(out.data, 0, out.size, stream);
-    if (wiped) wiped = lane->device.order().wait(stream);
-    if (!wiped) error.message += "; and the output could not be wiped: " + wiped.error().message;
+    if (const auto wiped = wipe.now(); !wiped)
+        error.message += "; and the output could not be wiped: " + wiped.error().message;
     return error;
 }
 

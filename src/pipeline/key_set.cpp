@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "pipeline/guard.hpp"
+#include "core/guard.hpp"
 
 namespace dael {
 
@@ -19,7 +19,7 @@ int KeySet::bits(std::uint32_t index) const noexcept {
     return index < size() ? state_->list[index].bits() : 0;
 }
 Result<> KeySet::replace(std::uint32_t index, const Key& key, Stream stream) {
-    return pipeline::guarded([&] { return state_->replace(index, key, stream); });
+    return core::guarded([&] { return state_->replace(index, key, stream); });
 }
 
 Result<std::shared_ptr<KeySet::State>> KeySet::State::make(std::shared_ptr<Engine::State> engine,

@@ -2,8 +2,8 @@
 // The public calls for OpenCL's own handles: each finds the engine's device and hands on.
 #include <daelstrom/opencl.hpp>
 
+#include "core/guard.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 
 namespace dael::opencl {
 namespace {
@@ -19,7 +19,7 @@ Result<core::Adoption*> adoption_of(Engine& engine) {
 }  // namespace
 
 Result<Engine> open(_cl_context* context, _cl_device_id* device, EngineOptions options) {
-    return pipeline::guarded([&]() -> Result<Engine> {
+    return core::guarded([&]() -> Result<Engine> {
         if (options.backend.empty()) options.backend = "opencl";
         if (options.backend != "opencl")
             return Error{Code::invalid_argument, "backend '" + options.backend +
@@ -33,7 +33,7 @@ Result<Engine> open(_cl_context* context, _cl_device_id* device, EngineOptions o
 }
 
 Result<Native> native(Engine& engine) {
-    return pipeline::guarded([&]() -> Result<Native> {
+    return core::guarded([&]() -> Result<Native> {
         const auto adoption = adoption_of(engine);
         if (!adoption) return adoption.error();
         const core::NativeHandles handles = (*adoption)->native();
@@ -44,7 +44,7 @@ Result<Native> native(Engine& engine) {
 }
 
 Result<DeviceOut> adopt(Engine& engine, _cl_mem* buffer) {
-    return pipeline::guarded([&]() -> Result<DeviceOut> {
+    return core::guarded([&]() -> Result<DeviceOut> {
         const auto adoption = adoption_of(engine);
         if (!adoption) return adoption.error();
         return (*adoption)->adopt(buffer);
@@ -52,7 +52,7 @@ Result<DeviceOut> adopt(Engine& engine, _cl_mem* buffer) {
 }
 
 Result<DeviceOut> adopt_shared(Engine& engine, void* memory, std::size_t size) {
-    return pipeline::guarded([&]() -> Result<DeviceOut> {
+    return core::guarded([&]() -> Result<DeviceOut> {
         const auto adoption = adoption_of(engine);
         if (!adoption) return adoption.error();
         DAEL_TRY((*adoption)->adopt_shared(memory, size));
@@ -61,7 +61,7 @@ Result<DeviceOut> adopt_shared(Engine& engine, void* memory, std::size_t size) {
 }
 
 Result<> forget(Engine& engine, DeviceIn memory) {
-    return pipeline::guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         const auto adoption = adoption_of(engine);
         if (!adoption) return adoption.error();
         return (*adoption)->forget(memory.data);
@@ -69,7 +69,7 @@ Result<> forget(Engine& engine, DeviceIn memory) {
 }
 
 Result<Stream> stream(Engine& engine, _cl_command_queue* queue) {
-    return pipeline::guarded([&]() -> Result<Stream> {
+    return core::guarded([&]() -> Result<Stream> {
         const auto adoption = adoption_of(engine);
         if (!adoption) return adoption.error();
         return (*adoption)->adopt_queue(queue);

@@ -9,16 +9,16 @@
 
 #include <daelstrom/gcm.hpp>
 
+#include "core/guard.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/chain.hpp"
 #include "modes/gcm.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 
 namespace dael {
 namespace {
 
-using pipeline::guarded;
+using core::guarded;
 
 // GCM's first pass decrypts as well, for want of a way to hash only, into this much memory.
 constexpr std::size_t kScratch = std::size_t{16} << 10;
@@ -147,7 +147,7 @@ void Pieces::State::begin(const Block& at) {
 }
 
 Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Block& start) {
-    return guarded([&]() -> Result<Pieces> {
+    return core::guarded([&]() -> Result<Pieces> {
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, std::span(&key, 1)));
         DAEL_LET(copy, key.duplicate());
@@ -169,7 +169,7 @@ Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Block& 
 }
 
 Result<> Pieces::aad(HostIn bytes) {
-    return guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& s = *state_;
         if (!s.gcm()) return out_of_order("additional data is for gcm only");
         if (s.phase != State::Phase::aad)
@@ -239,7 +239,7 @@ Result<> Pieces::State::update_feedback(HostIn in, std::uint8_t* out) {
 }
 
 Result<std::size_t> Pieces::update(HostIn in, HostOut out) {
-    return guarded([&]() -> Result<std::size_t> {
+    return core::guarded([&]() -> Result<std::size_t> {
         State& s = *state_;
         using Phase = State::Phase;
         if (s.phase == Phase::spent)
@@ -267,7 +267,7 @@ Result<std::size_t> Pieces::update(HostIn in, HostOut out) {
 }
 
 Result<> Pieces::authenticate(HostIn ciphertext) {
-    return guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& s = *state_;
         using Phase = State::Phase;
         if (!s.gcm() || s.seals()) return out_of_order("authenticate() is for gcm decryption");
@@ -288,7 +288,7 @@ Result<> Pieces::authenticate(HostIn ciphertext) {
 }
 
 Result<> Pieces::update_unverified(HostIn in, HostOut out) {
-    return guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& s = *state_;
         using Phase = State::Phase;
         if (!s.gcm() || s.seals()) return out_of_order("update_unverified() is for gcm decryption");
@@ -304,7 +304,7 @@ Result<> Pieces::update_unverified(HostIn in, HostOut out) {
 }
 
 Result<> Pieces::verify(std::span<const std::uint8_t> tag) {
-    return guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& s = *state_;
         using Phase = State::Phase;
         if (!s.gcm() || s.seals()) return out_of_order("verify() is for gcm decryption");
@@ -331,7 +331,7 @@ Result<> Pieces::verify(std::span<const std::uint8_t> tag) {
 }
 
 Result<std::size_t> Pieces::finish(HostOut out) {
-    return guarded([&]() -> Result<std::size_t> {
+    return core::guarded([&]() -> Result<std::size_t> {
         State& s = *state_;
         using Phase = State::Phase;
         if (s.phase == Phase::spent)
@@ -370,7 +370,7 @@ Result<std::size_t> Pieces::finish(HostOut out) {
 }
 
 Result<Pieces> Pieces::clone() const {
-    return guarded([&]() -> Result<Pieces> {
+    return core::guarded([&]() -> Result<Pieces> {
         const State& s = *state_;
         auto other = std::make_unique<State>(s.engine, s.cipher, s.key, Block{});
         for (auto pass : {&State::first, &State::second}) {
@@ -395,7 +395,7 @@ Result<Pieces> Pieces::clone() const {
 }
 
 Result<> Pieces::restart(const Block& start) {
-    return guarded([&]() -> Result<> {
+    return core::guarded([&]() -> Result<> {
         State& s = *state_;
         s.begin(start);
         for (const auto& pieces : {s.first.get(), s.second.get()})

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// allocate_pinned(): memory that the first device pins, or plain pages where there is no device.
+// allocate_pinned(): memory that a device pins, or plain pages where there is no device. The device
+// is one that this process uses already, where there is one: pinning starts the device that it goes
+// through, and one memory serves them all.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,17 +23,30 @@ struct Header {
     core::Device* device;  // null: plain memory
 };
 
+core::Backend* open_to_pin(const core::BackendEntry& entry, int index) {
+    auto opened = entry.open({.form = {}, .index = index});
+    return opened ? opened->release() : nullptr;
+}
+
+// One in use, else the first that can be opened.
+core::Backend* choose_device() {
+    core::Backend* chosen = nullptr;
+    for (const core::BackendEntry& entry : core::backend_list()) {
+        const int index = entry.in_use ? entry.in_use() : -1;
+        if (index >= 0) chosen = open_to_pin(entry, index);
+        if (chosen) return chosen;
+    }
+    core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string&) {
+        chosen = open_to_pin(entry, index);
+        return chosen != nullptr;
+    });
+    return chosen;
+}
+
 // The device that pins, opened by the first allocation and kept until the process ends, since
 // memory may be released at any time, even by static destructors.
 core::Device* pinning_device() {
-    static core::Backend* const backend = [] {
-        core::Backend* first = nullptr;
-        core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string&) {
-            if (auto opened = entry.open({.form = {}, .index = index})) first = opened->release();
-            return first != nullptr;
-        });
-        return first;
-    }();
+    static core::Backend* const backend = choose_device();
     return backend ? backend->device() : nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include "formats/keys.hpp"
 #include "formats/keysets.hpp"
 #include "pipeline/engine_state.hpp"
+#include "support/cancelled.hpp"
 #include "support/host_device.hpp"
 
 namespace dael::test {
@@ -282,6 +283,33 @@ TEST(DeviceFile, AReadThatFailsLeavesNothing) {
             const auto ran = file.read_all(target.out(), target.stream());
             EXPECT_EQ(ran.code(), Code::io);
             EXPECT_EQ(ran.error().message, "the disk is gone");
+            EXPECT_EQ(target.bytes(), Bytes(plain.size(), 0));
+        }
+        expect_clean(device);
+    }
+}
+
+TEST(DeviceFile, AThreadThatIsCancelledInAReadLeavesNothing) {
+    auto host = engine();
+    const auto keys = small_keys();
+    const Bytes plain = pattern(1000), sealed = seal(host, keys, plain);
+    for (std::size_t good = 1; good < 6; ++good) {
+        HostDevice device;
+        {
+            Target target(device, plain.size());
+            EXPECT_TRUE(cancelled([&] {
+                std::size_t reads = 0;
+                auto file = must(sealed::File::open(
+                    target.engine, keys, {},
+                    [&](std::uint64_t at, HostOut out) -> Result<> {
+                        if (reads++ == good) cancel_me();
+                        std::copy_n(sealed.begin() + static_cast<std::ptrdiff_t>(at), out.size(),
+                                    out.begin());
+                        return {};
+                    },
+                    sealed.size()));
+                (void)file.read_all(target.out(), target.stream());
+            }));
             EXPECT_EQ(target.bytes(), Bytes(plain.size(), 0));
         }
         expect_clean(device);

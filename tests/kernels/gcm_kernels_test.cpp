@@ -233,7 +233,8 @@ TEST(GcmShares, PartialsJoinToEachMessagesHash) {
         data.push_back(random.bytes(size));
         GcmMessage m;
         m.size = size;
-        m.out = data.back().data();
+        m.in = m.out = data.back().data();
+        m.tag = m.out;
         messages.push_back(m);
     }
     const auto count = static_cast<std::uint32_t>(messages.size());

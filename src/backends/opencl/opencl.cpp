@@ -202,8 +202,8 @@ Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& 
         context = std::move(shared);
     }
     DAEL_LET(opened, OpenClDevice::open(std::move(context), std::move(device), options.form));
-    return std::unique_ptr<core::Backend>(std::make_unique<OpenClBackend>(
-        "opencl:" + std::to_string(index), std::move(opened)));
+    return std::unique_ptr<core::Backend>(
+        std::make_unique<OpenClBackend>("opencl:" + std::to_string(index), std::move(opened)));
 }
 
 // Each layout of tables; who has no room for one says so when it is opened.
