@@ -23,7 +23,7 @@ class OpenGlForm : public SubjectTest {
   protected:
     opengl::Form form() const {
         return GetParam().form == opengl::kFormNames[1] ? opengl::Form::floats
-                                                       : opengl::Form::integers;
+                                                        : opengl::Form::integers;
     }
     std::vector<Cipher> ciphers() const {
         if (form() == opengl::Form::floats) return {{Mode::ecb}};
@@ -357,7 +357,8 @@ TEST(OpenGlNames, FormsAndDevicesThatThereAreNot) {
         EXPECT_NE(form.error().message.find(word), std::string::npos) << form.error().message;
     EXPECT_EQ(Engine::open({.backend = "opengl:0", .form = "avx2"}).code(), Code::invalid_argument);
     EXPECT_EQ(Engine::open({.backend = "opengl:99"}).code(), Code::backend_absent);
-    EXPECT_EQ(Engine::open({.backend = "openssl", .form = "gl-int"}).code(), Code::invalid_argument);
+    EXPECT_EQ(Engine::open({.backend = "openssl", .form = "gl-int"}).code(),
+              Code::invalid_argument);
 }
 
 std::vector<Target> forms() {
