@@ -27,6 +27,9 @@ static void modes_of_38a(dael_engine* engine, const dael_key* key) {
         dael_cipher cipher = {(uint8_t)known->mode, DAEL_ENCRYPT, 0, 0, 0};
         dael_pieces* pieces = NULL;
         if (at) from_hex(known->start, start);
+        /* Of what is sequential a device by name takes batches only. */
+        dael_message whole = {.in = plain, .out = again, .size = 64};
+        if (dael_run(engine, &cipher, key, &whole, NULL) == DAEL_UNSUPPORTED) continue;
         EXPECT(dael_begin(engine, &cipher, key, at, &pieces) == DAEL_OK);
         if (!pieces) continue;
         EXPECT(dael_pieces_unit(pieces) == (blocks ? 16u : 1u));
@@ -54,7 +57,7 @@ static void modes_of_38a(dael_engine* engine, const dael_key* key) {
 static void ragged(dael_engine* engine, const dael_key* key) {
     uint8_t data[32] = {0}, start[16] = {0};
     size_t written = 99;
-    const dael_cipher cbc = {DAEL_CBC, DAEL_ENCRYPT, 0, 0, 0};
+    const dael_cipher cbc = {DAEL_CBC, DAEL_DECRYPT, 0, 0, 0};
     dael_pieces* pieces = NULL;
     EXPECT(dael_begin(engine, &cbc, key, start, &pieces) == DAEL_OK);
     EXPECT(dael_pieces_update(pieces, data, 20, data, 15, &written) == DAEL_INVALID_ARGUMENT);
