@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/guard.hpp"
+#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
@@ -79,10 +80,11 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
         const bool automatic = options.backend == "auto";
         const auto kind = options.backend.substr(0, options.backend.find(':'));
         if (!options.form.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument,
-                         "form '" + options.form + "' has no meaning for '" + options.backend +
-                             "', which has one form only; leave one of them "
-                             "out"};
+            return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
+                                                     " has no meaning for " +
+                                                     core::quoted(options.backend) +
+                                                     ", which has one form only; leave one of them "
+                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
