@@ -11,7 +11,7 @@
 
 namespace dael {
 
-using pipeline::guarded;
+using core::guarded;
 
 namespace {
 

@@ -18,7 +18,7 @@
 namespace dael {
 namespace {
 
-using pipeline::guarded;
+using core::guarded;
 
 // GCM's first pass decrypts as well, for want of a way to hash only, into this much memory.
 constexpr std::size_t kScratch = std::size_t{16} << 10;

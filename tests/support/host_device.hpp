@@ -37,10 +37,7 @@ struct HostDeviceOptions {
     std::set<std::string> refused{};                // but these it refuses to use
 };
 
-class HostDevice final : public core::Device,
-                         public Memory,
-                         public Order,
-                         private core::Forms {
+class HostDevice final : public core::Device, public Memory, public Order, private core::Forms {
   public:
     explicit HostDevice(HostDeviceOptions options = {});
     ~HostDevice() override;

@@ -31,8 +31,8 @@ class BackendSubject final : public Subject {
         return backend_->can(counted(cipher), key_bits);
     }
     // With tables of the keys in half of the calls, and without in the others.
-    Result<> run(const Cipher& cipher, std::span<const Key> keys,
-                 std::span<const Message> messages, std::span<Code> codes) override {
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
         if (!keys.empty())
@@ -91,8 +91,8 @@ class ThreadsSubject final : public Subject {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         return subject_->can(cipher, key_bits);
     }
-    Result<> run(const Cipher& cipher, std::span<const Key> keys,
-                 std::span<const Message> messages, std::span<Code> codes) override {
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
         return subject_->run(cipher, keys, messages, codes);
     }
     Result<> run(const Cipher& cipher, const Key& key, const Message& message) override {

@@ -131,8 +131,8 @@ std::string TestBatch::what(std::size_t index) const {
     if (*shape.skip != 0) text += ", skip " + std::to_string(*shape.skip);
     if (cipher.mode == Mode::xts) text += ", sectors of " + std::to_string(cipher.sector);
     if (authenticates(cipher.mode))
-        text += ", AAD of " + std::to_string(shape.aad_size) + ", tag of " +
-                std::to_string(cipher.tag);
+        text +=
+            ", AAD of " + std::to_string(shape.aad_size) + ", tag of " + std::to_string(cipher.tag);
     return text;
 }
 

@@ -13,7 +13,8 @@ using namespace dael::test;
 
 class XBatch : public ModesTest {
   protected:
-    void check_sizes(const Cipher& cipher, std::size_t keys, const std::vector<std::size_t>& sizes) {
+    void check_sizes(const Cipher& cipher, std::size_t keys,
+                     const std::vector<std::size_t>& sizes) {
         const KeyRing ring = this->ring(cipher, keys);
         TestBatch batch(random_, ring, cipher);
         batch.add_sizes(sizes);

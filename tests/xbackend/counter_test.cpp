@@ -24,9 +24,9 @@ class XCounter : public ModesTest {
             offset);
         const auto done = subject().run({Mode::ctr}, key, message);
         ASSERT_TRUE(done) << done.error().message;
-        ASSERT_EQ(difference(oracle(raw, {Mode::ctr, Direction::encrypt, start, offset}, in),
-                             out.span()),
-                  "")
+        ASSERT_EQ(
+            difference(oracle(raw, {Mode::ctr, Direction::encrypt, start, offset}, in), out.span()),
+            "")
             << size << " bytes from " << offset;
         ASSERT_TRUE(out.intact());
     }
