@@ -118,9 +118,10 @@ TEST(Chunks, CoverEveryByteOnceAndFitTheirBuffers) {
                                 const Message& whole = list[index];
                                 const Message part = piece.message;
                                 ASSERT_EQ(part.in, whole.in + done);
-                                const Message same = modes::can_cut(cipher)
-                                                         ? modes::slice(cipher, whole, done, part.size)
-                                                         : whole;
+                                const Message same =
+                                    modes::can_cut(cipher)
+                                        ? modes::slice(cipher, whole, done, part.size)
+                                        : whole;
                                 ASSERT_EQ(part.start, same.start);
                                 ASSERT_EQ(part.skip, same.skip);
                                 ASSERT_EQ(piece.data % 16, 0u);
@@ -305,7 +306,8 @@ TEST(Transfer, NeighboursInPlace) {
                     if (authenticates(mode)) m.tag = tags.data() + 16 * i;
                     const Answer answer = oracle(keys.raw[0], cipher, m);
                     expected.insert(expected.end(), answer.out.begin(), answer.out.end());
-                    std::ranges::copy(answer.tag, tags.begin() + static_cast<std::ptrdiff_t>(16 * i));
+                    std::ranges::copy(answer.tag,
+                                      tags.begin() + static_cast<std::ptrdiff_t>(16 * i));
                 }
                 auto set = engine.keys(keys.keys);
                 ASSERT_TRUE(set);
@@ -363,7 +365,7 @@ TEST(Transfer, NothingToDoIsNeverRefused) {
                 ASSERT_TRUE(set);
                 for (const std::size_t messages : {0, 1, 5}) {
                     if (authenticates(mode) && messages != 0) continue;  // which has tags to make
-                    const std::vector<Message> empty(messages);  // null pointers, no bytes
+                    const std::vector<Message> empty(messages);          // null pointers, no bytes
                     std::vector<Code> codes(messages, Code::internal);
                     const auto ran = engine.run(cipher, *set, empty, codes);
                     ASSERT_TRUE(ran) << name(mode) << ": " << ran.error().message;
