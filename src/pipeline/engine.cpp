@@ -54,8 +54,10 @@ Result<pipeline::Backends> open_forced(const EngineOptions& options,
     return forced;
 }
 
-// A code of one message, as an Error of the call.
-Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message, Code code) {
+// A code of one message, as an Error of the call. By reference: the call that fills it in may be an
+// argument beside it, and arguments come in any order.
+Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message,
+                   const Code& code) {
     if (!ran || code == Code::ok) return ran;
     if (code == Code::authentication) return pipeline::authentication_failed();
     DAEL_TRY(modes::check(cipher, message, 1));

@@ -121,7 +121,7 @@ TEST_F(OpenClDevice, TooMuchMemoryIsAnErrorAndNotTheEnd) {
 
 TEST_F(OpenClDevice, PinnedMemoryIsKnownAsSuch) {
     Bytes pageable(4096);
-    EXPECT_FALSE(device_->memory().is_pinned(pageable.data(, 1)));
+    EXPECT_FALSE(device_->memory().is_pinned(pageable.data(), 1));
     const std::size_t size = 100'000;
     const auto pinned = device_->memory().allocate_pinned(size);
     ASSERT_TRUE(pinned) << pinned.error().message;

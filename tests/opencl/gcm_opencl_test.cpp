@@ -231,7 +231,7 @@ TEST_P(GcmOpenCl, CounterModeAlone) {
     put(m.in, m.plain);
     Message one = listed(m);
     for (const Direction direction : {Direction::encrypt, Direction::decrypt})
-        for (const std::uint8_t skip : {0, 5}) {
+        for (const std::uint8_t skip : {std::uint8_t{0}, std::uint8_t{5}}) {
             one.start.back() = direction == Direction::encrypt ? 1 : 0;
             one.skip = skip;
             auto batch = prepare({Mode::gcm_ctr, direction}, std::span(&one, 1));

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
+#include <daelstrom/padding.hpp>
+
 #include "core/registry.hpp"
 #include "modes/chain.hpp"
 #include "modes/counter.hpp"
 #include "modes/gcm.hpp"
-#include "modes/padding.hpp"
 #include "modes/starts.hpp"
 #include "modes/traits.hpp"
 #include "support/test_batch.hpp"
@@ -229,20 +230,20 @@ TEST(Stretches, EndWhereTheLowWordWraps) {
 TEST(Padding, RoundTripsAndRefusesEveryFault) {
     const std::array<std::uint8_t, 16> data{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     for (std::size_t size = 0; size < 16; ++size) {
-        const Block block = modes::pad(std::span(data).first(size));
-        const auto kept = modes::unpad(block);
+        const Block block = dael::pad(std::span(data).first(size));
+        const auto kept = dael::unpad(block);
         ASSERT_TRUE(kept);
         EXPECT_EQ(*kept, size);
         for (std::size_t at = size; at < 16; ++at) {
             Block wrong = block;
             wrong[at] ^= 0x80;
-            EXPECT_EQ(modes::unpad(wrong).code(), Code::bad_padding) << size << " " << at;
+            EXPECT_EQ(dael::unpad(wrong).code(), Code::bad_padding) << size << " " << at;
         }
     }
     Block zero{};
-    EXPECT_EQ(modes::unpad(zero).code(), Code::bad_padding);
+    EXPECT_EQ(dael::unpad(zero).code(), Code::bad_padding);
     zero.fill(17);
-    EXPECT_EQ(modes::unpad(zero).code(), Code::bad_padding);
+    EXPECT_EQ(dael::unpad(zero).code(), Code::bad_padding);
 }
 
 }  // namespace
