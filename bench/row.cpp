@@ -20,14 +20,14 @@ std::string cipher_name(const Work& work) {
     if (work.sector != 0)
         text += ", " +
                 (work.sector < 1024 ? std::to_string(work.sector) + " B"
-                                    : cli::format_size(static_cast<double>(work.sector))) +
+                                    : app::format_size(static_cast<double>(work.sector))) +
                 " sectors";
     return text;
 }
 
 std::string size_name(const Work& work) {
     return (work.messages > 1 ? std::to_string(work.messages) + " x " : "") +
-           cli::format_size(static_cast<double>(work.size));
+           app::format_size(static_cast<double>(work.size));
 }
 
 Row make_row(Work work, const Series& series, const std::vector<Yardstick>& yardsticks) {

@@ -63,7 +63,7 @@ std::uint64_t fitting(Session& session, std::uint64_t wanted, int buffers) {
     const std::uint64_t most = available_memory() / 4 * 3 / static_cast<unsigned>(buffers);
     if (wanted <= most) return wanted;
     session.skip("host memory: messages of more than " +
-                 cli::format_size(static_cast<double>(most)) +
+                 app::format_size(static_cast<double>(most)) +
                  ", for which too little memory is available");
     return most / kBlockSize * kBlockSize;
 }

@@ -51,7 +51,7 @@ Cells cells(const Row& row) {
             cipher_name(row),
             size_name(row),
             manner(row),
-            cli::format_seconds(row.seconds),
+            app::format_seconds(row.seconds),
             digits(row.gbps.median),
             digits(row.gbps.min) + " - " + digits(row.gbps.max),
             ratios,

@@ -77,7 +77,7 @@ class Through {
                                           return {};
                                       }));
         const auto duplex = heat.enter(
-            "copies both ways at once, chunks of " + cli::format_size(static_cast<double>(chunk)),
+            "copies both ways at once, chunks of " + app::format_size(static_cast<double>(chunk)),
             wall([this, work, chunk] { return copy_both_ways(work.size, chunk); }));
         const auto inward =
             heat.enter("copy to the device", wall([this, work, chunk]() -> Result<> {

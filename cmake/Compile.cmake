@@ -15,6 +15,11 @@ if(DAELSTROM_SANITIZE)
         $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${DAELSTROM_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
     target_link_options(dael_options INTERFACE -fsanitize=${DAELSTROM_SANITIZE})
 endif()
+# What libFuzzer steers by. Tests link the same library, and need none of it in their own code.
+add_library(dael_coverage INTERFACE)
+if(DAELSTROM_FUZZ)
+    target_compile_options(dael_coverage INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>)
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
@@ -22,3 +27,12 @@ if(CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
+
+# dael_precompile(TARGET HEADER...): large headers of others, compiled once for all of a target's C++ sources.
+# The library has none, and compiles each file by what it includes itself.
+function(dael_precompile target)
+    if(DAELSTROM_PRECOMPILE STREQUAL "ON" OR (DAELSTROM_PRECOMPILE STREQUAL "AUTO" AND NOT CCACHE))
+        list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>" OUTPUT_VARIABLE headers)
+        target_precompile_headers(${target} PRIVATE ${headers})
+    endif()
+endfunction()

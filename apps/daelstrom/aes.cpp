@@ -12,6 +12,7 @@
 
 #include "cipher_job.hpp"
 #include "commands.hpp"
+#include "io/warnings.hpp"
 
 namespace dael::cli {
 namespace {
@@ -48,12 +49,13 @@ Result<> run_aes(Options& options, Context& context) {
     if (context.argument_password.empty())
         return Error{Code::invalid_argument,
                      "the password is empty; a password has at least one character"};
-    if (!options.quiet)
-        std::fputs(
-            "daelstrom: warning: a password on a command line can be seen by others (ps, shell "
-            "history); `daelstrom encrypt --openssl` asks for it\n",
-            stderr);
-    if (options.quiet) job.show = Show::never;
+    if (options.quiet) {
+        silence_warnings();
+        job.show = Show::never;
+    }
+    warn(
+        "a password on a command line can be seen by others (ps, shell history); `daelstrom "
+        "encrypt --openssl` asks for it");
     job.output.for_terminal = !job.encrypts();
     job.key = [&] { return key_from_password(context.argument_password, options.bits); };
     return run(job);

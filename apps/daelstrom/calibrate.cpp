@@ -10,7 +10,7 @@
 #include <daelstrom/calibration.hpp>
 
 #include "commands.hpp"
-#include "io/text.hpp"
+#include "io/warnings.hpp"
 
 namespace dael::cli {
 namespace {
@@ -26,7 +26,7 @@ Result<> run_calibration(bool quiet) {
     if (show) std::fputs("\r\x1b[K", stderr);
     if (!calibration) return std::move(calibration).error();
     for (const std::string& device : calibration->left_out)
-        if (!quiet) std::cerr << "daelstrom: warning: left out " << device << '\n';
+        if (!quiet) warn("left out " + device);
     auto path = store(*calibration);
     if (!path) return std::move(path).error();
     if (!quiet)

@@ -18,6 +18,8 @@
 
 namespace dael::cli {
 
+using namespace app;  // what any program needs of files, secrets and terminals (apps/io)
+
 struct Context {
     std::function<Result<>()> action;
     Secret argument_password;  // of `daelstrom aes`, taken out of the arguments

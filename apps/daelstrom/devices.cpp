@@ -5,8 +5,7 @@
 #include <iostream>
 #include <memory>
 
-#include <daelstrom/engine.hpp>
-
+#include "backend_list.hpp"
 #include "commands.hpp"
 
 namespace dael::cli {
@@ -45,7 +44,7 @@ void add_devices(CLI::App& app, Context& context) {
     command->add_flag("--json", *json, "As JSON, for programs");
     command->callback([&context, json] {
         context.action = [json]() -> Result<> {
-            const auto backends = list_backends();
+            const auto backends = list_backends_apart();
             *json ? print_json(backends) : print_table(backends);
             return {};
         };

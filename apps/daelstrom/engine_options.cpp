@@ -3,14 +3,13 @@
 
 #include <cstdlib>
 
-#include "core/registry.hpp"
 #include "io/text.hpp"
 
 namespace dael::cli {
 
 Result<Engine> EngineChoice::open() const {
     EngineOptions options{.backend = backend, .isa = isa, .threads = threads};
-    const char* const usual = std::getenv("DAELSTROM_BACKEND");
+    const char* const usual = ::secure_getenv("DAELSTROM_BACKEND");
     const std::string named = !backend.empty() || !usual ? backend : usual;
     const bool any = named.empty() || named == "auto";
     if (any && (isa.starts_with("gl-") || isa.starts_with("tables=")))
@@ -29,7 +28,7 @@ Result<Engine> EngineChoice::open() const {
 
 void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice) {
     std::vector<std::string> backends{"auto"};
-    for (const auto& entry : core::backend_list()) backends.emplace_back(entry.name);
+    for (const BackendInfo& kind : backend_kinds()) backends.push_back(kind.name);
     add_choice(command, context, "--backend", choice.backend, std::move(backends),
                "Where the cipher runs; a backend that is named is used or refused, never replaced "
                "(default: auto)");

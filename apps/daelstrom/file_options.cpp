@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file_options.hpp"
 
+#include "io/warnings.hpp"
+
 namespace dael::cli {
 
 void add_secret(CLI::App& command, const std::string& what, const std::string& file_help,
@@ -17,7 +19,8 @@ void add_secret(CLI::App& command, const std::string& what, const std::string& f
 
 void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show) {
     command.add_flag("-f,--force", output.overwrite, "Overwrite the output file");
-    command.add_flag("-q,--quiet", show.quiet, "No progress and no warnings");
+    command.add_flag("-q,--quiet", show.quiet, "No progress and no warnings")
+        ->each([](const std::string&) { silence_warnings(); });
     auto* progress = command.add_flag("--progress", show.progress, "Progress even into a log");
     command.add_flag("--no-progress", show.no_progress, "No progress on a terminal")
         ->excludes(progress);

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <new>
 
+#include "io/descriptors.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
 #include "manual.hpp"
@@ -109,9 +110,11 @@ int run(int argc, char** argv) {
 // What the standard library throws when memory runs out ends as a message too, after everything on
 // the way here has been tidied up.
 int main(int argc, char** argv) try {
-    dael::cli::disable_core_dumps();
-    dael::cli::install_signal_handlers();
-    return dael::cli::run(argc, argv);
+    using namespace dael::cli;
+    if (const auto kept = keep_standard_descriptors(); !kept) return complain(kept.error());
+    disable_core_dumps();
+    install_signal_handlers();
+    return run(argc, argv);
 } catch (const std::bad_alloc&) {
     return dael::cli::complain("memory ran out; close other programs", dael::cli::kFailed);
 } catch (const std::exception& fault) {

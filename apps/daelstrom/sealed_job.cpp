@@ -173,7 +173,7 @@ TransferOptions transfer_options(const SealedJob& job, const Engine& engine,
         options.pinned ? kForDevice : std::clamp(threads * kMebi, 4 * kMebi, 16 * kMebi);
     if (size) chunk = std::min(chunk, *size + *size / 100 + layout.segment);
     options.chunk = std::max<std::uint64_t>(1, chunk / layout.segment) * layout.segment;
-    const Pieces plain{layout.segment, gcm::kTagSize, layout.header};
+    const Spacing plain{layout.segment, gcm::kTagSize, layout.header};
     (job.seals ? options.in : options.out) = plain;
     return options;
 }

@@ -14,7 +14,7 @@
 
 #include "io/text.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 constexpr int kPipeSize = 1 << 20;  // what an unprivileged process may ask for
@@ -154,4 +154,4 @@ std::optional<std::uint64_t> Input::remaining() const {
     return size - std::min(size, start_ + read_) + peeked_.size();
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -12,7 +12,7 @@
 
 #include <daelstrom/error.hpp>
 
-namespace dael::cli {
+namespace dael::app {
 
 class Input {
   public:
@@ -53,4 +53,4 @@ class Input {
     std::vector<std::uint8_t> peeked_;  // read, and not yet asked for by fill()
 };
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -15,10 +15,12 @@
 #include <random>
 #include <utility>
 
+#include "io/attributes.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
+#include "io/warnings.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 bool same_file(const struct stat& a, const struct stat& b) {
@@ -65,7 +67,6 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
     const bool standard = !options.path || options.path == "-";
     name_ = standard ? "standard output" : in_quotes(*options.path);
     overwrite_ = options.overwrite || options.replaces_input;
-    durable_ = options.replaces_input;
     struct stat status {};
     if (standard) {
         fd_ = STDOUT_FILENO;
@@ -82,13 +83,19 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
     // A new file is as open as its input, and no more than the umask allows.
     const auto& from = input.status();
     mode_ = (S_ISREG(from.st_mode) ? from.st_mode & 0666u : 0666u) & ~current_umask();
-    if (::stat(options.path->c_str(), &status) != 0) return {};
+    replaced_fd_ = ::open(options.path->c_str(), O_PATH | O_CLOEXEC);
+    if (replaced_fd_ < 0 || ::fstat(replaced_fd_, &status) != 0) return {};
     if (S_ISDIR(status.st_mode))
         return Error{Code::io, name_ + " is a directory; give a file name"};
     if (same_file(status, input.status()) && !options.replaces_input)
         return Error{Code::overlap, name_ + " is the input itself; write to another file"};
     if (S_ISREG(status.st_mode)) {
-        mode_ = status.st_mode & 0777;
+        shared_ = status.st_nlink > 1;
+        if (shared_ && options.replaces_input && !options.overwrite)
+            return Error{Code::io,
+                         name_ + " has " + std::to_string(status.st_nlink) +
+                             " names (hard links), and the others would keep what it holds now; "
+                             "remove them, give -o FILE, or -f if they may"};
         return {};
     }
     fd_ = ::open(options.path->c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -146,7 +153,8 @@ Output::Output(Output&& other) noexcept
       directory_fd_(std::exchange(other.directory_fd_, -1)),
       mode_(other.mode_),
       overwrite_(other.overwrite_),
-      durable_(other.durable_) {}
+      replaced_fd_(std::exchange(other.replaced_fd_, -1)),
+      shared_(other.shared_) {}
 
 Output::~Output() {
     if (!temporary_.empty()) {  // a moved-from one has none: it must not call off the signals' duty
@@ -155,6 +163,7 @@ Output::~Output() {
     }
     if (fd_ > STDOUT_FILENO) ::close(fd_);
     if (directory_fd_ >= 0) ::close(directory_fd_);
+    if (replaced_fd_ >= 0) ::close(replaced_fd_);
 }
 
 Result<> Output::reserve(std::uint64_t size) {
@@ -194,11 +203,29 @@ Result<> Output::commit() {
                    ? Result<>()
                    : Result<>(failure("write to"));
     }
-    if (::fchmod(fd_, mode_) != 0) return failure("set the permissions of");
-    if (durable_ && ::fsync(fd_) != 0) return failure("write to");
+    const bool replaces = replaced_fd_ >= 0;
+    if (replaces)
+        DAEL_TRY(inherit_attributes(fd_, replaced_fd_, name_));
+    else if (::fchmod(fd_, mode_) != 0)
+        return failure("set the permissions of");
+    // A new name that reaches the disk before the content does would leave neither file after a
+    // power cut.
+    if (replaces && ::fsync(fd_) != 0) return failure("write to");
     const int copy = ::dup(fd_);
     if (copy >= 0 && ::close(copy) != 0) return failure("write to");
-    return publish();
+    DAEL_TRY(publish());
+    if (replaces) keep_in_folder();
+    if (shared_) warn(name_ + " had other names (hard links), which keep what it held");
+    return {};
+}
+
+// Brings the new name to the disk. A folder that may be written may still not be one to open.
+void Output::keep_in_folder() const {
+    const int folder = ::openat(directory_fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return;
+    if (::fsync(folder) != 0 && errno != EINVAL)
+        warn(name_ + " is in its place, but may not be after a power cut: " + std::strerror(errno));
+    ::close(folder);
 }
 
 Result<> Output::publish() {
@@ -234,4 +261,4 @@ Result<> Output::link_to(const std::string& name) {
     return failure("name");
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data that goes out. A file appears under its name whole or not at all: it is written without
 // a name, or under a dot name in the same directory, and gets its own when all is well. Whatever
-// ends the program before leaves nothing behind.
+// ends the program before leaves nothing behind. A file that takes another's place is on the disk
+// before it does, and has the other's owner, group, permissions and attributes.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 #include "io/input.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 
 struct OutputOptions {
     std::optional<std::string> path;  // "-" is standard output asked for, none is by default
@@ -25,7 +26,8 @@ struct OutputOptions {
 class Output {
   public:
     // Errors (io, overlap): the file exists and -f is not given, a directory, no permission; it is
-    // the input itself; a terminal that should not get this. Creates nothing under the final name.
+    // the input itself; it would replace the input, which has other names (hard links); a terminal
+    // that should not get this. Creates nothing under the final name.
     static Result<Output> open(const OutputOptions& options, const Input& input);
     Output(Output&& other) noexcept;
     Output& operator=(Output&&) = delete;
@@ -46,6 +48,7 @@ class Output {
     Result<> create_named();
     Result<> link_to(const std::string& name);
     Result<> publish();
+    void keep_in_folder() const;
     Error failure(const std::string& doing) const;
 
     std::string name_;
@@ -55,7 +58,8 @@ class Output {
     int directory_fd_ = -1;
     unsigned mode_ = 0;
     bool overwrite_ = false;
-    bool durable_ = false;  // on the disk before it gets its name
+    int replaced_fd_ = -1;  // the file that this takes the place of; -1: none
+    bool shared_ = false;   // which has other names besides
 };
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -8,7 +8,7 @@
 
 #include "io/text.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 using std::chrono::milliseconds;
@@ -78,4 +78,4 @@ void Progress::clear() {
     if (drawn_ && terminal_) (void)!::write(STDERR_FILENO, "\r\x1b[K", 4);
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

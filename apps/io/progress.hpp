@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace dael::cli {
+namespace dael::app {
 
 enum class Show { automatic, always, never };  // automatic: on a terminal, once it takes a while
 
@@ -35,4 +35,4 @@ class Progress {
     Clock::time_point next_;
 };
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -11,7 +11,7 @@
 
 #include "io/signals.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 // The terminal with its echo off for as long as this lives.
@@ -87,4 +87,4 @@ Result<Secret> prompt(const std::string& what, bool confirm, const std::string& 
     return first;
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

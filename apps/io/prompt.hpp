@@ -8,10 +8,10 @@
 
 #include "io/secrets.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 
 // One line, without its end; asked twice if `confirm`. `instead` says what to do where there is no
 // terminal ("give --key-file FILE").
 Result<Secret> prompt(const std::string& what, bool confirm, const std::string& instead);
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -2,6 +2,7 @@
 #include "io/secrets.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 #include "core/secure_memory.hpp"
 #include "io/prompt.hpp"
 #include "io/text.hpp"
+#include "io/warnings.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 // Decodes hexadecimal without a branch or an index that depends on a digit. `out` holds half of
@@ -75,6 +77,16 @@ std::string origin_of(const SecretSource& source, const std::string& what) {
     return what + " file " + in_quotes(*source.file);
 }
 
+// A secret that others can read is not one.
+void warn_if_shared(int fd, const std::string& origin) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || (status.st_mode & 077) == 0)
+        return;
+    const bool all = (status.st_mode & 07) != 0;
+    warn("others can read or change " + origin + ", which is open to " +
+         (all ? "everybody" : "its group") + "; chmod 600 makes it yours alone");
+}
+
 Result<Secret> read_source(const SecretSource& source, const std::string& what, int end,
                            std::size_t capacity = Secret::kCapacity) {
     const std::string origin = origin_of(source, what);
@@ -82,6 +94,7 @@ Result<Secret> read_source(const SecretSource& source, const std::string& what, 
     if (source.fd) return read_all(*source.fd, origin, end, capacity);
     const int fd = ::open(source.file->c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return Error{Code::io, "cannot open " + origin + ": " + std::strerror(errno)};
+    warn_if_shared(fd, origin);
     auto secret = read_all(fd, origin, end, capacity);
     ::close(fd);
     return secret;
@@ -226,4 +239,4 @@ Result<Block> parse_iv(std::string_view hex) {
     return iv;
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

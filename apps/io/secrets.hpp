@@ -14,7 +14,7 @@
 #include <daelstrom/key.hpp>
 #include <daelstrom/modes.hpp>
 
-namespace dael::cli {
+namespace dael::app {
 
 // Secret bytes in locked memory, up to as many as it was made for; move-only, wiped.
 class Secret {
@@ -66,4 +66,4 @@ Result<Secret> take_password_argument(int argc, char** argv);
 // An IV in hexadecimal. Errors: iv_size, with what was found.
 Result<Block> parse_iv(std::string_view hex);
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -10,7 +10,7 @@
 #include <climits>
 #include <csignal>
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 // What the handler reads. It uses only async-signal-safe calls: unlinkat, tcsetattr, sigaction,
@@ -74,4 +74,4 @@ void terminal_restored() {
     terminal = -1;
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace dael::cli {
+namespace dael::app {
 
 // Handles SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGPIPE, except those that were ignored when the
 // program started (nohup); makes writes past a size limit fail with EFBIG instead of a signal.
@@ -26,4 +26,4 @@ void keep_on_signal();
 void restore_on_signal(int terminal_fd, const termios& state);
 void terminal_restored();
 
-}  // namespace dael::cli
+}  // namespace dael::app

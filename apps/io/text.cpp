@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 template <class... Values>
@@ -99,4 +99,4 @@ std::string format_clock(double seconds) {
     return print("%lld:%02lld", whole / 60, whole % 60);
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

@@ -8,7 +8,7 @@
 
 #include <daelstrom/error.hpp>
 
-namespace dael::cli {
+namespace dael::app {
 
 // Control characters spelt out, so that what came from outside cannot play tricks on the terminal.
 std::string on_one_line(std::string_view text);
@@ -25,4 +25,4 @@ std::string format_rate(double bytes_per_second);  // "3.21 GB/s"
 std::string format_seconds(double seconds);        // "12 us", "3.4 ms", "1.2 s"
 std::string format_clock(double seconds);          // "0:07", "1:02:03"
 
-}  // namespace dael::cli
+}  // namespace dael::app

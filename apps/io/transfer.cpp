@@ -2,6 +2,7 @@
 #include "io/transfer.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +19,7 @@
 #include <daelstrom/memory.hpp>
 #include <daelstrom/modes.hpp>
 
-namespace dael::cli {
+namespace dael::app {
 namespace {
 
 // Two being read, one being worked on, one being written: each stage has one while its neighbours
@@ -95,9 +96,17 @@ class Buffer {
     bool pinned_ = false;
 };
 
+// What stands in the way of a new thread: the memory for its stack, where that is limited.
+std::string mend_for_threads() {
+    rlimit space{};
+    const bool limited = ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+    return limited ? "; raise the limit on its memory, ulimit -v"
+                   : "; close other programs or raise ulimit -u";
+}
+
 // Calls work(piece) for the pieces of a chunk's buffer in order, while it returns true.
 template <class PieceWork>
-Result<> for_pieces(const Pieces& pieces, std::size_t chunk, bool first, std::uint8_t* data,
+Result<> for_pieces(const Spacing& pieces, std::size_t chunk, bool first, std::uint8_t* data,
                     PieceWork work) {
     const std::size_t stride = pieces.stride ? pieces.stride : chunk;
     for (std::size_t at = 0; at < chunk; at += stride) {
@@ -145,9 +154,8 @@ class Transfer {
             thread = std::thread(std::move(body));
             return {};
         } catch (const std::system_error& fault) {
-            return Error{Code::out_of_memory, std::string("cannot start a thread: ") +
-                                                  fault.code().message() +
-                                                  "; close other programs or raise ulimit -u"};
+            return Error{Code::out_of_memory,
+                         "cannot start a thread: " + fault.code().message() + mend_for_threads()};
         }
     }
 
@@ -248,4 +256,4 @@ Result<> transfer(Input& input, Output& output, Progress& progress, const Transf
     return Transfer(input, output, progress, options).run(work);
 }
 
-}  // namespace dael::cli
+}  // namespace dael::app

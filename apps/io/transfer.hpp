@@ -13,7 +13,7 @@
 #include "io/output.hpp"
 #include "io/progress.hpp"
 
-namespace dael::cli {
+namespace dael::app {
 
 // A part of the data, to be transformed in place.
 struct Chunk {
@@ -25,7 +25,7 @@ struct Chunk {
 // Where data lies in a chunk's buffer while it is read or written: in pieces that begin `stride`
 // bytes apart and leave the last `gap` of them free. The very first piece of all begins `front`
 // bytes late. So data that will get something in between needs no moving.
-struct Pieces {
+struct Spacing {
     std::size_t stride = 0;  // bytes, of which the chunk is a multiple; 0: all in one
     std::size_t gap = 0, front = 0;
 };
@@ -33,7 +33,7 @@ struct Pieces {
 struct TransferOptions {
     std::size_t chunk = std::size_t{4} << 20;  // bytes; a multiple of 16
     bool pinned = false;                       // buffers that a device copies from at full speed
-    Pieces in, out;
+    Spacing in, out;
 };
 
 // `work` transforms every chunk in order and may change its size, to at most 16 bytes more than
@@ -43,4 +43,4 @@ using Work = std::function<Result<>(Chunk&)>;
 Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
                   const Work& work);
 
-}  // namespace dael::cli
+}  // namespace dael::app

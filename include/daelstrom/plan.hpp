@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <daelstrom/cipher.hpp>
@@ -45,6 +46,12 @@ struct BackendInfo {
     bool present = false;
     std::string missing;  // what is missing when not present
 };
-std::vector<BackendInfo> list_backends();
+
+// Every kind of backend that daelstrom knows, with name and summary alone: nothing is asked.
+std::vector<BackendInfo> backend_kinds();
+// What the machine has of each, or of this kind alone; several devices have an entry each. Drivers
+// are loaded and devices opened: where a driver that aborts must not end the program, ask from a
+// child process, as `daelstrom devices` does.
+std::vector<BackendInfo> list_backends(std::string_view kind = {});
 
 }  // namespace dael

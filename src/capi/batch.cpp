@@ -6,8 +6,6 @@
 #include "capi/shared.hpp"
 
 struct dael_batch {
-    dael::Engine engine;  // outlives the batch, and so do
-    std::shared_ptr<dael::KeySet> keys;
     dael::Batch batch;
 };
 
@@ -23,7 +21,7 @@ dael_status dael_run_device(dael_engine* engine, const dael_cipher* what, const 
     return call([&]() -> Result<> {
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {key, "key"}, {to, "message"}}));
         return report(
-            engine->engine.run(cipher(what), *key->key, *message(to), dael::Stream{stream}), ran);
+            engine->engine.run(cipher(what), key->key, *message(to), dael::Stream{stream}), ran);
     });
 }
 
@@ -38,14 +36,13 @@ dael_status dael_prepare(dael_engine* engine, const dael_cipher* what, const dae
             return Error{Code::invalid_argument, "no place " + std::to_string(chosen.place) +
                                                      "; 0 is the host, 1 the device"};
         DAEL_LET(prepared, engine->engine.prepare(
-                               cipher(what), *keys->keys,
+                               cipher(what), keys->keys,
                                {.list = message(messages),
                                 .count = count,
                                 .place = static_cast<dael::Place>(chosen.place),
                                 .number = chosen.number,
                                 .nonces = reinterpret_cast<dael::DeviceNonces*>(chosen.nonces)}));
-        return new dael_batch{dael::Engine(engine->engine.state()), keys->keys,
-                              std::move(prepared)};
+        return new dael_batch{std::move(prepared)};
     });
 }
 

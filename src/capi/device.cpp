@@ -58,10 +58,8 @@ dael_status ordering(dael_device* device, Work&& work) {
 template <class Work>
 void giving_back(dael_device* device, void* what, Work&& work) noexcept {
     if (!device || !what) return;
-    int before = 0;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    const dael::core::Uncancelled whole;
     work();
-    pthread_setcancelstate(before, nullptr);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace {
 
 Result<dael_key*> make_key(Result<Key> key) {
     if (!key) return std::move(key).error();
-    return new dael_key{std::make_shared<const Key>(*std::move(key))};
+    return new dael_key{*std::move(key)};
 }
 
 }  // namespace
@@ -57,14 +57,14 @@ dael_status dael_key_import_xts(const void* data, size_t size, dael_key** key) {
 dael_status dael_key_duplicate(const dael_key* key, dael_key** copy) {
     return hand_out(copy, "copy", [&]() -> Result<dael_key*> {
         DAEL_TRY(given({{key, "key"}}));
-        return make_key(key->key->duplicate());
+        return make_key(key->key.duplicate());
     });
 }
 int dael_key_bits(const dael_key* key) {
-    return key ? key->key->bits() : 0;
+    return key ? key->key.bits() : 0;
 }
 int dael_key_is_xts(const dael_key* key) {
-    return key && key->key->is_xts();
+    return key && key->key.is_xts();
 }
 void dael_key_free(dael_key* key) {
     release(key);
@@ -74,7 +74,7 @@ dael_status dael_run(dael_engine* engine, const dael_cipher* what, const dael_ke
                      const dael_message* to, dael_ran* ran) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {key, "key"}, {to, "message"}}));
-        return report(engine->engine.run(cipher(what), *key->key, *message(to)), ran);
+        return report(engine->engine.run(cipher(what), key->key, *message(to)), ran);
     });
 }
 
@@ -86,25 +86,24 @@ dael_status dael_keyset_make(dael_engine* engine, const dael_key* const* keys, s
         copies.reserve(count);
         for (size_t i = 0; i < count; ++i) {
             if (!keys[i]) return null(("key " + std::to_string(i)).c_str());
-            DAEL_LET(copy, keys[i]->key->duplicate());
+            DAEL_LET(copy, keys[i]->key.duplicate());
             copies.push_back(std::move(copy));
         }
         DAEL_LET(made, engine->engine.keys(copies));
-        return new dael_keyset{dael::Engine(engine->engine.state()),
-                               std::make_shared<dael::KeySet>(std::move(made))};
+        return new dael_keyset{std::move(made)};
     });
 }
 size_t dael_keyset_size(const dael_keyset* set) {
-    return set ? set->keys->size() : 0;
+    return set ? set->keys.size() : 0;
 }
 int dael_keyset_bits(const dael_keyset* set, uint32_t index) {
-    return set && index < set->keys->size() ? set->keys->bits(index) : 0;
+    return set && index < set->keys.size() ? set->keys.bits(index) : 0;
 }
 dael_status dael_keyset_replace(dael_keyset* set, uint32_t index, const dael_key* key,
                                 void* stream) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{set, "set"}, {key, "key"}}));
-        return set->keys->replace(index, *key->key, dael::Stream{stream});
+        return set->keys.replace(index, key->key, dael::Stream{stream});
     });
 }
 void dael_keyset_free(dael_keyset* set) {
@@ -118,7 +117,7 @@ dael_status dael_run_batch(dael_engine* engine, const dael_cipher* what, const d
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {keys, "keys"}}));
         DAEL_TRY(readable(messages, count, "messages"));
         DAEL_TRY(readable(codes, count, "codes"));
-        return report(engine->engine.run(cipher(what), *keys->keys, {message(messages), count},
+        return report(engine->engine.run(cipher(what), keys->keys, {message(messages), count},
                                          {reinterpret_cast<dael::Code*>(codes), count}),
                       ran);
     });

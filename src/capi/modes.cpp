@@ -40,7 +40,7 @@ dael_status dael_gcm_start_iv(const dael_key* key, const void* iv, size_t iv_siz
     return call([&]() -> Result<> {
         DAEL_TRY(given({{key, "key"}, {start, "start"}}));
         DAEL_TRY(readable(iv, iv_size, "iv"));
-        DAEL_LET(j0, dael::gcm::start(*key->key, bytes(iv, iv_size)));
+        DAEL_LET(j0, dael::gcm::start(key->key, bytes(iv, iv_size)));
         copy(j0, start);
         return {};
     });
@@ -53,7 +53,7 @@ dael_status dael_gcm_seal(dael_engine* engine, const dael_key* key, const void* 
         DAEL_TRY(given({{engine, "engine"}, {key, "key"}, {tag, "tag"}}));
         DAEL_TRY(readable(iv, iv_size, "iv"));
         return report(
-            dael::gcm::seal(engine->engine, *key->key, bytes(iv, iv_size), bytes(aad, aad_size),
+            dael::gcm::seal(engine->engine, key->key, bytes(iv, iv_size), bytes(aad, aad_size),
                             bytes(in, size), bytes(out, size), bytes(tag, tag_size)),
             ran);
     });
@@ -65,7 +65,7 @@ dael_status dael_gcm_open(dael_engine* engine, const dael_key* key, const void* 
         DAEL_TRY(given({{engine, "engine"}, {key, "key"}, {tag, "tag"}}));
         DAEL_TRY(readable(iv, iv_size, "iv"));
         return report(
-            dael::gcm::open(engine->engine, *key->key, bytes(iv, iv_size), bytes(aad, aad_size),
+            dael::gcm::open(engine->engine, key->key, bytes(iv, iv_size), bytes(aad, aad_size),
                             bytes(in, size), bytes(out, size), bytes(tag, tag_size)),
             ran);
     });
@@ -79,8 +79,8 @@ dael_status dael_ctr_crypt(dael_engine* engine, const dael_key* key,
         const dael::HostOut to = bytes(out, size);
         const dael::Block first = block(counter);
         return report(
-            in ? dael::ctr::crypt(engine->engine, *key->key, first, bytes(in, size), to, offset)
-               : dael::ctr::keystream(engine->engine, *key->key, first, to, offset),
+            in ? dael::ctr::crypt(engine->engine, key->key, first, bytes(in, size), to, offset)
+               : dael::ctr::keystream(engine->engine, key->key, first, to, offset),
             ran);
     });
 }
@@ -94,9 +94,9 @@ dael_status dael_ctr_crypt_device(dael_engine* engine, const dael_key* key,
         const dael::Stream on{stream};
         const dael::Block first = block(counter);
         return report(device_in
-                          ? dael::ctr::crypt(engine->engine, *key->key, first,
+                          ? dael::ctr::crypt(engine->engine, key->key, first,
                                              dael::DeviceIn{device_in, size}, to, on, offset)
-                          : dael::ctr::keystream(engine->engine, *key->key, first, to, on, offset),
+                          : dael::ctr::keystream(engine->engine, key->key, first, to, on, offset),
                       ran);
     });
 }

@@ -7,8 +7,6 @@
 #include "capi/shared.hpp"
 
 struct dael_pieces {
-    dael::Engine engine;                   // outlives the message, and so does
-    std::shared_ptr<const dael::Key> key;  // the key that it is under
     dael::Pieces message;
     bool takes_start;
 };
@@ -39,9 +37,8 @@ dael_status dael_begin(dael_engine* engine, const dael_cipher* what, const dael_
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {key, "key"}}));
         const bool takes_start = dael::takes_iv(cipher(what).mode);
         DAEL_TRY(check_start(start, takes_start));
-        DAEL_LET(begun, engine->engine.begin(cipher(what), *key->key, block(start)));
-        return new dael_pieces{dael::Engine(engine->engine.state()), key->key, std::move(begun),
-                               takes_start};
+        DAEL_LET(begun, engine->engine.begin(cipher(what), key->key, block(start)));
+        return new dael_pieces{std::move(begun), takes_start};
     });
 }
 void dael_pieces_free(dael_pieces* pieces) {
@@ -108,8 +105,7 @@ dael_status dael_pieces_clone(const dael_pieces* pieces, dael_pieces** copy) {
     return hand_out(copy, "copy", [&]() -> Result<dael_pieces*> {
         DAEL_TRY(given({{pieces, "pieces"}}));
         DAEL_LET(another, pieces->message.clone());
-        return new dael_pieces{dael::Engine(pieces->engine.state()), pieces->key,
-                               std::move(another), pieces->takes_start};
+        return new dael_pieces{std::move(another), pieces->takes_start};
     });
 }
 dael_status dael_pieces_restart(dael_pieces* pieces, const uint8_t start[DAEL_BLOCK_SIZE]) {

@@ -5,6 +5,8 @@
 #include <daelstrom/daelstrom_sealed.h>
 #include <daelstrom/sealed.hpp>
 
+#include <memory>
+
 #include "capi/shared.hpp"
 
 struct dael_sealed_keys {

@@ -18,11 +18,11 @@ constexpr std::size_t kMostSized = 4096;
 }  // namespace
 
 dael_status failed(const Error& error) noexcept {
-    const char* const cut = "...";
-    const std::size_t size = std::min(error.message.size(), kMostWords);
-    std::memcpy(last_error, error.message.data(), size);
+    // Where memory ran out there may have been none for words.
+    const std::string_view words = error.message.empty() ? describe(error.code) : error.message;
+    const std::size_t size = words.copy(last_error, kMostWords);
     last_error[size] = '\0';
-    if (size < error.message.size()) std::memcpy(last_error + size - 3, cut, 3);
+    if (size < words.size()) std::memset(last_error + size - 3, '.', 3);
     return static_cast<dael_status>(error.code);
 }
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -15,17 +14,16 @@
 
 #include "core/guard.hpp"
 
-// Handles share what they need of each other, so that any order of freeing is fine. An Engine is a
-// shared one by itself.
+// Handles may be freed in any order: key sets, batches and pieces keep what they need of each other
+// and of the engine, whose state is shared.
 struct dael_engine {
     dael::Engine engine;
 };
 struct dael_key {
-    std::shared_ptr<const dael::Key> key;
+    dael::Key key;
 };
 struct dael_keyset {
-    dael::Engine engine;
-    std::shared_ptr<dael::KeySet> keys;
+    dael::KeySet keys;
 };
 
 namespace dael::capi {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcrypto as this library uses it: in a context of its own, which reads no configuration. What the
-// process's openssl.cnf says (other default properties, other providers) is for the process; here it
-// would take ciphers away, or, inside an OpenSSL provider, make that its own foundation.
+// libcrypto as this library uses it: in a context of its own, which reads no configuration. What
+// the process's openssl.cnf says (other default properties, other providers) is for the process;
+// here it would take ciphers away, or, inside an OpenSSL provider, make that its own foundation.
 #pragma once
 
 #include <openssl/types.h>

@@ -15,8 +15,8 @@ Result<> fill_random(std::span<std::uint8_t> bytes) {
         if (got > 0) {
             bytes = bytes.subspan(static_cast<std::size_t>(got));
         } else if (errno != EINTR) {
-            return Error{Code::internal, "no random bytes: getrandom: " +
-                                             std::system_category().message(errno)};
+            return Error{Code::internal,
+                         "no random bytes: getrandom: " + std::system_category().message(errno)};
         }
     }
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random bytes of the kernel's generator, which needs no state of ours: nothing to seed, to lock, or
-// to share with a child of fork().
+// Random bytes of the kernel's generator, which needs no state of ours: nothing to seed, to lock,
+// or to share with a child of fork().
 #pragma once
 
 #include <cstdint>

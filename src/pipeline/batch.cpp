@@ -11,6 +11,8 @@
 
 namespace dael {
 
+using core::guarded;
+
 namespace {
 
 // One launch: all of the batch, or the messages of one key where the kernels take no more.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/guard.hpp"
+#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
@@ -53,8 +54,10 @@ Result<pipeline::Backends> open_forced(const EngineOptions& options,
     return forced;
 }
 
-// A code of one message, as an Error of the call.
-Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message, Code code) {
+// A code of one message, as an Error of the call. By reference: the call that fills it in may be an
+// argument beside it, and arguments come in any order.
+Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message,
+                   const Code& code) {
     if (!ran || code == Code::ok) return ran;
     if (code == Code::authentication) return pipeline::authentication_failed();
     DAEL_TRY(modes::check(cipher, message, 1));
@@ -77,10 +80,11 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
         const bool automatic = options.backend == "auto";
         const auto kind = options.backend.substr(0, options.backend.find(':'));
         if (!options.form.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument,
-                         "form '" + options.form + "' has no meaning for '" + options.backend +
-                             "', which has one form only; leave one of them "
-                             "out"};
+            return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
+                                                     " has no meaning for " +
+                                                     core::quoted(options.backend) +
+                                                     ", which has one form only; leave one of them "
+                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;

@@ -18,6 +18,8 @@
 namespace dael {
 namespace {
 
+using core::guarded;
+
 // GCM's first pass decrypts as well, for want of a way to hash only, into this much memory.
 constexpr std::size_t kScratch = std::size_t{16} << 10;
 constexpr auto kMostData = std::uint64_t{1} << 60;

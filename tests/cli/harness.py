@@ -51,11 +51,12 @@ class CliTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.secrets = []
         for bits in (128, 192, 256):
-            (self.dir / f"key{bits}").write_bytes(key(bits))
+            self.write(f"key{bits}", key(bits))
             self.secrets += [key(bits), key(bits).hex().encode()]
 
     def write(self, name, content):
         (self.dir / name).write_bytes(content)
+        (self.dir / name).chmod(0o600)  # secrets that others can read draw a warning
         return name
 
     def read(self, name):

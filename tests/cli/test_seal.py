@@ -240,6 +240,16 @@ class Rewrap(SealTest):
         self.assertEqual(stat.S_IMODE((self.dir / "sealed").stat().st_mode), 0o640)
         self.check(self.read("sealed"))
 
+    def test_a_file_with_other_names(self):
+        """They would keep the old passphrase."""
+        os.link(self.dir / "sealed", self.dir / "link")
+        self.fails(1, "'sealed' has 2 names .hard links., and the others would keep", *self.change, "sealed")
+        ran = self.run_program(*self.change, "-f", "sealed")
+        self.assertEqual(ran.returncode, 0)
+        self.assertRegex(ran.stderr.decode(), r"\Adaelstrom: warning: 'sealed' had other names[^\n]+\n\Z")
+        self.check(self.read("sealed"))
+        self.assertEqual(self.read("link"), self.before)
+
     def test_to_another_file_and_through_a_pipe(self):
         self.ok(*self.change, "sealed", "-o", "new")
         self.check(self.read("new"))

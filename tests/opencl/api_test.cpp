@@ -5,8 +5,8 @@
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/opencl.hpp>
 
-#include "formats/keysets.hpp"
 #include "backends/opencl/pieces.hpp"
+#include "formats/keysets.hpp"
 #include "opencl/fixture.hpp"
 
 namespace {

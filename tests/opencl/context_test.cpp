@@ -84,8 +84,8 @@ TEST_F(OpenClContext, OneForAContextOfTheCallers) {
     known->release_pinned(*memory, queue);  // not known any more: nothing happens
 }
 
-// A copy from memory that is page-locked in its first bytes only must not go on after the call, when
-// the rest may be gone.
+// A copy from memory that is page-locked in its first bytes only must not go on after the call,
+// when the rest may be gone.
 TEST_F(OpenClContext, ARangeIsPinnedIfAllOfItIs) {
     const cl::Context mine(first());
     const auto known = opencl::Context::of(mine);
@@ -122,8 +122,10 @@ TEST_F(OpenClContext, SaysSoAfterAFork) {
         return false;
     };
     expect_in_a_child([&] {
-        bool told = about_fork(ctr::crypt(*engine, key, {}, HostIn(data), HostOut(data)), Code::device);
-        told &= about_fork(device_->memory().copy_out(data.data(), memory, data.size(), {}), Code::device);
+        bool told =
+            about_fork(ctr::crypt(*engine, key, {}, HostIn(data), HostOut(data)), Code::device);
+        told &= about_fork(device_->memory().copy_out(data.data(), memory, data.size(), {}),
+                           Code::device);
         told &= about_fork(device_->memory().allocate(16), Code::device);
         told &= about_fork(device_->memory().allocate_pinned(16), Code::device);
         told &= about_fork(device_->order().create_stream(), Code::device);
@@ -153,7 +155,8 @@ TEST_F(OpenClContext, SaysSoAfterAForkInTheMidstOfWork) {
             while (!done) {
                 EXPECT_TRUE(work());
                 const auto more = device_->memory().allocate(64);
-                EXPECT_TRUE(more && device_->memory().owns(*more) && device_->order().wait(Stream{}));
+                EXPECT_TRUE(more && device_->memory().owns(*more) &&
+                            device_->order().wait(Stream{}));
                 device_->memory().release(*more);
             }
         });

@@ -84,9 +84,8 @@ TEST_F(OpenClDevice, SerialModesOfOneMessageAreRefusedWithTheMend) {
     const Key key = *Key::import(pattern(16));
     auto* memory = allocate(64);
     for (const Mode mode : {Mode::cbc, Mode::cfb, Mode::ofb})
-        DAEL_EXPECT_REFUSED(
-            run({mode, Direction::encrypt}, key, message(memory, memory, 64)), Code::unsupported,
-            "batch");
+        DAEL_EXPECT_REFUSED(run({mode, Direction::encrypt}, key, message(memory, memory, 64)),
+                            Code::unsupported, "batch");
     DAEL_EXPECT_REFUSED(run({Mode::gcm}, key, message(memory, memory, 64)), Code::unsupported,
                         "prepare");
 }
@@ -100,17 +99,18 @@ TEST_F(OpenClDevice, BatchesAndKeysAreForTheirOwnDevice) {
     ASSERT_TRUE(batch) << batch.error().message;
     const auto other = open();
     DAEL_EXPECT_REFUSED(other->run(**batch, {}), Code::invalid_argument, "of another");
-    DAEL_EXPECT_REFUSED(other->prepare(cipher, {std::span(&key, 1), tables_.front().get()},
-                                       {&one, 1}),
-                        Code::invalid_argument, "of another");
+    DAEL_EXPECT_REFUSED(
+        other->prepare(cipher, {std::span(&key, 1), tables_.front().get()}, {&one, 1}),
+        Code::invalid_argument, "of another");
     DAEL_EXPECT_REFUSED(device_->prepare(cipher, {std::span(&key, 1)}, {&one, 1}),
                         Code::invalid_argument, "of another");
 }
 
 TEST_F(OpenClDevice, TooMuchMemoryIsAnErrorAndNotTheEnd) {
-    DAEL_EXPECT_REFUSED(device_->memory().allocate(std::size_t{1} << 45), Code::out_of_memory, "opencl");
-    DAEL_EXPECT_REFUSED(device_->memory().allocate_pinned(std::size_t{1} << 45), Code::out_of_memory,
+    DAEL_EXPECT_REFUSED(device_->memory().allocate(std::size_t{1} << 45), Code::out_of_memory,
                         "opencl");
+    DAEL_EXPECT_REFUSED(device_->memory().allocate_pinned(std::size_t{1} << 45),
+                        Code::out_of_memory, "opencl");
     const std::uint64_t before = *device_->memory().free_memory();
     auto* memory = put(pattern(1000));
     EXPECT_EQ(*device_->memory().free_memory(), before - 1000);
@@ -121,7 +121,7 @@ TEST_F(OpenClDevice, TooMuchMemoryIsAnErrorAndNotTheEnd) {
 
 TEST_F(OpenClDevice, PinnedMemoryIsKnownAsSuch) {
     Bytes pageable(4096);
-    EXPECT_FALSE(device_->memory().is_pinned(pageable.data(, 1)));
+    EXPECT_FALSE(device_->memory().is_pinned(pageable.data(), 1));
     const std::size_t size = 100'000;
     const auto pinned = device_->memory().allocate_pinned(size);
     ASSERT_TRUE(pinned) << pinned.error().message;
@@ -150,7 +150,8 @@ TEST_F(OpenClDevice, EventsOrderStreamsAndTellTimes) {
     const Key key = *Key::import(pattern(16));
     const Bytes in = pattern(1 << 20);
     auto* memory = put(in);
-    const Stream first = *device_->order().create_timed_stream(), second = *device_->order().create_stream();
+    const Stream first = *device_->order().create_timed_stream(),
+                 second = *device_->order().create_stream();
     const Event begin = *device_->order().create_event(), end = *device_->order().create_event();
     EXPECT_TRUE(device_->order().wait(begin));  // never recorded: nothing to wait for
     EXPECT_TRUE(device_->order().wait(second, begin));

@@ -66,7 +66,8 @@ class GcmOpenCl : public ::testing::TestWithParam<const char*> {
     }
 
     Scattered message(std::size_t key, std::size_t size, std::size_t aad_size) {
-        Scattered m{key, random_.bytes(gcm::kNonceSize), random_.bytes(aad_size), random_.bytes(size)};
+        Scattered m{key, random_.bytes(gcm::kNonceSize), random_.bytes(aad_size),
+                    random_.bytes(size)};
         m.in = buffer(size);
         m.out = buffer(size);
         m.at_aad = buffer(aad_size);
@@ -103,7 +104,7 @@ class GcmOpenCl : public ::testing::TestWithParam<const char*> {
         EXPECT_TRUE(ran) << ran.error().message;
         std::vector<std::uint32_t> codes(messages.size(), 99);
         EXPECT_TRUE(device_->memory().copy_out(codes.data(), (*batch)->results(),
-                                      codes.size() * sizeof codes[0], {}));
+                                               codes.size() * sizeof codes[0], {}));
         EXPECT_TRUE(device_->order().wait(Stream{}));
         return codes;
     }
@@ -230,7 +231,7 @@ TEST_P(GcmOpenCl, CounterModeAlone) {
     put(m.in, m.plain);
     Message one = listed(m);
     for (const Direction direction : {Direction::encrypt, Direction::decrypt})
-        for (const std::uint8_t skip : {0, 5}) {
+        for (const std::uint8_t skip : {std::uint8_t{0}, std::uint8_t{5}}) {
             one.start.back() = direction == Direction::encrypt ? 1 : 0;
             one.skip = skip;
             auto batch = prepare({Mode::gcm_ctr, direction}, std::span(&one, 1));
@@ -368,8 +369,8 @@ TEST_P(GcmOpenCl, AnEmptyBatchIsNoWork) {
 TEST_P(GcmOpenCl, WhatItRefuses) {
     EXPECT_FALSE(device_->info().reads_lists);
     const auto* list = reinterpret_cast<const Message*>(buffer(sizeof(Message)));
-    const auto there = device_->prepare(gcm::sealing(), {keys_, tables_.get()},
-                                        {list, 1, dael::Place::device});
+    const auto there =
+        device_->prepare(gcm::sealing(), {keys_, tables_.get()}, {list, 1, dael::Place::device});
     EXPECT_EQ(there.code(), Code::unsupported);
     EXPECT_NE(there.error().message.find("host memory"), std::string::npos);
 
@@ -384,8 +385,9 @@ TEST_P(GcmOpenCl, WhatItRefuses) {
     auto other = core::open_backend("opencl", {GetParam(), 0});
     ASSERT_TRUE(other);
     const Message good = listed(m);
-    EXPECT_EQ((*other)->device()->prepare(gcm::sealing(), {keys_, tables_.get()}, {&good, 1}).code(),
-              Code::invalid_argument);
+    EXPECT_EQ(
+        (*other)->device()->prepare(gcm::sealing(), {keys_, tables_.get()}, {&good, 1}).code(),
+        Code::invalid_argument);
     auto batch = prepare(gcm::sealing(), std::span(&good, 1));
     ASSERT_TRUE(batch) << batch.error().message;
     EXPECT_EQ((*other)->device()->run(**batch, {}).code(), Code::invalid_argument);

@@ -43,8 +43,7 @@ class OpenClLoader : public ::testing::Test {
     // What opencl_count prints where the environment has this variable, too.
     static std::string count(const std::string& variable, const char* argument = "") {
         const std::string program = beside_us("opencl_count").string();
-        std::FILE* const child =
-            popen((variable + " '" + program + "' " + argument).c_str(), "r");
+        std::FILE* const child = popen((variable + " '" + program + "' " + argument).c_str(), "r");
         std::string printed;
         std::array<char, 256> part{};
         while (child && std::fgets(part.data(), part.size(), child)) printed += part.data();
@@ -108,7 +107,8 @@ TEST_F(OpenClLoader, DriversStandInTheOrderOfTheirFiles) {
     };
     setenv("OCL_ICD_VENDORS", folder_.c_str(), 1);
     using Names = std::vector<std::string>;
-    EXPECT_EQ(libraries(), (Names{"libpocl.so.2.10.0", "libb.so", "/opt/intel/lib/libintelocl.so"}));
+    EXPECT_EQ(libraries(),
+              (Names{"libpocl.so.2.10.0", "libb.so", "/opt/intel/lib/libintelocl.so"}));
     setenv("OCL_ICD_VENDORS", (folder_ / "b.icd").c_str(), 1);
     EXPECT_EQ(libraries(), Names{"libb.so"});
     setenv("OCL_ICD_VENDORS", "libnvidia-opencl.so.1", 1);

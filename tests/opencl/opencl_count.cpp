@@ -9,11 +9,11 @@
 int main(int count, char**) {
     if (count > 1) {
         int offered = 0;
-        dael::core::visit_devices([&](const dael::core::BackendEntry& entry, int,
-                                      const std::string&) {
-            offered += std::string(entry.name) == "opencl";
-            return false;
-        });
+        dael::core::visit_devices(
+            [&](const dael::core::BackendEntry& entry, int, const std::string&) {
+                offered += std::string(entry.name) == "opencl";
+                return false;
+            });
         std::printf("%d\n", offered);
         return 0;
     }

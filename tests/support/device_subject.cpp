@@ -62,8 +62,8 @@ class DeviceSubject final : public Subject {
         return calls_->can(cipher, key_bits);
     }
 
-    Result<> run(const Cipher& cipher, std::span<const Key> keys,
-                 std::span<const Message> messages, std::span<Code> codes) override {
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
         if (!keys.empty())
@@ -167,8 +167,8 @@ class DeviceSubject final : public Subject {
         return {};
     }
 
-    // One by itself where that may be, and as often as a batch of one; batches from a list in either
-    // memory where it may lie in both.
+    // One by itself where that may be, and as often as a batch of one; batches from a list in
+    // either memory where it may lie in both.
     Result<> launch(const Cipher& cipher, std::span<const Key> keys,
                     std::span<const Message> messages, const void* list, std::span<Code> codes) {
         if (messages.size() == 1 && !authenticates(cipher.mode) && toss() &&
@@ -249,9 +249,9 @@ class CoreCalls final : public DeviceCalls {
             if (of_key.empty()) continue;
             if (of_key.size() == messages.count)
                 return Error{Code::unsupported, "a batch under one key is refused"};
-            DAEL_LET(prepared, device_.prepare(cipher, keys,
-                                               {of_key.data(),
-                                                static_cast<std::uint32_t>(of_key.size())}));
+            DAEL_LET(prepared,
+                     device_.prepare(cipher, keys,
+                                     {of_key.data(), static_cast<std::uint32_t>(of_key.size())}));
             DAEL_TRY(device_.run(*prepared, stream));
             DAEL_TRY(device_.order().wait(stream));
             DAEL_TRY(prepared->outcome());

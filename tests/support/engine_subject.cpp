@@ -38,8 +38,8 @@ class EngineSubject final : public Subject {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         return can_of(engine_, cipher, key_bits, Job::From::host);
     }
-    Result<> run(const Cipher& cipher, std::span<const Key> keys,
-                 std::span<const Message> messages, std::span<Code> codes) override {
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
         DAEL_LET(set, engine_.keys(keys));
         return judge(engine_.run(cipher, set, messages, codes), expected_);
     }

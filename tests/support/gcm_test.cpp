@@ -38,8 +38,8 @@ void GcmTest::check_gcm(const GcmCase& c, const Sealed& expected) {
         Poisoned& target = c.in_place ? source : apart;
         const Message message{source.data(), target.data(), from.size(), aad.data(),
                               c.aad.size(),  tag.data(),    c.start()};
-        const auto done =
-            subject().run(seal ? gcm::sealing(c.tag_size) : gcm::opening(c.tag_size), *key, message);
+        const auto done = subject().run(seal ? gcm::sealing(c.tag_size) : gcm::opening(c.tag_size),
+                                        *key, message);
         ASSERT_TRUE(done) << what << ": " << done.error().message;
         ASSERT_EQ(difference(to, target.span()), "") << what;
         ASSERT_EQ(difference(whole_tag, tag.span()), "") << what << ", its tag";

@@ -25,8 +25,8 @@ class GcmTest : public SubjectTest {
     // Seals, opens, and is refused when one bit of anything is wrong; no byte outside is written.
     void check_gcm(const GcmCase& c) { check_gcm(c, gcm_oracle(c.key, c.iv, c.aad, c.plain)); }
     void check_gcm(const GcmCase& c, const Sealed& expected);
-    // Opens what has been tampered with: nothing of the plaintext may be in the output, and in place
-    // the ciphertext is still there.
+    // Opens what has been tampered with: nothing of the plaintext may be in the output, and in
+    // place the ciphertext is still there.
     void check_refused(const GcmCase& c, const Sealed& sealed, const std::string& what);
 
     Random random_{88172645463325252};

@@ -66,16 +66,14 @@ bool contains(const std::map<const std::uint8_t*, std::size_t>& allocations, con
 
 }  // namespace
 
-void HostDevice::check_device_range(const void* memory, std::size_t size,
-                                    const std::string& what) {
+void HostDevice::check_device_range(const void* memory, std::size_t size, const std::string& what) {
     std::unique_lock lock(mutex_);
     const bool inside = contains(device_memory_, memory, size);
     lock.unlock();
     if (!inside) violation(what + " outside device memory");
 }
 
-void HostDevice::check_pinned_range(const void* memory, std::size_t size,
-                                    const std::string& what) {
+void HostDevice::check_pinned_range(const void* memory, std::size_t size, const std::string& what) {
     std::unique_lock lock(mutex_);
     const bool inside = contains(pinned_memory_, memory, size);
     lock.unlock();
@@ -83,8 +81,7 @@ void HostDevice::check_pinned_range(const void* memory, std::size_t size,
 }
 
 Result<> HostDevice::use(const std::string& form) {
-    if (options_.refused.contains(form))
-        return Error{Code::device, "no kernels in form " + form};
+    if (options_.refused.contains(form)) return Error{Code::device, "no kernels in form " + form};
     form_ = form;
     return {};
 }

@@ -36,10 +36,7 @@ struct HostDeviceOptions {
     std::set<std::string> refused{};                // but these it refuses to use
 };
 
-class HostDevice final : public core::Device,
-                         public Memory,
-                         public Order,
-                         private core::Forms {
+class HostDevice final : public core::Device, public Memory, public Order, private core::Forms {
   public:
     explicit HostDevice(HostDeviceOptions options = {});
     ~HostDevice() override;
@@ -92,7 +89,7 @@ class HostDevice final : public core::Device,
     std::string failed_call();            // which call fail_at hit; empty: none yet
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
-    std::uint64_t copied_out() const { return copied_out_; }  // bytes
+    std::uint64_t copied_out() const { return copied_out_; }    // bytes
     std::uint64_t most_memory() const { return most_memory_; }  // bytes of the device's, at once
 
   private:

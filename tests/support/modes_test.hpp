@@ -50,7 +50,8 @@ class ModesTest : public SubjectTest {
 
     void check(TestBatch& batch) { ASSERT_EQ(fault_of(batch), ""); }
     std::string fault_of(TestBatch& batch) {
-        return batch.fault_of([&](const auto&... arguments) { return subject().run(arguments...); });
+        return batch.fault_of(
+            [&](const auto&... arguments) { return subject().run(arguments...); });
     }
 
     Random random_{2463534242};

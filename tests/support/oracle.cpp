@@ -97,8 +97,8 @@ Bytes oracle(std::span<const std::uint8_t> key, const Use& use, std::span<const 
     return out;
 }
 
-Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const xts::Sectors& sectors,
-                 std::span<const std::uint8_t> in) {
+Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction,
+                 const xts::Sectors& sectors, std::span<const std::uint8_t> in) {
     const EVP_CIPHER* evp = key.size() == 32 ? EVP_aes_128_xts() : EVP_aes_256_xts();
     const Context context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
     auto number = static_cast<unsigned __int128>(sectors.first_high) << 64 | sectors.first;

@@ -24,8 +24,8 @@ struct Use {
 Bytes oracle(std::span<const std::uint8_t> key, const Use& use, std::span<const std::uint8_t> in);
 
 // XTS, sector by sector.
-Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const xts::Sectors& sectors,
-                 std::span<const std::uint8_t> in);
+Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction,
+                 const xts::Sectors& sectors, std::span<const std::uint8_t> in);
 
 // GCM's encryption. `iv`: 1 to 128 bytes, as OpenSSL takes them.
 struct Sealed {
@@ -37,8 +37,8 @@ Sealed gcm_oracle(std::span<const std::uint8_t> key, std::span<const std::uint8_
 // The IV for OpenSSL of which it makes the pre-counter block `start`: the nonce, or 16 bytes.
 Bytes gcm_iv(std::span<const std::uint8_t> key, const Block& start);
 
-// Any mode, of a message that has its start, skip, input (null: the keystream) and AAD. GCM's tag is
-// the ciphertext's, in both directions.
+// Any mode, of a message that has its start, skip, input (null: the keystream) and AAD. GCM's tag
+// is the ciphertext's, in both directions.
 struct Answer {
     Bytes out, tag;
 };

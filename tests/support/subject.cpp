@@ -13,7 +13,7 @@
 #include "pipeline/engine_state.hpp"
 #include "support/device_subject.hpp"
 #include "support/engine_subject.hpp"
-#include "support/host_device.hpp"
+#include "support/engine_test.hpp"
 
 namespace dael::test {
 namespace {
@@ -31,8 +31,8 @@ class BackendSubject final : public Subject {
         return backend_->can(counted(cipher), key_bits);
     }
     // With tables of the keys in half of the calls, and without in the others.
-    Result<> run(const Cipher& cipher, std::span<const Key> keys,
-                 std::span<const Message> messages, std::span<Code> codes) override {
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
         if (!keys.empty())
@@ -76,28 +76,23 @@ class BackendSubject final : public Subject {
 };
 
 // The device made of threads, as a subject that is found wanting if it finds anything.
-struct OwnDevice {
-    HostDevice device;
-    ~OwnDevice() { expect_clean(device); }
-};
-class ThreadsSubject final : private OwnDevice, public Subject {
+class ThreadsSubject final : public Subject {
   public:
     explicit ThreadsSubject(const Target& target) {
-        auto backend = std::make_unique<HostDeviceBackend>(device);
-        const auto engine = [&] {
-            return pipeline::make_engine(
-                std::move(backend),
-                {.backend = "threads", .threads = target.threads, .chunk = target.chunk});
-        };
-        subject_ = target.level == Level::backend  ? device_subject(std::move(backend))
-                   : target.level == Level::memory ? engine_memory_subject(engine(), "threads")
-                                                   : engine_subject(engine(), "threads");
+        const auto engine = [&] { return std::move(*open_engine(target, device_)); };
+        subject_ = target.level == Level::memory    ? engine_memory_subject(engine(), "threads")
+                   : target.level == Level::engine ? engine_subject(engine(), "threads")
+                                                   : device_subject(std::make_unique<HostDeviceBackend>(device_));
+    }
+    ~ThreadsSubject() override {
+        subject_.reset();
+        expect_clean(device_);
     }
     core::Can can(const Cipher& cipher, int key_bits) const override {
         return subject_->can(cipher, key_bits);
     }
-    Result<> run(const Cipher& cipher, std::span<const Key> keys,
-                 std::span<const Message> messages, std::span<Code> codes) override {
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
         return subject_->run(cipher, keys, messages, codes);
     }
     Result<> run(const Cipher& cipher, const Key& key, const Message& message) override {
@@ -105,6 +100,7 @@ class ThreadsSubject final : private OwnDevice, public Subject {
     }
 
   private:
+    HostDevice device_;
     std::unique_ptr<Subject> subject_;
 };
 
@@ -192,14 +188,14 @@ const std::vector<Target>& all_targets() {
         for (const core::BackendEntry& entry : core::backend_list()) add_targets(targets, entry);
         targets.push_back({.name = "engine_auto", .backend = "auto", .level = Level::engine});
         const std::string threads = "threads";
-        targets.push_back({.name = threads, .backend = threads});
+        targets.push_back({.name = threads, .backend = threads, .slow = true});
         targets.push_back({.name = "engine_threads_chunks",
                            .backend = threads,
                            .level = Level::engine,
                            .threads = 3,
                            .chunk = 64 << 10});
         targets.push_back(
-            {.name = "engine_threads_memory", .backend = threads, .level = Level::memory});
+            {.name = "engine_threads_memory", .backend = threads, .level = Level::memory, .slow = true});
         return targets;
     }();
     return list;
@@ -235,6 +231,22 @@ void PrintTo(const Target& target, std::ostream* stream) {
     *stream << target.name;
 }
 
+std::vector<Target> engine_targets(Family family) {
+    auto found = targets(family);
+    std::erase_if(found, [](const Target& target) { return target.level != Level::engine; });
+    return found;
+}
+
+Result<Engine> open_engine(const Target& target, HostDevice& threads) {
+    EngineOptions options{.backend = target.backend,
+                          .form = target.form,
+                          .threads = target.threads,
+                          .chunk = target.chunk,
+                          .calibrated = false};
+    if (target.backend != "threads") return Engine::open(std::move(options));
+    return pipeline::make_engine(std::make_unique<HostDeviceBackend>(threads), std::move(options));
+}
+
 Result<std::unique_ptr<Subject>> open_subject(const Target& target) {
     if (target.backend == "threads")
         return std::unique_ptr<Subject>(std::make_unique<ThreadsSubject>(target));
@@ -243,29 +255,37 @@ Result<std::unique_ptr<Subject>> open_subject(const Target& target) {
         if (backend->device()) return device_subject(std::move(backend));
         return std::unique_ptr<Subject>(std::make_unique<BackendSubject>(std::move(backend)));
     }
-    DAEL_LET(engine, Engine::open({.backend = target.backend,
-                                   .form = target.form,
-                                   .threads = target.threads,
-                                   .chunk = target.chunk,
-                                   .calibrated = false}));
+    HostDevice none;
+    DAEL_LET(engine, open_engine(target, none));
     const std::string expected = target.backend == "auto" ? "" : target.backend;
     return target.level == Level::memory ? engine_memory_subject(std::move(engine), expected)
                                          : engine_subject(std::move(engine), expected);
 }
 
+namespace {
+
+// Skips a test whose target is not here, or fails where it is required.
+void without(const Target& target, const Error& error) {
+    const std::string reason = target.name + ": " + error.message;
+    // A device may have too little local memory for a form of its kernels.
+    const bool lacking = error.code == Code::backend_absent ||
+                         (target.family == Family::OpenCl && error.code == Code::unsupported);
+    if (!lacking || required(target.name)) FAIL() << reason;
+    GTEST_SKIP() << reason;
+}
+
+}  // namespace
+
 void SubjectTest::SetUp() {
     auto opened = open_subject(GetParam());
-    if (opened) {
-        subject_ = std::move(*opened);
-        return;
-    }
-    const std::string reason = GetParam().name + ": " + opened.error().message;
-    // A device may have too little local memory for a form of its kernels.
-    const bool lacking =
-        opened.code() == Code::backend_absent ||
-        (GetParam().family == Family::OpenCl && opened.code() == Code::unsupported);
-    if (!lacking || required(GetParam().name)) FAIL() << reason;
-    GTEST_SKIP() << reason;
+    if (!opened) return without(GetParam(), opened.error());
+    subject_ = std::move(*opened);
+}
+
+void EngineTest::SetUp() {
+    auto opened = open_engine(GetParam(), device_);
+    if (!opened) return without(GetParam(), opened.error());
+    engine_.emplace(std::move(*opened));
 }
 
 }  // namespace dael::test

@@ -47,8 +47,8 @@ class Subject {
     virtual core::Can can(const Cipher& cipher, int key_bits) const = 0;
     // Any number of messages under any of the keys. As Engine::run has it: an error for what is
     // wrong with the call as a whole, and a code for each message. Every way of the backend's to do
-    // the same (with keys made ready and without, alone and in a batch, lists in either memory) gets
-    // its share of the calls.
+    // the same (with keys made ready and without, alone and in a batch, lists in either memory)
+    // gets its share of the calls.
     virtual Result<> run(const Cipher& cipher, std::span<const Key> keys,
                          std::span<const Message> messages, std::span<Code> codes) = 0;
     // One message, whose code comes as an error.
@@ -82,15 +82,15 @@ inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
 // Instances for CTest: Host/..., Gpu/..., OpenCl/... and OpenGl/..., labelled by
 // tests/CMakeLists.txt.
 #define DAEL_FOR_FAMILY(suite, family)                                                    \
-    GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite);                                 \
     INSTANTIATE_TEST_SUITE_P(                                                             \
         family, suite,                                                                    \
         ::testing::ValuesIn(::dael::test::targets(::dael::test::Target::Family::family)), \
         ::dael::test::target_name)
-#define DAEL_FOR_EVERY_BACKEND(suite) \
-    DAEL_FOR_FAMILY(suite, Host);     \
-    DAEL_FOR_FAMILY(suite, Gpu);      \
-    DAEL_FOR_FAMILY(suite, OpenCl);   \
+#define DAEL_FOR_EVERY_BACKEND(suite)                     \
+    GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite); \
+    DAEL_FOR_FAMILY(suite, Host);                         \
+    DAEL_FOR_FAMILY(suite, Gpu);                          \
+    DAEL_FOR_FAMILY(suite, OpenCl);                       \
     DAEL_FOR_FAMILY(suite, OpenGl)
 
 }  // namespace dael::test

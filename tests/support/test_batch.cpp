@@ -70,7 +70,7 @@ TestBatch& TestBatch::add(const Shape& given) {
     return *this;
 }
 
-TestBatch& TestBatch::add(const std::vector<std::size_t>& sizes) {
+TestBatch& TestBatch::add_sizes(const std::vector<std::size_t>& sizes) {
     for (const std::size_t size : sizes) add(any_shape(cipher, size, random_));
     return *this;
 }
@@ -131,8 +131,8 @@ std::string TestBatch::what(std::size_t index) const {
     if (*shape.skip != 0) text += ", skip " + std::to_string(*shape.skip);
     if (cipher.mode == Mode::xts) text += ", sectors of " + std::to_string(cipher.sector);
     if (authenticates(cipher.mode))
-        text += ", AAD of " + std::to_string(shape.aad_size) + ", tag of " +
-                std::to_string(cipher.tag);
+        text +=
+            ", AAD of " + std::to_string(shape.aad_size) + ", tag of " + std::to_string(cipher.tag);
     return text;
 }
 

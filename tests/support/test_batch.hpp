@@ -50,7 +50,7 @@ class TestBatch {
         : cipher(the_cipher), random_(random), ring_(ring) {}
 
     TestBatch& add(const Shape& shape);
-    TestBatch& add(const std::vector<std::size_t>& sizes);  // any_shape() of each
+    TestBatch& add_sizes(const std::vector<std::size_t>& sizes);  // any_shape() of each
 
     // As they were before a run, poison and all, for another one.
     void again();

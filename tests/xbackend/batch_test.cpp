@@ -13,10 +13,11 @@ using namespace dael::test;
 
 class XBatch : public ModesTest {
   protected:
-    void check_sizes(const Cipher& cipher, std::size_t keys, const std::vector<std::size_t>& sizes) {
+    void check_sizes(const Cipher& cipher, std::size_t keys,
+                     const std::vector<std::size_t>& sizes) {
         const KeyRing ring = this->ring(cipher, keys);
         TestBatch batch(random_, ring, cipher);
-        batch.add(sizes);
+        batch.add_sizes(sizes);
         check(batch);
     }
     std::vector<std::size_t> sizes_below(std::size_t count, std::size_t limit) {
@@ -92,12 +93,12 @@ TEST_P(XBatch, EmptyMessagesOfNullPointers) {
 TEST_P(XBatch, AForgedMessageFailsAlone) {
     for_each_cipher([&](Cipher cipher) {
         if (!authenticates(cipher.mode) || cipher.direction == Direction::encrypt) return;
-        for (const std::uint8_t tag : {16, 12, 8, 4}) {
-            cipher.tag = tag;
+        for (const int tag : {16, 12, 8, 4}) {
+            cipher.tag = static_cast<std::uint8_t>(tag);
             const std::size_t count = slow() ? 12 : 300;
             const KeyRing keys = ring(cipher, 4);
             TestBatch batch(random_, keys, cipher);
-            batch.add(sizes_below(count, slow() ? 100 : 3000));
+            batch.add_sizes(sizes_below(count, slow() ? 100 : 3000));
             for (std::size_t i = 0; i < count; i += 3) batch.forge(i);
             check(batch);
             if (HasFatalFailure()) return;

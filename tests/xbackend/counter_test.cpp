@@ -24,9 +24,9 @@ class XCounter : public ModesTest {
             offset);
         const auto done = subject().run({Mode::ctr}, key, message);
         ASSERT_TRUE(done) << done.error().message;
-        ASSERT_EQ(difference(oracle(raw, {Mode::ctr, Direction::encrypt, start, offset}, in),
-                             out.span()),
-                  "")
+        ASSERT_EQ(
+            difference(oracle(raw, {Mode::ctr, Direction::encrypt, start, offset}, in), out.span()),
+            "")
             << size << " bytes from " << offset;
         ASSERT_TRUE(out.intact());
     }
@@ -115,7 +115,7 @@ TEST_P(XCounter, GcmCtrLastsToItsLastBlock) {
         Block start = random_.block();
         std::fill(start.end() - 4, start.end(), std::uint8_t{0xff});
         start.back() = static_cast<std::uint8_t>(0x100 - blocks);
-        for (const std::uint8_t skip : {0, 5}) {
+        for (const std::uint8_t skip : {std::uint8_t{0}, std::uint8_t{5}}) {
             check({Mode::gcm_ctr}, {.size = 16 * blocks - skip, .start = start, .skip = skip});
             if (HasFatalFailure()) return;
             Bytes data(16 * blocks - skip + 1);

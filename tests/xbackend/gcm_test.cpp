@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is GCM's own, on every backend, against OpenSSL: IVs, AAD, tags, counters that wrap, and that
-// what was tampered with is refused. Lengths and alignments: xbackend_test.cpp.
+// What is GCM's own, on every backend, against OpenSSL: IVs, AAD, tags, counters that wrap, and
+// that what was tampered with is refused. Lengths and alignments: xbackend_test.cpp.
 #include "support/gcm_test.hpp"
 
 #include "support/test_batch.hpp"

@@ -43,7 +43,8 @@ TEST_P(Xts, EverySectorLength) {
     for (const std::size_t size : sizes)
         for (const Direction direction : kDirections)
             for (const Bytes* raw : {&key128_, &key256_}) {
-                check(*raw, direction, {size * 12345, static_cast<std::uint32_t>(size)}, size, 0, 0, size % 2 == 0);
+                check(*raw, direction, {size * 12345, static_cast<std::uint32_t>(size)}, size, 0, 0,
+                      size % 2 == 0);
                 if (HasFatalFailure()) return;
             }
 }
@@ -52,8 +53,8 @@ TEST_P(Xts, EverySectorLength) {
 // is what the oracle makes, sector by sector.
 TEST_P(Xts, ManySectors) {
     const std::vector<std::uint32_t> lengths{16,  17,   31,   32,   48,   100,  160,
-                                           256, 496,  511,  512,  513,  520,  527,
-                                           528, 1024, 1040, 2048, 4096, 4104, 8192};
+                                             256, 496,  511,  512,  513,  520,  527,
+                                             528, 1024, 1040, 2048, 4096, 4104, 8192};
     for (const std::uint32_t length : lengths)
         for (const std::size_t count : {2, 3, 31, 32, 33, 70}) {
             if (slow() && length * count > 3000) continue;
@@ -100,10 +101,14 @@ TEST_P(Xts, LargeData) {
         std::uint32_t sector;
         std::size_t size;
     };
-    std::vector<Shape> shapes{{16, 300'000},        {512, (3 << 20) + 512 + 77},
-                              {520, 520 * 5001},    {4096, (5 << 20) + 4096 + 1234},
-                              {4111, 4111 * 1000},  {100'000, 2'950'000},
-                              {1 << 20, 5 << 20},   {(1 << 20) + 1, 3 << 20},
+    std::vector<Shape> shapes{{16, 300'000},
+                              {512, (3 << 20) + 512 + 77},
+                              {520, 520 * 5001},
+                              {4096, (5 << 20) + 4096 + 1234},
+                              {4111, 4111 * 1000},
+                              {100'000, 2'950'000},
+                              {1 << 20, 5 << 20},
+                              {(1 << 20) + 1, 3 << 20},
                               {xts::kMost, xts::kMost},
                               {xts::kMost - 3, (17 << 20) + 5}};
     if (slow()) shapes = {{4096, 10'000}};
@@ -132,9 +137,9 @@ TEST_P(Xts, AgainstGuardPages) {
                 std::ranges::fill(out.all(), Poisoned::kPoison);
                 const Direction direction = kDirections[size % 2];
                 const xts::Sectors sectors{size, static_cast<std::uint32_t>(sector)};
-                ASSERT_TRUE(subject().run(in_sectors(direction, sector), key,
-                                          {from.data(), to.data(), size, nullptr, 0, nullptr,
-                                           xts::start(sectors)}));
+                ASSERT_TRUE(subject().run(
+                    in_sectors(direction, sector), key,
+                    {from.data(), to.data(), size, nullptr, 0, nullptr, xts::start(sectors)}));
                 ASSERT_EQ(difference(oracle_xts(key128_, direction, sectors, content), to), "")
                     << size << " in " << sector;
             }

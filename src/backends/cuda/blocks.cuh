@@ -82,8 +82,8 @@ __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInve
 
     // Whole and aligned.
     const bool keystream = Op::kCounter && !segment.in;
-    const unsigned char* in = keystream ? reinterpret_cast<const unsigned char*>(zeros)
-                                        : segment.in + (top + lane) * 16;
+    const unsigned char* in =
+        keystream ? reinterpret_cast<const unsigned char*>(zeros) : segment.in + (top + lane) * 16;
     const std::ptrdiff_t step = keystream ? 0 : 512;
     unsigned char* out = segment.out + (top + lane) * 16;
 #pragma unroll 1

@@ -25,9 +25,9 @@ int device_in_use() noexcept;
 // What the driver knows of an address, without any context. A failure is the driver's, as after a
 // kernel that faulted, and tells nothing of the address.
 struct Whereabouts {
-    bool pinned = false;  // page-locked host memory
+    bool pinned = false;                 // page-locked host memory
     const unsigned char* end = nullptr;  // of what was locked or allocated together, if known
-    int device = -1;      // whose memory it is, managed memory too; -1: no GPU's
+    int device = -1;                     // whose memory it is, managed memory too; -1: no GPU's
 };
 Result<Whereabouts> find_memory(const void* address);
 

@@ -134,8 +134,9 @@ Result<std::unique_ptr<core::Prepared>> CudaDevice::prepare(const Cipher& cipher
     if (cipher.mode == Mode::cbc && cipher.direction == Direction::encrypt && (listed_here || many))
         return as_prepared(prepare_keyed(*this, cipher, keys, messages));
     if (listed_here)
-        return Error{Code::unsupported, "cuda: lists in device memory are for gcm, gcm_ctr and cbc "
-                                        "encryption; give this one in host memory"};
+        return Error{Code::unsupported,
+                     "cuda: lists in device memory are for gcm, gcm_ctr and cbc "
+                     "encryption; give this one in host memory"};
     if (!many) return as_prepared(prepare_plain(*this, cipher, keys, messages));
     // Under many keys CTR is GCM's counter mode, as long as the counters stay in its 32 bits.
     const std::span<const Message> list(messages.list, messages.count);

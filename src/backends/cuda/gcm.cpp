@@ -40,9 +40,8 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
     b.key_count = keys->count();
     b.tag_size = authenticates(cipher.mode) ? cipher.tag : 0;
     b.opening = b.tag_size != 0 && cipher.direction == Direction::decrypt;
-    b.data.workers = b.aad.workers =
-        static_cast<std::uint32_t>(device.info().multiprocessors) *
-        (b.matrices ? shapes::kTileWorkers : shapes::kRowWorkers);
+    b.data.workers = b.aad.workers = static_cast<std::uint32_t>(device.info().multiprocessors) *
+                                     (b.matrices ? shapes::kTileWorkers : shapes::kRowWorkers);
 
     Places places;
     const std::size_t starts = (count + 1) * sizeof(std::uint64_t),
@@ -51,7 +50,8 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
                       aad_starts = places.add(starts), data_starts = places.add(starts),
                       group_starts = places.add(starts), aad_partials = places.add(partials),
                       data_partials = places.add(partials),
-                      list = places.add(messages.place == Place::host ? count * sizeof(Message) : 0);
+                      list =
+                          places.add(messages.place == Place::host ? count * sizeof(Message) : 0);
     DAEL_TRY(block.allocate(places.size(), true));
     const auto at = [&](std::size_t place) { return block.data() + place; };
     b.results = reinterpret_cast<std::uint32_t*>(at(results));

@@ -26,9 +26,8 @@ constexpr std::uint32_t kStep = kLanes * 16;  // bytes from one of a lane's bloc
 // One without input goes over zeros, at a step of 0.
 struct LaneMessage {
     __device__ LaneMessage(const Message& m, std::uint32_t lead, std::uint32_t position)
-        : LaneMessage(m, lead,
-                      (static_cast<std::int64_t>(position) - lead) * 16 - m.skip, m.in != nullptr) {
-    }
+        : LaneMessage(m, lead, (static_cast<std::int64_t>(position) - lead) * 16 - m.skip,
+                      m.in != nullptr) {}
     const unsigned char* in;
     unsigned char* out;
     std::uint32_t in_step;  // from a group to the next

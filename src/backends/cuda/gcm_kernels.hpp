@@ -35,13 +35,13 @@ Result<bool> has_ghash_tiles(const SetUp& set_up);
 // (GcmBatch): the tags of long messages: written or checked. Any grid.
 Kernel gcm_finish_kernel(int rounds);
 
-// (KeyedWork): encrypts messages in CBC whose key has `rounds`, and writes their results and those of
-// invalid ones. Any grid. serial.cu
+// (KeyedWork): encrypts messages in CBC whose key has `rounds`, and writes their results and those
+// of invalid ones. Any grid. serial.cu
 Kernel keyed_cbc_encrypt_kernel(int rounds, int tables);
 
 // A message in pieces. (GcmBatch, Words4* hash): adds the batch's only message to the hash;
-// (GcmBatch, Message with the start, key and sizes of all, Words4* hash): turns the hash into the tag. One
-// block.
+// (GcmBatch, Message with the start, key and sizes of all, Words4* hash): turns the hash into the
+// tag. One block.
 Kernel gcm_absorb_kernel();
 Kernel gcm_stream_tag_kernel(int rounds);
 

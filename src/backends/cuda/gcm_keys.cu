@@ -31,7 +31,8 @@ __device__ Words4 power(const Words4* squares, std::uint32_t exponent, int bits)
     return product;
 }
 
-// In the stream's order: what was launched before reads the old key, what is launched after the new.
+// In the stream's order: what was launched before reads the old key, what is launched after the
+// new.
 __global__ void gcm_key_replace(GcmKey* key, const __grid_constant__ KeyHead head) {
     static_assert(sizeof head / 4 == shapes::gcm_key_replace().threads);
     auto* const to = reinterpret_cast<std::uint32_t*>(static_cast<KeyHead*>(key));

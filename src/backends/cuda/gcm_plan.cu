@@ -17,8 +17,8 @@ __global__ void __launch_bounds__(256) gcm_number(const __grid_constant__ GcmBat
     for (std::uint64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += gridDim.x * blockDim.x) {
         const std::uint64_t nonce = first + i;
-        auto* const start = reinterpret_cast<std::uint32_t*>(
-            const_cast<Block*>(&batch.messages[i].start));
+        auto* const start =
+            reinterpret_cast<std::uint32_t*>(const_cast<Block*>(&batch.messages[i].start));
         start[0] = fixed;
         start[1] = kernels::byte_swap(static_cast<std::uint32_t>(nonce >> 32));
         start[2] = kernels::byte_swap(static_cast<std::uint32_t>(nonce));

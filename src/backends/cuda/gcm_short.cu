@@ -93,8 +93,8 @@ __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>
         if (block < 0) continue;
         const std::int32_t at = block * 16 - (kStream ? m.skip : 0);
         const int from = kStream && at < 0 ? -at : 0;
-        const int to = kStream ? min(16, static_cast<std::int32_t>(m.size) - at)
-                               : rows.data_size(block);
+        const int to =
+            kStream ? min(16, static_cast<std::int32_t>(m.size) - at) : rows.data_size(block);
         const Words4 counter = add32(first, static_cast<std::uint32_t>(block));
         const Words4 x = kStream && !m.in ? Words4{} : load_part(m.in + at, from, to);
         store_part(m.out + at, kernels::crypt_masked<kRounds>(tables, keys, counter, x), from, to);

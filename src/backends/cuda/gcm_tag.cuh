@@ -20,8 +20,7 @@ __device__ __forceinline__ Words4 lengths_block(const Message& m) {
 // key.
 template <int kRounds, int kTables>
 __device__ __forceinline__ Words4 tag_mask(const kernels::Tables<kTables, false>& tables,
-                                           const GcmKey& key, const Words4& j0,
-                                           const Message& m) {
+                                           const GcmKey& key, const Words4& j0, const Message& m) {
     return kernels::crypt_masked<kRounds>(tables, key.encrypt, j0,
                                           kernels::gf_multiply(lengths_block(m), key.powers[1]));
 }

@@ -31,8 +31,7 @@ class KeyedBatch final : public Batch {
         if (listed_here) {
             work_.messages = messages.list;
             work_.number = messages.number;
-            work_.results = results_ =
-                reinterpret_cast<std::uint32_t*>(block.data() + results);
+            work_.results = results_ = reinterpret_cast<std::uint32_t*>(block.data() + results);
             return {};
         }
         work_.messages = reinterpret_cast<const Message*>(block.data() + list);

@@ -64,10 +64,10 @@ Result<> DeviceKeys::upload(const SetUp& set_up, std::span<const Key> keys) {
         const std::size_t here = std::min(kAtOnce, keys.size() - first);
         for (std::size_t i = 0; i < here; ++i)
             write_head(staging.data() + i * kHead, keys[first + i]);
-        DAEL_TRY(checked(
-            cudaMemcpy2DAsync(this->keys() + first, sizeof(GcmKey), staging.data(), kHead, kHead,
-                              here, cudaMemcpyHostToDevice, set_up.stream()),
-            "cudaMemcpy2DAsync"));
+        DAEL_TRY(
+            checked(cudaMemcpy2DAsync(this->keys() + first, sizeof(GcmKey), staging.data(), kHead,
+                                      kHead, here, cudaMemcpyHostToDevice, set_up.stream()),
+                    "cudaMemcpy2DAsync"));
         DAEL_TRY(set_up.wait());
     }
     return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys as a device has them: expanded, with what GHASH needs of each, in its memory; and on the host,
-// for kernels that take a key as a parameter.
+// Keys as a device has them: expanded, with what GHASH needs of each, in its memory; and on the
+// host, for kernels that take a key as a parameter.
 #pragma once
 
 #include <map>

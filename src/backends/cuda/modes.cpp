@@ -35,8 +35,7 @@ bool chained(const Cipher& cipher) {
 RoundKeys round_keys(const Cipher& cipher, const Key& key) {
     const core::KeySchedule& schedule = key.schedule();
     RoundKeys keys{};
-    std::memcpy(keys.w,
-                inverse_cipher(cipher) ? schedule.decrypt.data() : schedule.encrypt.data(),
+    std::memcpy(keys.w, inverse_cipher(cipher) ? schedule.decrypt.data() : schedule.encrypt.data(),
                 sizeof keys.w);
     return keys;
 }
@@ -123,9 +122,10 @@ class PlainBatch final : public Batch {
             std::ranges::stable_sort(list, std::greater{}, &DeviceSegment::size);
             grid_ = device.grid_for((list.size() + 31) / 32 * 4);
         } else {
-            const auto units = std::accumulate(
-                list.begin(), list.end(), std::uint64_t{0},
-                [](std::uint64_t sum, const DeviceSegment& s) { return sum + (s.blocks() + 31) / 32; });
+            const auto units = std::accumulate(list.begin(), list.end(), std::uint64_t{0},
+                                               [](std::uint64_t sum, const DeviceSegment& s) {
+                                                   return sum + (s.blocks() + 31) / 32;
+                                               });
             const Kernel kernel = find(cipher, 10, device.layout());  // all sizes share the shape
             grid_ = device.grid_for(units);
             starts = share_out(list, units,
@@ -182,9 +182,8 @@ class XtsBatch final : public Batch {
   protected:
     Result<> launch(Stream stream) override {
         for (const Message& m : messages_)
-            DAEL_TRY(keys->with(m.key, [&](const Key& key) {
-                return device.run_xts(cipher, key, m, stream);
-            }));
+            DAEL_TRY(keys->with(
+                m.key, [&](const Key& key) { return device.run_xts(cipher, key, m, stream); }));
         return {};
     }
 

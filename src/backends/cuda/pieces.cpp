@@ -147,8 +147,8 @@ class CudaPieces final : public core::Pieces {
                             .key = key_};
         GcmBatch batch = batch_->batch();
         batch.opening = 1;  // hash what is there
-        DAEL_TRY(memory_.copy_in(const_cast<Message*>(batch.messages), &piece, sizeof piece,
-                                 stream_));
+        DAEL_TRY(
+            memory_.copy_in(const_cast<Message*>(batch.messages), &piece, sizeof piece, stream_));
         Words4* sum = hash();
         if (is_long(piece)) {
             Part part = Part::data;

@@ -62,7 +62,7 @@ __device__ __forceinline__ RoundKeys load_round_keys(const GcmKey& key) {
 
 template <int kRounds, int kTables>
 __device__ __forceinline__ void cbc_encrypt(const kernels::Tables<kTables, false>& tables,
-                                        const Message& m, const GcmKey& key) {
+                                            const Message& m, const GcmKey& key) {
     const RoundKeys keys = load_round_keys<kRounds>(key);
     const unsigned char* const in = m.in;
     unsigned char* const out = m.out;

@@ -91,7 +91,7 @@ Result<Region> AddressSpace::find(const void* address, std::uint64_t size) const
                                                  " bytes reach beyond the end of the buffer"};
     const Range& range = found->second;
     return Region{range.buffer, range.buffer() ? nullptr : reinterpret_cast<void*>(found->first),
-                 offset};
+                  offset};
 }
 
 bool AddressSpace::holds(const void* address) const {

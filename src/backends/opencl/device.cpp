@@ -47,7 +47,8 @@ Result<std::unique_ptr<OpenClDevice>> OpenClDevice::open(std::shared_ptr<Context
     if (device.getInfo(CL_DEVICE_SVM_CAPABILITIES, &svm) != CL_SUCCESS) svm = 0;
     info.shared_memory = (svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
     info.reads_lists = false;  // which hold pointers, and buffers have none
-    info.layout = tuning.tables < 0 ? "no" : std::to_string(table_bytes(tuning.tables) / 1024) + " KiB";
+    info.layout =
+        tuning.tables < 0 ? "no" : std::to_string(table_bytes(tuning.tables) / 1024) + " KiB";
     std::unique_ptr<OpenClDevice> opened(
         new OpenClDevice(std::move(context), std::move(device), limits, tuning, std::move(info)));
     DAEL_TRY(opened->order_.create_queues());
@@ -65,7 +66,8 @@ Result<> OpenClDevice::use(const std::string& form) {
     if (std::ranges::count(candidates(limits_), tuning) == 0)
         return Error{Code::unsupported, "opencl: '" + form +
                                             "' is none of the forms that are tried on '" +
-                                            info_.name + "'; to have it all the same, open the "
+                                            info_.name +
+                                            "'; to have it all the same, open the "
                                             "engine with it"};
     if (after_fork()) return fork_failure();
     const std::lock_guard lock(mutex_);

@@ -17,8 +17,8 @@ class Ends {
     Result<> begin(const cl::CommandQueue& queue) {
         if (!ends_.empty() && queue_() != queue()) {
             const std::vector<cl::Event> last{ends_.back()};  // queues are in order
-            DAEL_TRY(checked(queue.enqueueBarrierWithWaitList(&last),
-                             "clEnqueueBarrierWithWaitList"));
+            DAEL_TRY(
+                checked(queue.enqueueBarrierWithWaitList(&last), "clEnqueueBarrierWithWaitList"));
         }
         queue_ = queue;
         ends_.clear();

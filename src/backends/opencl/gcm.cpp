@@ -76,11 +76,9 @@ Result<std::unique_ptr<GcmBatch>> GcmBatch::create(OpenClDevice& device, const O
     std::unique_ptr<GcmBatch> batch(new GcmBatch(device, keys, cipher, device.tuning()));
     if (messages.size() > 0xfffffffeu)
         return Error{Code::limit, "a batch takes at most 2^32 - 2 messages; divide it"};
-    for (std::uint32_t i = 0; i < messages.size(); ++i)
-        DAEL_TRY(batch->add(messages[i], i, steps));
+    for (std::uint32_t i = 0; i < messages.size(); ++i) DAEL_TRY(batch->add(messages[i], i, steps));
     for (GcmPart& part : batch->parts_) DAEL_TRY(batch->finish(part, steps));
-    if (steps == GcmSteps::all && !messages.empty())
-        DAEL_TRY(batch->make_results(messages.size()));
+    if (steps == GcmSteps::all && !messages.empty()) DAEL_TRY(batch->make_results(messages.size()));
     return batch;
 }
 
@@ -175,8 +173,7 @@ Result<> GcmBatch::finish(GcmPart& part, GcmSteps steps) {
     if (steps != GcmSteps::hashing && !plan.ctr.empty()) {
         DAEL_TRY(put(plan.ctr, part.ctr_tiles, part.ctr_count));
         const unsigned held = values_held(tuning);
-        const std::string macros = keyed(part.many_keys) +
-                                   " -DDAEL_HELD=" + std::to_string(held) +
+        const std::string macros = keyed(part.many_keys) + " -DDAEL_HELD=" + std::to_string(held) +
                                    " -DDAEL_KEYSTREAM=" + std::to_string(part.keystream);
         part.ctr = KernelsByRounds([this, held, macros](int rounds) {
             return device.kernel(held == 0 ? "gcm_ctr" : "gcm_ctr_cached", "gcm_ctr", rounds, false,

@@ -35,7 +35,7 @@ struct GcmPart {
     std::optional<Region> in, out, aad, tag;  // none: no message of the part needs it
     bool keystream = false;                   // there is no input
     bool many_keys = false;
-    std::uint32_t only_key = 0;  // the key of all, where they have but one
+    std::uint32_t only_key = 0;    // the key of all, where they have but one
     std::vector<GcmItem> items{};  // until they are uploaded
 
     std::uint32_t count = 0, hash_count = 0, divided_count = 0, ctr_count = 0, log_blocks = 0;

@@ -32,9 +32,7 @@ struct GcmItem {
     }
     std::uint64_t data_blocks() const { return (skip + size + kBlockSize - 1) / kBlockSize; }
     // The low 32 bits of the data's first counter, which comes after J0.
-    std::uint32_t first_counter() const {
-        return kernels::byte_swap(counter.w[3]) + 1;
-    }
+    std::uint32_t first_counter() const { return kernels::byte_swap(counter.w[3]) + 1; }
 };
 static_assert(sizeof(GcmItem) == 96);
 

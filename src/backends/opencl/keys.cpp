@@ -41,8 +41,8 @@ SecretBuffer::~SecretBuffer() {
     (void)queue_.finish();
 }
 
-Result<SecretBuffer> SecretBuffer::create(const cl::Context& context,
-                                          const cl::CommandQueue& queue, std::size_t size) {
+Result<SecretBuffer> SecretBuffer::create(const cl::Context& context, const cl::CommandQueue& queue,
+                                          std::size_t size) {
     SecretBuffer made;
     cl_int status = CL_SUCCESS;
     made.buffer_ = cl::Buffer(context, CL_MEM_READ_WRITE, size, nullptr, &status);
@@ -78,9 +78,9 @@ Result<> OpenClKeys::upload() {
     for (const Key& key : keys_) schedules.push_back(gcm_schedule(key));
     DAEL_LET(list, SecretBuffer::create(device_.context(), setup, bytes));
     schedules_ = std::move(list);
-    DAEL_TRY(checked(
-        setup.enqueueWriteBuffer(schedules_.get(), CL_TRUE, 0, bytes, schedules.data()),
-        "clEnqueueWriteBuffer"));
+    DAEL_TRY(
+        checked(setup.enqueueWriteBuffer(schedules_.get(), CL_TRUE, 0, bytes, schedules.data()),
+                "clEnqueueWriteBuffer"));
     DAEL_LET(powers, SecretBuffer::create(device_.context(), setup,
                                           keys_.size() * kGcmPowers * sizeof(Uint4)));
     powers_ = std::move(powers);
@@ -107,7 +107,8 @@ Result<> OpenClKeys::replace(std::uint32_t index, const Key& key, Stream stream)
         DAEL_LET(kernel, device_.tag_kernel("gcm_replace", key.rounds()));
         const cl::CommandQueue queue = device_.order().queue_of(stream);
         DAEL_TRY(replaced_.begin(queue));
-        DAEL_TRY(device_.launch(&replaced_, *kernel, queue, 1, 1, Secret{schedule}, index, schedules_.get(), powers_.get()));
+        DAEL_TRY(device_.launch(&replaced_, *kernel, queue, 1, 1, Secret{schedule}, index,
+                                schedules_.get(), powers_.get()));
     }
     --of_size_[size_index(keys_[index])];
     ++of_size_[size_index(key)];

@@ -36,12 +36,11 @@ T missing(cl_int* status = nullptr) noexcept {
 }  // namespace dael::opencl
 
 // Of those that make something, the last argument is where they put their status.
-#define FORWARD_BY(object, result, function, parameters, arguments, ...)             \
-    extern "C" result CL_API_CALL function parameters {                              \
-        const auto* const functions = ::dael::opencl::functions_of(object);          \
-        return functions && functions->function                                      \
-                   ? functions->function arguments                                   \
-                   : ::dael::opencl::missing<result>(__VA_ARGS__);                   \
+#define FORWARD_BY(object, result, function, parameters, arguments, ...)                        \
+    extern "C" result CL_API_CALL function parameters {                                         \
+        const auto* const functions = ::dael::opencl::functions_of(object);                     \
+        return functions && functions->function ? functions->function arguments                 \
+                                                : ::dael::opencl::missing<result>(__VA_ARGS__); \
     }
 // Most are called with an object first.
 #define FORWARD(...) FORWARD_BY(a, __VA_ARGS__)
@@ -58,9 +57,9 @@ FORWARD(cl_int, clReleaseDevice, (cl_device_id a), (a))
 
 using ContextNotify = void(CL_CALLBACK*)(const char*, const void*, size_t, void*);
 FORWARD_BY(c ? *c : nullptr, cl_context, clCreateContext,
-        (const cl_context_properties* a, cl_uint b, const cl_device_id* c, ContextNotify d, void* e,
-         cl_int* f),
-        (a, b, c, d, e, f), f)
+           (const cl_context_properties* a, cl_uint b, const cl_device_id* c, ContextNotify d,
+            void* e, cl_int* f),
+           (a, b, c, d, e, f), f)
 FORWARD(cl_int, clRetainContext, (cl_context a), (a))
 FORWARD(cl_int, clReleaseContext, (cl_context a), (a))
 FORWARD(cl_int, clGetContextInfo, (cl_context a, cl_context_info b, size_t c, void* d, size_t* e),

@@ -132,8 +132,8 @@ Result<> PlainBatch::finish() {
             part.groups = device.groups_for(part.units, tuning);
             const auto shares =
                 share_out(list, part.units, std::uint64_t{part.groups} * tuning.teams);
-            DAEL_LET(ends_of, device.memory().upload(shares.data(),
-                                                     shares.size() * sizeof(ShareEnd)));
+            DAEL_LET(ends_of,
+                     device.memory().upload(shares.data(), shares.size() * sizeof(ShareEnd)));
             part.ends = std::move(ends_of);
         }
         DAEL_LET(uploaded, device.memory().upload(list.data(), list.size() * sizeof(Segment)));

@@ -202,8 +202,13 @@ Result<std::unique_ptr<core::Backend>> open_backend(const core::BackendOptions& 
         context = std::move(shared);
     }
     DAEL_LET(opened, OpenClDevice::open(std::move(context), std::move(device), options.form));
-    return std::unique_ptr<core::Backend>(std::make_unique<OpenClBackend>(
-        "opencl:" + std::to_string(index), std::move(opened)));
+    return std::unique_ptr<core::Backend>(
+        std::make_unique<OpenClBackend>("opencl:" + std::to_string(index), std::move(opened)));
+}
+
+// Each layout of tables; who has no room for one says so when it is opened.
+std::vector<std::string> forms() {
+    return {"tables=4,teams=4", "tables=2,teams=2,held=8", "tables=1", "tables=0,teams=1,groups=3"};
 }
 
 constexpr core::BackendEntry kEntry{
@@ -212,7 +217,8 @@ constexpr core::BackendEntry kEntry{
     .count = count_devices,
     .open = open_backend,
     .device_name = device_name,
-    .offered = count_gpus};
+    .offered = count_gpus,
+    .forms = forms};
 
 }  // namespace
 }  // namespace dael::opencl

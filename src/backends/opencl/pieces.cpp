@@ -60,12 +60,12 @@ class GcmPieces final : public core::Pieces {
 
     Result<std::unique_ptr<core::Pieces>> clone() const override {
         DAEL_LET(key, key_.duplicate());
-        auto copy = std::make_unique<GcmPieces>(
-            device_, opens_ ? Direction::decrypt : Direction::encrypt, keys_, index_,
-            std::move(key));
+        auto copy =
+            std::make_unique<GcmPieces>(device_, opens_ ? Direction::decrypt : Direction::encrypt,
+                                        keys_, index_, std::move(key));
         DAEL_TRY(copy->allocate());
-        DAEL_TRY(memory_.copy_within(copy->gathered_, gathered_, kBlockSize + used_,
-                                     copy->stream_));
+        DAEL_TRY(
+            memory_.copy_within(copy->gathered_, gathered_, kBlockSize + used_, copy->stream_));
         DAEL_TRY(device_.order().wait(copy->stream_));
         copy->sum_ = sum_;
         copy->first_ = first_;
@@ -169,9 +169,9 @@ class GcmPieces final : public core::Pieces {
 
     Result<> run_ctr(const std::uint8_t* from, std::uint8_t* to, std::size_t size,
                      const Block& counter, std::uint8_t skip) {
-        return device_.run(
-            {Mode::ctr}, {std::span(&key_, 1)},
-            {.in = from, .out = to, .size = size, .start = counter, .skip = skip}, stream_);
+        return device_.run({Mode::ctr}, {std::span(&key_, 1)},
+                           {.in = from, .out = to, .size = size, .start = counter, .skip = skip},
+                           stream_);
     }
 
     Result<> crypt(const std::uint8_t* from, std::uint8_t* to, std::size_t size) {
@@ -203,8 +203,7 @@ Result<std::unique_ptr<core::Pieces>> begin_pieces(OpenClDevice& device, Directi
                                                    const Key& key, const Block& start) {
     if (after_fork()) return fork_failure();
     DAEL_LET(copy, key.duplicate());
-    auto pieces =
-        std::make_unique<GcmPieces>(device, direction, keys, index, std::move(copy));
+    auto pieces = std::make_unique<GcmPieces>(device, direction, keys, index, std::move(copy));
     DAEL_TRY(pieces->allocate());
     DAEL_TRY(pieces->restart(start));
     return std::unique_ptr<core::Pieces>(std::move(pieces));

@@ -58,14 +58,12 @@ Result<> OpenClDevice::run_xts(Ends* ends, const Cipher& cipher, const KeyArgume
         const Block first = modes::sector_add(message.start, begin / cipher.sector);
         // Few enough work-groups that filling their tables does not take longer than the tweaks.
         const unsigned teams = (numbers + kLanes - 1) / kLanes;
-        const unsigned groups =
-            std::min((teams + shape.teams - 1) / shape.teams, compute_units());
+        const unsigned groups = std::min((teams + shape.teams - 1) / shape.teams, compute_units());
         DAEL_TRY(launch(ends, *make_tweaks, queue, groups, shape.teams, scratch.buffer,
                         to_uint4(first), numbers, Secret{key.tweak}));
         if (count != 0)
             DAEL_TRY(launch_sectors(sectors_at(in, out, begin, count, cipher.sector, 0)));
-        if (rest != 0)
-            DAEL_TRY(launch_sectors(sectors_at(in, out, begin + whole, 1, rest, count)));
+        if (rest != 0) DAEL_TRY(launch_sectors(sectors_at(in, out, begin + whole, 1, rest, count)));
         return {};
     };
 

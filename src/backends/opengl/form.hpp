@@ -28,8 +28,7 @@ class CipherForm {
     virtual Layout layout() const = 0;
     virtual bool supports(const Cipher& cipher) const = 0;
     // Chooses the program, and tells it the key and where it is. `counter` is the first block's.
-    virtual void use(const Cipher& cipher, const Key& key, const Block& counter,
-                     Extent extent) = 0;
+    virtual void use(const Cipher& cipher, const Key& key, const Block& counter, Extent extent) = 0;
     // Overwrites the round keys that use() left behind.
     virtual void forget() = 0;
 };

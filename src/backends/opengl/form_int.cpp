@@ -52,9 +52,7 @@ class IntForm final : public CipherForm {
     void use(const Cipher& cipher, const Key& key, const Block& counter, Extent extent) override {
         const core::KeySchedule& schedule = key.schedule();
         const bool inverse = cipher.mode == Mode::ecb && cipher.direction == Direction::decrypt;
-        const Program& used = cipher.mode == Mode::ctr ? counter_
-                              : inverse                ? decrypt_
-                                                       : encrypt_;
+        const Program& used = cipher.mode == Mode::ctr ? counter_ : inverse ? decrypt_ : encrypt_;
         const auto& round_keys = inverse ? schedule.decrypt : schedule.encrypt;
         gl_.UseProgram(used.program);
         gl_.Uniform4uiv(used.round_keys, schedule.rounds + 1,

@@ -147,8 +147,7 @@ class OpenGlBackend final : public core::Backend {
         if (worker_->forked()) return core::opened_before_fork(profile_.name);
         return worker_->run([&]() -> Result<> {
             for (const Message& message : messages)
-                if (message.size != 0)
-                    DAEL_TRY(gl_->run(cipher, keys.list[message.key], message));
+                if (message.size != 0) DAEL_TRY(gl_->run(cipher, keys.list[message.key], message));
             return {};
         });
     }
@@ -177,8 +176,8 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendOptions& options)
     if (!options.form.empty()) {
         const auto form = std::ranges::find(kFormNames, options.form);
         if (form == kFormNames.end())
-            return Error{Code::invalid_argument,
-                         "opengl has no form '" + options.form + "'; there are gl-int and gl-float"};
+            return Error{Code::invalid_argument, "opengl has no form '" + options.form +
+                                                     "'; there are gl-int and gl-float"};
         how.form = static_cast<Form>(form - kFormNames.begin());
     }
     auto backend = std::make_unique<OpenGlBackend>(options.index);

@@ -23,8 +23,8 @@ static inline void edges(const Tables* tables, const RoundKeys* keys, __global c
         const ulong block = i < head ? i : i - head + tail;
         const ulong rest = work->size - block * 16;
         const int size = rest < 16 ? (int)rest : 16;
-        const uint4 x = DAEL_KEYSTREAM ? (uint4)(0)
-                                       : load_part(in, (long)(work->in + block * 16), 0, size);
+        const uint4 x =
+            DAEL_KEYSTREAM ? (uint4)(0) : load_part(in, (long)(work->in + block * 16), 0, size);
         store_part(out, (long)(work->out + block * 16), 0, size,
                    crypt(tables, keys, counter_block(work->iv, block), x));
     }
