@@ -12,7 +12,7 @@
 
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::app {
 

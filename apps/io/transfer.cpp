@@ -17,7 +17,7 @@
 
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::app {
 namespace {

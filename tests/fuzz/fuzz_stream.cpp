@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include <daelstrom/engine.hpp>
+#include <daelstrom/padding.hpp>
 
 #include "core/registry.hpp"
 #include "fuzz/fuzz.hpp"
 #include "modes/chain.hpp"
-#include "modes/padding.hpp"
 #include "modes/traits.hpp"
 
 namespace {
@@ -128,8 +128,8 @@ void check_pieces(FuzzedDataProvider& data, const Case& c) {
 void check_padding(FuzzedDataProvider& data) {
     const Bytes tail =
         data.ConsumeBytes<std::uint8_t>(data.ConsumeIntegralInRange<std::size_t>(0, 15));
-    const Block padded = modes::pad(tail);
-    require(value(modes::unpad(padded), "padding that was put on") == tail.size(),
+    const Block padded = dael::pad(tail);
+    require(value(dael::unpad(padded), "padding that was put on") == tail.size(),
             "unpad undoes pad");
     require(std::ranges::equal(tail, std::span(padded).first(tail.size())), "pad keeps the data");
 
@@ -139,7 +139,7 @@ void check_padding(FuzzedDataProvider& data) {
     const bool valid = count >= 1 && count <= kBlockSize &&
                        std::all_of(last.end() - static_cast<std::ptrdiff_t>(count), last.end(),
                                    [&](std::uint8_t byte) { return byte == count; });
-    const auto kept = modes::unpad(last);
+    const auto kept = dael::unpad(last);
     require(static_cast<bool>(kept) == valid, "unpad takes what RFC 5652 takes");
     if (kept)
         require(*kept == kBlockSize - count, "unpad keeps the rest");

@@ -154,6 +154,8 @@ Result<std::unique_ptr<core::Prepared>> HostDevice::prepare(const Cipher& cipher
     if (!on_host || authenticates(cipher.mode)) {
         DAEL_LET(codes, allocate(messages.count * sizeof(std::uint32_t)));
         batch->codes = static_cast<std::uint32_t*>(codes);
+        const std::lock_guard lock(mutex_);
+        codes_.insert(codes);
     }
     return std::unique_ptr<core::Prepared>(std::move(batch));
 }
@@ -162,6 +164,10 @@ HostDevice::Batch::~Batch() {
     if (done != launched) device.violation("a batch destroyed while it runs");
     if (codes) {
         std::memset(codes, 0, given.count * sizeof *codes);
+        {
+            const std::lock_guard lock(device.mutex_);
+            device.codes_.erase(codes);
+        }
         device.release(codes);
     }
     --device.batches_;

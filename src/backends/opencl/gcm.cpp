@@ -78,7 +78,15 @@ Result<std::unique_ptr<GcmBatch>> GcmBatch::create(OpenClDevice& device, const O
         return Error{Code::limit, "a batch takes at most 2^32 - 2 messages; divide it"};
     for (std::uint32_t i = 0; i < messages.size(); ++i) DAEL_TRY(batch->add(messages[i], i, steps));
     for (GcmPart& part : batch->parts_) DAEL_TRY(batch->finish(part, steps));
-    if (steps == GcmSteps::all && !messages.empty()) DAEL_TRY(batch->make_results(messages.size()));
+    if (messages.empty()) return batch;
+    if (steps == GcmSteps::all) {
+        DAEL_TRY(batch->make_results(messages.size()));
+    } else if (steps == GcmSteps::encryption) {
+        // One that no message waits for: compilers may read it all the same.
+        const std::uint32_t none = 0;
+        DAEL_LET(buffer, device.memory().upload(&none, sizeof none));
+        batch->codes_region_.buffer = std::move(buffer);
+    }
     return batch;
 }
 
@@ -93,7 +101,7 @@ Result<> GcmBatch::add(const Message& message, std::uint32_t result, GcmSteps st
     item.size = message.size;
     item.aad_size = message.aad_size;
     item.key = message.key;
-    item.result = result;
+    item.result = steps == GcmSteps::all ? result : 0;
     item.skip = message.skip;
     GcmPart wanted;
     const auto find = [&](const void* address, std::uint64_t size, std::optional<Region>& region,

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// PKCS#7 padding (RFC 5652 6.3) to the AES block: 1 to 16 bytes, each their count.
+// PKCS#7 padding (RFC 5652 6.3) to the AES block, 1 to 16 bytes, each their count: for ECB and CBC,
+// which take whole blocks.
+//
+// Safety: where an attacker can see whether padding was right, CBC without authentication gives the
+// plaintext away, however the padding is checked.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +12,7 @@
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 
-namespace dael::modes {
+namespace dael {
 
 // Bytes that padding adds to `size` bytes: 1 to 16.
 constexpr std::size_t padding_for(std::size_t size) noexcept {
@@ -24,4 +28,4 @@ Block pad(std::span<const std::uint8_t> tail) noexcept;
 // remains open to padding oracles wherever an attacker can see that decryption failed.
 Result<std::size_t> unpad(const Block& last) noexcept;
 
-}  // namespace dael::modes
+}  // namespace dael
