@@ -108,7 +108,7 @@ TEST(Chunks, CoverEveryByteOnceAndFitTheirBuffers) {
                         std::uint64_t done = 0;
                         for (const auto& chunk : chunks.chunks) {
                             std::size_t end = listed;
-                            if (listed) EXPECT_LE(chunk.count, 2u);
+                            EXPECT_LE(chunk.count, listed ? 2u : 1000u);
                             for (const auto& piece : chunks.of(chunk)) {
                                 if (piece.index != index) {
                                     ASSERT_EQ(done, list[index].size);
@@ -196,7 +196,8 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
                             ASSERT_EQ(difference(answer.out, out), "")
                                 << name(mode) << " " << size << " pinned " << pinned_in
                                 << pinned_out << " in place " << in_place;
-                            if (authenticates(mode)) ASSERT_EQ(tag, answer.tag);
+                            ASSERT_EQ(difference(answer.tag, std::span(tag).first(answer.tag.size())),
+                                      "");
                         }
                     }
                 }
@@ -509,8 +510,8 @@ TEST(Transfer, EveryFailureIsReportedAndLeavesNothingBehind) {
             const std::string call = device.failed_call();
             one_failed = !call.empty();
             // What fails while slots are wiped and released is passed over.
-            if (one_failed) EXPECT_TRUE(errors == 1 || call == "fill" || call == "wait for stream");
-            if (!one_failed) EXPECT_EQ(errors, 0);
+            const bool passed_over = call == "fill" || call == "wait for stream";
+            EXPECT_TRUE(errors == (one_failed ? 1 : 0) || (errors == 0 && passed_over)) << call;
             failed.insert(call);
         }
         expect_clean(device);

@@ -189,7 +189,7 @@ const std::vector<Target>& all_targets() {
         for (const core::BackendEntry& entry : core::backend_list()) add_targets(targets, entry);
         targets.push_back({.name = "engine_auto", .backend = "auto", .level = Level::engine});
         const std::string threads = "threads";
-        targets.push_back({.name = threads, .backend = threads, .slow = true});
+        targets.push_back({.name = threads, .backend = threads});
         targets.push_back({.name = "engine_threads_chunks",
                            .backend = threads,
                            .level = Level::engine,
