@@ -59,8 +59,8 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
             return Error{Code::unknown_backend, known.error().message};
     }
     if (options.suite == "generations" &&
-        (!options.modes.empty() || !options.backends.empty() || !options.bits.empty() || !options.sizes.empty() ||
-         !options.form.empty() || options.threads != 0))
+        (!options.modes.empty() || !options.backends.empty() || !options.bits.empty() ||
+         !options.sizes.empty() || !options.form.empty() || options.threads != 0))
         return Error{Code::invalid_argument,
                      "--suite generations is one comparison of everything; leave out --backend, "
                      "--mode, --bits, --size, --form and --threads"};
