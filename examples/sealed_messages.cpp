@@ -60,7 +60,9 @@ int main() {
         if (codes[i] != dael::Code::ok)
             std::printf("message %zu: %s\n", i, std::string(describe(codes[i])).c_str());
 
-    const auto right = std::count(data.begin(), data.end(), 'd');
+    // Message 7 is ciphertext still: work in place leaves it as it was.
+    const auto right = std::count(data.begin(), data.begin() + 7 * kSize, 'd') +
+                       std::count(data.begin() + 8 * kSize, data.end(), 'd');
     const bool as_expected = codes[7] == dael::Code::authentication &&
                              std::count(codes.begin(), codes.end(), dael::Code::ok) ==
                                  static_cast<long>(kMessages - 1) &&

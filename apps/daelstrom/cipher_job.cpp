@@ -9,10 +9,11 @@
 #include <cstring>
 #include <limits>
 
+#include <daelstrom/ctr.hpp>
+#include <daelstrom/padding.hpp>
+
 #include "io/text.hpp"
 #include "io/transfer.hpp"
-#include "modes/padding.hpp"
-#include "modes/segment.hpp"
 
 namespace dael::cli {
 namespace {
@@ -120,37 +121,29 @@ Result<> check_length(const CipherJob& job, const std::string& input, std::uint6
     return ragged(job, input, size);
 }
 
-// The cipher over the chunks of one message.
+// The cipher over the chunks of one message: each begins where the one before ended. All but the
+// last are whole blocks.
 class Stream {
   public:
     Stream(const CipherJob& job, Engine& engine, const Start& start, std::string input)
-        : job_(job),
-          engine_(engine),
-          key_(start.key),
-          input_(std::move(input)),
-          chain_(job.mode, job.direction, start.iv, job.offset) {}
+        : job_(job), engine_(engine), key_(start.key), input_(std::move(input)), start_(start.iv) {}
+    ~Stream() { wipe(start_.data(), start_.size()); }  // in OFB it is keystream
 
     Result<> operator()(Chunk& chunk) {
+        const std::uint64_t before = total_;
         total_ += chunk.size;
         if (chunk.last) DAEL_TRY(check_length(job_, input_, total_));
         if (chunk.last && job_.pads() && job_.encrypts()) {
             const std::size_t tail = chunk.size % kBlockSize;
-            const Block block = modes::pad({chunk.data + chunk.size - tail, tail});
+            const Block block = pad({chunk.data + chunk.size - tail, tail});
             std::ranges::copy(block, chunk.data + chunk.size - tail);
             chunk.size += kBlockSize - tail;
         }
-        if (chunk.size != 0) {
-            const auto part = chain_.begin(chunk.data, chunk.data, chunk.size);
-            auto ran = engine_.run(key_, {job_.mode, job_.direction, part.iv, part.skip},
-                                   {chunk.data, chunk.size}, {chunk.data, chunk.size});
-            if (!ran) return std::move(ran).error();
-            chain_.end();
-            ran_ = std::move(*ran);
-        }
+        if (chunk.size != 0) DAEL_TRY(crypt({chunk.data, chunk.size}, job_.offset + before));
         if (chunk.last && job_.pads() && !job_.encrypts()) {
             Block block;
             std::copy_n(chunk.data + chunk.size - kBlockSize, kBlockSize, block.begin());
-            const auto kept = modes::unpad(block);
+            const auto kept = unpad(block);
             wipe(block.data(), block.size());
             if (!kept) return kept.error();
             chunk.size -= kBlockSize - *kept;
@@ -164,25 +157,56 @@ class Stream {
     }
 
   private:
+    Result<> crypt(std::span<std::uint8_t> data, std::uint64_t position) {
+        if (job_.mode == Mode::ctr)
+            return keep(ctr::crypt(engine_, key_, start_, data, data, position));
+        const std::size_t behind = data.size() - std::min(data.size(), kBlockSize);
+        Block input{};  // the last block, which work in place overwrites
+        std::ranges::copy(data.subspan(behind), input.begin());
+        DAEL_TRY(keep(engine_.run(
+            {job_.mode, job_.direction}, key_,
+            {.in = data.data(), .out = data.data(), .size = data.size(), .start = start_})));
+        // What the next block is chained to (SP 800-38A 6.2 to 6.4): ciphertext, or in OFB
+        // keystream.
+        Block output{};
+        std::ranges::copy(data.subspan(behind), output.begin());
+        for (std::size_t i = 0; i < kBlockSize; ++i)
+            start_[i] = job_.mode == Mode::ofb ? input[i] ^ output[i]
+                        : job_.encrypts()      ? output[i]
+                                               : input[i];
+        wipe(input.data(), input.size());
+        wipe(output.data(), output.size());
+        return {};
+    }
+
+    Result<> keep(Result<Ran> ran) {
+        if (!ran) return std::move(ran).error();
+        ran_ = std::move(*ran);
+        return {};
+    }
+
     const CipherJob& job_;
     Engine& engine_;
     const Key& key_;
     std::string input_;
-    modes::Chain chain_;
+    Block start_;
     std::uint64_t total_ = 0;
     Ran ran_;
 };
 
 // Large enough to keep the processor busy, small enough to stay in its caches on the way through;
 // a device wants larger ones, to overlap copies with work within each.
-TransferOptions transfer_options(const Engine& engine, std::optional<std::uint64_t> size) {
+TransferOptions transfer_options(const CipherJob& job, const Engine& engine, int key_bits,
+                                 std::optional<std::uint64_t> size) {
     constexpr std::size_t kForCpu = std::size_t{4} << 20, kForDevice = std::size_t{64} << 20;
-    const auto backends = engine.backends();
     TransferOptions options;
-    options.pinned = size.value_or(0) > kForDevice &&
-                     std::ranges::any_of(backends, [](const std::string& backend) {
-                         return backend.starts_with("cuda");
-                     });
+    if (size.value_or(0) > kForDevice) {
+        const Plan plan = engine.explain({.cipher = {job.mode, job.direction},
+                                          .key_bits = key_bits,
+                                          .size = kForDevice,
+                                          .from = Job::From::pinned});
+        options.pinned = plan.options.front().possible && plan.options.front().chunk != 0;
+    }
     options.chunk = options.pinned ? kForDevice : kForCpu;
     if (size && *size < options.chunk)
         options.chunk = (static_cast<std::size_t>(*size) / 4096 + 1) * 4096;
@@ -209,7 +233,8 @@ Result<> run(const CipherJob& job) {
 
     Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
     Stream stream(job, *engine, *first, input->name());
-    if (auto done = transfer(*input, *output, progress, transfer_options(*engine, size),
+    if (auto done = transfer(*input, *output, progress,
+                             transfer_options(job, *engine, first->key.bits(), size),
                              [&stream](Chunk& chunk) { return stream(chunk); });
         !done) {
         progress.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_options.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "io/text.hpp"
@@ -8,14 +9,14 @@
 namespace dael::cli {
 
 Result<Engine> EngineChoice::open() const {
-    EngineOptions options{.backend = backend, .isa = isa, .threads = threads};
+    EngineOptions options{.backend = backend, .form = form, .threads = threads};
     const char* const usual = ::secure_getenv("DAELSTROM_BACKEND");
     const std::string named = !backend.empty() || !usual ? backend : usual;
     const bool any = named.empty() || named == "auto";
-    if (any && (isa.starts_with("gl-") || isa.starts_with("tables=")))
+    if (any && (form.starts_with("gl-") || form.starts_with("tables=")))
         return Error{Code::invalid_argument,
-                     "--isa " + in_quotes(isa) + " needs a backend that has it: add --backend " +
-                         (isa.starts_with("gl-") ? "opengl" : "cuda or opencl")};
+                     "--form " + in_quotes(form) + " needs a backend that has it: add --backend " +
+                         (form.starts_with("gl-") ? "opengl" : "cuda or opencl")};
     if (device >= 0) {
         const std::string kind = any ? "cuda" : named;
         if (kind != "cuda" && kind != "opencl" && kind != "opengl")
@@ -40,7 +41,7 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
         ->type_name("N")
         ->check(CLI::Range(0, 4095));
     add_choice(
-        command, context, "--isa", choice.isa, {"sse", "avx2", "avx512", "gl-int", "gl-float"},
+        command, context, "--form", choice.form, {"sse", "avx2", "avx512", "gl-int", "gl-float"},
         "Instruction set of the backend cpu (default: the best that the machine has), or form "
         "of the backend opengl (default: gl-int); for cuda and opencl the layout of the tables, "
         "tables=4, 2 or 1 (default: what is fastest)");
@@ -59,10 +60,12 @@ CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& 
     return option;
 }
 
-Result<Mode> parse_mode(const std::string& text) {
-    if (const auto mode = mode_by_name(text)) return *mode;
+Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes) {
+    if (const auto mode = mode_by_name(text);
+        mode && std::ranges::find(modes, *mode) != modes.end())
+        return *mode;
     std::string names;
-    for (const Mode mode : kModes) names += (names.empty() ? "" : ", ") + std::string(name(mode));
+    for (const Mode mode : modes) names += (names.empty() ? "" : ", ") + std::string(name(mode));
     return Error{Code::invalid_argument,
                  "unknown mode " + in_quotes(text) + "; there are " + names};
 }

@@ -2,6 +2,7 @@
 // The options that choose where the cipher runs, shared by the commands that run one.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include <daelstrom/engine.hpp>
@@ -13,7 +14,7 @@ namespace dael::cli {
 struct EngineChoice {
     std::string backend;
     int device = -1;
-    std::string isa;
+    std::string form;
     int threads = 0;
 
     // Errors: as Engine::open, and invalid_argument for options that do not go together.
@@ -28,7 +29,7 @@ CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& 
                         std::string& value, std::vector<std::string> words,
                         const std::string& description);
 
-// Errors: invalid_argument, with the modes that there are.
-Result<Mode> parse_mode(const std::string& text);
+// One of `modes` by name. Errors: invalid_argument, with those that there are.
+Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes = kModes38a);
 
 }  // namespace dael::cli

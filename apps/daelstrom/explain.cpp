@@ -21,10 +21,9 @@ struct Options {
 
 Result<Job> job_from(const Options& options) {
     Job job;
-    auto mode = parse_mode(options.mode);
-    if (!mode) return std::move(mode).error();
-    job.mode = *mode;
-    job.direction = options.decrypt ? Direction::decrypt : Direction::encrypt;
+    DAEL_LET(mode, parse_mode(options.mode, kModes));
+    job.cipher.mode = mode;
+    job.cipher.direction = options.decrypt ? Direction::decrypt : Direction::encrypt;
     job.key_bits = options.bits;
     auto size = parse_size(options.size, "--size");
     if (!size) return std::move(size).error();
@@ -74,7 +73,8 @@ void add_explain(CLI::App& app, Context& context) {
     add_choice(*command, context, "--from", options->from, {"host", "pinned", "device"},
                "Where the data lies: host memory, page-locked host memory, or GPU memory "
                "(default: host)");
-    add_choice(*command, context, "-m,--mode", options->mode, {"ecb", "cbc", "cfb", "ofb", "ctr"},
+    add_choice(*command, context, "-m,--mode", options->mode,
+               {"ecb", "cbc", "cfb", "ofb", "ctr", "gcm", "gcm_ctr", "xts"},
                "Mode of operation (default: ctr)");
     command->add_flag("-d,--decrypt", options->decrypt, "Decryption instead of encryption");
     auto* bits = command->add_option("--bits", options->bits, "Key size (default: 128)")

@@ -2,6 +2,7 @@
 #include "io/secrets.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,7 +12,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/secure_memory.hpp"
 #include "io/prompt.hpp"
 #include "io/text.hpp"
 #include "io/warnings.hpp"
@@ -120,8 +120,13 @@ Result<Key> key_from(const Secret& secret, const std::string& origin) {
 
 Result<Secret> Secret::create(std::size_t capacity) {
     Secret secret;
-    secret.data_ = static_cast<std::uint8_t*>(core::secure_allocate(capacity));
-    if (!secret.data_) return Error{Code::out_of_memory, "no memory for a secret"};
+    // Pages of its own: locked against swapping where the limit allows, and left out of core dumps.
+    void* const memory =
+        ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return Error{Code::out_of_memory, "no memory for a secret"};
+    ::madvise(memory, capacity, MADV_DONTDUMP);
+    (void)::mlock(memory, capacity);
+    secret.data_ = static_cast<std::uint8_t*>(memory);
     secret.capacity_ = capacity;
     return secret;
 }
@@ -139,7 +144,9 @@ Secret& Secret::operator=(Secret&& other) noexcept {
 }
 
 Secret::~Secret() {
-    if (data_) core::secure_release(data_, capacity_);
+    if (!data_) return;
+    wipe(data_, capacity_);
+    ::munmap(data_, capacity_);
 }
 
 bool Secret::append(std::uint8_t byte) noexcept {

@@ -32,8 +32,9 @@ extern "C" {
 typedef struct dael_sealed_keys dael_sealed_keys;
 
 /* `size`: 16 or 32 bytes: Tink's AES128_GCM_HKDF_... and AES256_GCM_HKDF_..., with SHA-256. Seals
- * with segments of `segment` bytes, one of the two above (0: the large ones), and opens both. The
- * bytes are copied; wiping them is up to you. Errors: DAEL_KEY_SIZE, DAEL_INVALID_ARGUMENT. */
+ * with segments of `segment` bytes, one of the two above unless a format asks for another (0: the
+ * large ones), and opens both. The bytes are copied; wiping them is up to you. Errors:
+ * DAEL_KEY_SIZE, DAEL_INVALID_ARGUMENT. */
 DAEL_API dael_status dael_sealed_keys_import(const void* bytes, size_t size, uint32_t segment,
                                              dael_sealed_keys** keys);
 /* A keyset as Tink writes it in JSON, not encrypted: the primary key seals, every enabled one

@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
@@ -45,27 +46,29 @@ struct Done {
 };
 
 // Bytes that sealing makes of `plain` bytes. Errors: limit.
-Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain);
+DAEL_API Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain);
 
 // From memory to memory; the two lie apart (Code::overlap, before anything is touched: a stream is
 // longer than its plaintext). sealed.size() must be sealed_size(). Errors: as Engine::run,
 // limit.
-Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain, HostOut sealed);
+DAEL_API Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain,
+                           HostOut sealed);
 // plain.size() may be anything from the plaintext's size on; sealed.size() is always enough. On
 // failure all of `plain` is wiped, but for overlap. Errors: authentication, naming the segment;
 // bad_format for what is too short to be sealed data; invalid_argument.
-Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed, HostOut plain);
+DAEL_API Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed,
+                           HostOut plain);
 
 // From a stream to a stream, in constant memory. When opening, verified plaintext goes out before
 // the end is known to be authentic: throw it away if the call fails. Errors: those of the callbacks
 // too.
-Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plain,
-                  const Write& sealed);
-Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& sealed,
-                  const Write& plain);
+DAEL_API Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plain,
+                           const Write& sealed);
+DAEL_API Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& sealed,
+                           const Write& plain);
 
 // A sealed stream that can be read from anywhere: reads what a range touches, and nothing else.
-class File {
+class DAEL_API File {
   public:
     // `size`: bytes of the whole stream behind `read`. Errors: bad_format, authentication.
     static Result<File> open(Engine& engine, const Keys& keys, HostIn aad, ReadAt read,

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
@@ -39,7 +40,7 @@ struct Chunk {
 };
 
 // Where things lie in one stream: arithmetic alone.
-struct Layout {
+struct DAEL_API Layout {
     std::uint64_t segment = 0;  // bytes of a whole segment, with its tag
     std::uint64_t header = 0;   // bytes
 
@@ -70,7 +71,7 @@ struct Layout {
 };
 
 // Makes one stream, its chunks one after another. For one thread at a time; keeps no plaintext.
-class Sealer {
+class DAEL_API Sealer {
   public:
     // With a random salt and nonce prefix. The first of the keys seals. Keeps what it needs of the
     // engine alive. Errors: those of the engine.
@@ -102,7 +103,7 @@ class Sealer {
 };
 
 // Opens one stream, its chunks in any order. Any number of threads may use it at once.
-class Opener {
+class DAEL_API Opener {
   public:
     // How much of a stream's beginning start() looks at, if there is that much, to find the key.
     static std::size_t head_size(const Keys& keys) noexcept;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include <daelstrom/export.h>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
 
@@ -21,7 +22,7 @@ inline constexpr std::uint32_t kLargeSegment = 1 << 20;
 
 // What seals and what may open: the first key seals, and opening tries every one. In locked memory
 // that wipes itself.
-class Keys {
+class DAEL_API Keys {
   public:
     struct State;
 

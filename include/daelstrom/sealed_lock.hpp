@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
@@ -40,19 +41,20 @@ struct Locked {
 };
 
 // Whether a stream begins as a Lock does; 8 bytes tell.
-bool is_lock(HostIn start) noexcept;
+DAEL_API bool is_lock(HostIn start) noexcept;
 // What opening a lock costs; nothing of it has been verified yet.
-Cost cost_of(const Lock& lock) noexcept;
+DAEL_API Cost cost_of(const Lock& lock) noexcept;
 // A new random key, and its lock. Errors: invalid_argument for a cost or a segment that cannot be.
-Result<Locked> make_lock(Engine& engine, HostIn passphrase, std::uint32_t segment = kLargeSegment,
-                         Cost cost = {});
+DAEL_API Result<Locked> make_lock(Engine& engine, HostIn passphrase,
+                                  std::uint32_t segment = kLargeSegment, Cost cost = {});
 // A lock that takes more memory or more steps than `most` does is refused before anything is
 // computed. Errors: authentication for another passphrase or an altered lock; bad_format; limit for
 // its cost.
-Result<Keys> unlock(Engine& engine, HostIn passphrase, const Lock& lock, Cost most = kUsualLimit);
+DAEL_API Result<Keys> unlock(Engine& engine, HostIn passphrase, const Lock& lock,
+                             Cost most = kUsualLimit);
 // The same key under another passphrase: what stands behind the lock stays as it is. Whoever has
 // the old lock and the old passphrase can still open it. `most`: of the old one.
-Result<Lock> relock(Engine& engine, HostIn old_passphrase, HostIn new_passphrase, const Lock& lock,
-                    Cost cost = {}, Cost most = kUsualLimit);
+DAEL_API Result<Lock> relock(Engine& engine, HostIn old_passphrase, HostIn new_passphrase,
+                             const Lock& lock, Cost cost = {}, Cost most = kUsualLimit);
 
 }  // namespace dael::sealed

@@ -154,8 +154,12 @@ Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Block& 
         auto state = std::make_unique<Pieces::State>(
             state_, cipher, std::make_shared<const Key>(std::move(copy)), start);
         state->holding.resize(state->gcm() ? (state->seals() ? 0 : kScratch) : state->unit());
-        if (!state->gcm()) return Pieces(std::move(state));
         DAEL_LET(worker, state_->worker_for_pieces(cipher, key.bits()));
+        // Said now, not amid the message: what is missing, or sequential on a device by name.
+        const core::Can can = worker.backend->can(cipher, key.bits());
+        if (can.answer == core::Can::no || (!state->gcm() && can.answer != core::Can::yes))
+            return core::cannot(worker.backend->profile().name, cipher, can);
+        if (!state->gcm()) return Pieces(std::move(state));
         const std::span keys(state->key.get(), 1);
         DAEL_LET(tables, worker.backend->tables(keys));
         state->tables = std::move(tables);

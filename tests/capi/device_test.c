@@ -222,6 +222,11 @@ void device_tests(const char* backend) {
     }
     modes_tests(p.engine);
     pieces_tests(p.engine);
+    /* What is sequential in a message is refused when it begins, not in its midst. */
+    const dael_cipher cbc = {DAEL_CBC, DAEL_ENCRYPT, 0, 0, 0};
+    const uint8_t start[16] = {0};
+    dael_pieces* pieces = NULL;
+    REFUSED(dael_begin(p.engine, &cbc, key, start, &pieces), DAEL_UNSUPPORTED, "sequential");
     dael_stream_destroy(p.device, p.stream);
     dael_device_release(p.device, p.memory);
     dael_engine_close(p.engine); /* the device's handle keeps it */

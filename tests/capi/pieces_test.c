@@ -27,7 +27,9 @@ static void modes_of_38a(dael_engine* engine, const dael_key* key) {
         dael_cipher cipher = {(uint8_t)known->mode, DAEL_ENCRYPT, 0, 0, 0};
         dael_pieces* pieces = NULL;
         if (at) from_hex(known->start, start);
-        EXPECT(dael_begin(engine, &cipher, key, at, &pieces) == DAEL_OK);
+        const dael_status begun = dael_begin(engine, &cipher, key, at, &pieces);
+        if (begun == DAEL_UNSUPPORTED) continue; /* sequential, on a device by name */
+        EXPECT(begun == DAEL_OK);
         if (!pieces) continue;
         EXPECT(dael_pieces_unit(pieces) == (blocks ? 16u : 1u));
         in_pieces(pieces, plain, 64, secret);
@@ -54,7 +56,7 @@ static void modes_of_38a(dael_engine* engine, const dael_key* key) {
 static void ragged(dael_engine* engine, const dael_key* key) {
     uint8_t data[32] = {0}, start[16] = {0};
     size_t written = 99;
-    const dael_cipher cbc = {DAEL_CBC, DAEL_ENCRYPT, 0, 0, 0};
+    const dael_cipher cbc = {DAEL_CBC, DAEL_DECRYPT, 0, 0, 0};
     dael_pieces* pieces = NULL;
     EXPECT(dael_begin(engine, &cbc, key, start, &pieces) == DAEL_OK);
     EXPECT(dael_pieces_update(pieces, data, 20, data, 15, &written) == DAEL_INVALID_ARGUMENT);
@@ -78,16 +80,14 @@ static void xts(dael_engine* engine) {
     EXPECT(dael_key_import_xts(bytes, from_hex(XTS_KEY, bytes), &key) == DAEL_OK);
     EXPECT(dael_xts_start(XTS_NUMBER, 0, start) == DAEL_OK);
     const dael_cipher cipher = {DAEL_XTS, DAEL_ENCRYPT, 0, 0, 32};
-    EXPECT(dael_begin(engine, &cipher, key, start, &pieces) == DAEL_OK);
-    dael_key_free(key); /* the pieces have what they need of it */
-    EXPECT(dael_pieces_unit(pieces) == 32);
-    const dael_status status = dael_pieces_update(pieces, plain, XTS_SIZE, out, 32, &written);
-    EXPECT(status == DAEL_OK && written == 0);
-    const dael_status end = dael_pieces_finish(pieces, out, 32, &more);
-    if (end != DAEL_UNSUPPORTED) { /* not every backend has XTS */
-        EXPECT(end == DAEL_OK && more == XTS_SIZE);
-        EXPECT(equals_hex(out, XTS_CIPHER));
-    }
+    const dael_status begun = dael_begin(engine, &cipher, key, start, &pieces);
+    dael_key_free(key);                    /* the pieces have what they need of it */
+    if (begun == DAEL_UNSUPPORTED) return; /* not every backend has XTS */
+    EXPECT(begun == DAEL_OK && dael_pieces_unit(pieces) == 32);
+    EXPECT(dael_pieces_update(pieces, plain, XTS_SIZE, out, 32, &written) == DAEL_OK);
+    EXPECT(written == 0);
+    EXPECT(dael_pieces_finish(pieces, out, 32, &more) == DAEL_OK && more == XTS_SIZE);
+    EXPECT(equals_hex(out, XTS_CIPHER));
     dael_pieces_free(pieces);
 }
 

@@ -23,22 +23,22 @@ class CommandLine(CliTest):
     def refused(self, pattern, *arguments, status=USAGE):
         self.fails(status, pattern, "encrypt", "--key-file", "key128", "plain", *TO_FILE, *arguments)
 
-    def test_unknown_mode_backend_device_isa(self):
+    def test_unknown_mode_backend_device_form(self):
         self.refused("unknown mode 'xts'; there are ecb, cbc, cfb, ofb, ctr", "--mode", "xts")
         self.refused("no backend 'abacus'; there are .*openssl", "--backend", "abacus")
         self.refused(r"no backend 'a\\x0ab'; there are", "--backend", "a\nb")
         self.refused(r"no backend 'x{60,70}\.\.\.'; there are", "--backend", "x" * 10_000)
-        self.refused(r"has no form 'y{60,70}\.\.\.'", "--backend", "cpu", "--isa", "y" * 10_000)
+        self.refused(r"has no form 'y{60,70}\.\.\.'", "--backend", "cpu", "--form", "y" * 10_000)
         self.refused("must be a device number", "--backend", "cuda:x")
         self.refused("not available", "--device", "4000", status=FAILED)
         self.refused("opencl:4000", "--backend", "opencl", "--device", "4000", status=FAILED)
         self.refused("opengl:4000", "--backend", "opengl", "--device", "4000", status=FAILED)
-        self.refused("isa 'sse' has no meaning for 'openssl'", "--isa", "sse", "--backend", "openssl")
-        self.refused("isa 'gl-int' has no meaning for 'reference'", "--isa", "gl-int", "--backend", "reference")
-        self.refused("add --backend opengl", "--isa", "gl-float")
-        self.refused("add --backend cuda or opencl", "--isa", "tables=1")
+        self.refused("form 'sse' has no meaning for 'openssl'", "--form", "sse", "--backend", "openssl")
+        self.refused("form 'gl-int' has no meaning for 'reference'", "--form", "gl-int", "--backend", "reference")
+        self.refused("add --backend opengl", "--form", "gl-float")
+        self.refused("add --backend cuda or opencl", "--form", "tables=1")
         self.refused("--device chooses a GPU, but --backend is 'openssl'", "--backend", "openssl", "--device", "0")
-        ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--isa", "mmx")
+        ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--form", "mmx")
         self.assertNotEqual(ran.returncode, 0)
         self.assertNotIn("out", self.listing())
 

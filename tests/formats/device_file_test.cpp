@@ -17,11 +17,6 @@ namespace {
 constexpr std::size_t kSegment = 64, kChunk = 4 * kSegment;
 constexpr std::uint8_t kPoison = 0xa5;
 
-void expect_clean(HostDevice& device) {
-    EXPECT_EQ(device.live(), 0u);
-    for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
-}
-
 // An engine on the device, and memory there with some bytes around that nobody may touch.
 class Target {
   public:
@@ -382,7 +377,9 @@ TEST(DeviceFile, UnderAutoTheDeviceThatHoldsTheMemory) {
     const Bytes plain = pattern(3000), sealed = seal(host, keys, plain);
     HostDevice device;
     {
-        auto chooses = pipeline::make_auto_engine(must(core::open_backend("openssl")), [&] {
+        pipeline::Backends hosts;
+        hosts.push_back(must(core::open_backend("openssl")));
+        auto chooses = pipeline::make_auto_engine(std::move(hosts), [&] {
             pipeline::Backends devices;
             devices.push_back(std::make_unique<HostDeviceBackend>(device));
             return devices;

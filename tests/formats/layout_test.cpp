@@ -86,7 +86,7 @@ TEST(Layout, ChunksOfEveryRange) {
                     const sealed::Range place = kSmall.place(chunk, i);
                     EXPECT_EQ(place.at, i * 64 + (chunk.first + i == 0 ? 24 : 0));
                     placed += place.size;
-                    EXPECT_LE(place.at + place.size + kTagSize, chunk.sealed.size);
+                    EXPECT_LE(place.at + place.size + gcm::kTagSize, chunk.sealed.size);
                 }
                 EXPECT_EQ(placed, chunk.plain.size);
             }

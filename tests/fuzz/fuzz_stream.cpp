@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include <daelstrom/engine.hpp>
+#include <daelstrom/padding.hpp>
 
 #include "core/registry.hpp"
 #include "fuzz/fuzz.hpp"
 #include "modes/chain.hpp"
-#include "modes/padding.hpp"
 #include "modes/traits.hpp"
 
 namespace {
@@ -30,7 +30,7 @@ Engine& engine() {
 struct Case {
     Cipher cipher;
     const Key& key;
-    Message message;  // start, skip, size, AAD
+    Message message;           // start, skip, size, AAD
     Bytes in, aad, want, tag;  // `want` as OpenSSL has it in one call
 };
 
@@ -72,8 +72,8 @@ void check_slices(FuzzedDataProvider& data, const Case& c) {
     for (std::size_t at = 0; at < out.size(); at += parts.back().size) {
         const std::size_t head = at == 0 ? c.message.skip : 0;
         const std::size_t units = data.ConsumeIntegralInRange<std::size_t>(1, 40);
-        parts.push_back(modes::slice(c.cipher, whole, at,
-                                     std::min(units * unit - head, out.size() - at)));
+        parts.push_back(
+            modes::slice(c.cipher, whole, at, std::min(units * unit - head, out.size() - at)));
         require(parts.back().in == out.data() + at && parts.back().out == parts.back().in,
                 "parts lie end to end");
         value(modes::check(c.cipher, parts.back(), 1), "a part is a message");
@@ -128,8 +128,8 @@ void check_pieces(FuzzedDataProvider& data, const Case& c) {
 void check_padding(FuzzedDataProvider& data) {
     const Bytes tail =
         data.ConsumeBytes<std::uint8_t>(data.ConsumeIntegralInRange<std::size_t>(0, 15));
-    const Block padded = modes::pad(tail);
-    require(value(modes::unpad(padded), "padding that was put on") == tail.size(),
+    const Block padded = dael::pad(tail);
+    require(value(dael::unpad(padded), "padding that was put on") == tail.size(),
             "unpad undoes pad");
     require(std::ranges::equal(tail, std::span(padded).first(tail.size())), "pad keeps the data");
 
@@ -139,7 +139,7 @@ void check_padding(FuzzedDataProvider& data) {
     const bool valid = count >= 1 && count <= kBlockSize &&
                        std::all_of(last.end() - static_cast<std::ptrdiff_t>(count), last.end(),
                                    [&](std::uint8_t byte) { return byte == count; });
-    const auto kept = modes::unpad(last);
+    const auto kept = dael::unpad(last);
     require(static_cast<bool>(kept) == valid, "unpad takes what RFC 5652 takes");
     if (kept)
         require(*kept == kBlockSize - count, "unpad keeps the rest");
@@ -153,7 +153,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     FuzzedDataProvider data(input, size);
     check_padding(data);
     Cipher cipher{fuzz::mode(data), fuzz::direction(data)};
-    if (cipher.mode == Mode::xts) cipher.sector = data.ConsumeIntegralInRange<std::uint32_t>(16, 600);
+    if (cipher.mode == Mode::xts)
+        cipher.sector = data.ConsumeIntegralInRange<std::uint32_t>(16, 600);
     const Key key = fuzz::key(data, cipher.mode == Mode::xts);
     Case c{cipher, key, {}, {}, {}, {}, Bytes(cipher.tag)};
     c.message.start = block(data);
@@ -173,9 +174,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     c.message.size = length;
     if (authenticates(cipher.mode)) {  // in both directions the tag is the ciphertext's
         auto tables = value(backend().tables(std::span(&key, 1)), "tables");
-        auto whole = value(
-            backend().begin(cipher, {std::span(&key, 1), tables.get()}, 0, c.message.start),
-            "begin");
+        auto whole =
+            value(backend().begin(cipher, {std::span(&key, 1), tables.get()}, 0, c.message.start),
+                  "begin");
         value(whole->aad(c.aad), "aad");
         value(whole->update(c.in.data(), c.want.data(), length), "update");
         const Block tag = value(whole->finish(), "finish");

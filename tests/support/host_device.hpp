@@ -2,7 +2,9 @@
 // A device made of threads, for tests of the pipeline where there is no GPU. Each stream is a
 // thread with a queue; copies and kernels run there, later than the call that asked for them. It is
 // strict where a GPU would be silently wrong or merely slow:
-//   - asynchronous copies must use page-locked host memory and stay inside one device allocation;
+//   - asynchronous copies must use page-locked host memory and stay inside one device allocation
+//     (a batch's codes, which are no secret, may be fetched to any: that copy waits, as a GPU's
+//     does);
 //   - kernels read and write this device's memory only, and get valid messages only, but for lists
 //     that lie in device memory;
 //   - device and page-locked memory must be wiped before it is released;
@@ -80,6 +82,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Result<> wait(Event event) override;
     Result<> wait(Stream stream) override;
     Result<float> elapsed_ms(Event from, Event to) override;
+    bool is_capturing(Stream stream) override { return captured_ && stream.handle == captured_; }
 
     // For tests.
     const std::string& name() const { return options_.name; }
@@ -90,6 +93,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
     std::uint64_t copied_out() const { return copied_out_; }    // bytes
+    void capture(Stream stream) { captured_ = stream.handle; }  // null: none; it runs nevertheless
     std::uint64_t most_memory() const { return most_memory_; }  // bytes of the device's, at once
 
   private:
@@ -104,6 +108,9 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
 
     Result<> attempt(const char* call);
     void violation(std::string what);
+    Queue& queue_of(Stream stream);
+    static void drain(Queue& queue);
+    bool is_codes(const void* device_memory);
     void enqueue(Stream stream, std::function<void()> work);
     void check_device_range(const void* memory, std::size_t size, const std::string& what);
     void check_pinned_range(const void* memory, std::size_t size, const std::string& what);
@@ -120,11 +127,13 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::unique_ptr<Queue> default_stream_;
     std::mutex mutex_;
     std::map<const std::uint8_t*, std::size_t> device_memory_, pinned_memory_;
+    std::set<const void*> codes_;  // of batches; within device_memory_
     std::uint64_t device_used_ = 0, pinned_used_ = 0;
     std::set<Queue*> streams_;
     std::set<Mark*> events_;
     std::set<std::string> violations_;
     std::string failed_call_, form_;
+    std::atomic<void*> captured_{nullptr};
     std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0};
     std::atomic<std::uint64_t> kernels_{0}, copied_out_{0}, most_memory_{0};
 };

@@ -61,12 +61,12 @@ Result<std::unique_ptr<core::Pieces>> HostDevice::begin(const Cipher& cipher,
     return maths_->begin(cipher, tables->keys(), key, start);
 }
 
-// Where a message's memory must lie.
+// Where a message's memory must lie, if it has any.
 void HostDevice::check_message(const Cipher& cipher, const Message& m, const std::string& call) {
-    if (m.in) check_device_range(m.in, m.size, call + "'s in");
-    check_device_range(m.out, m.size, call + "'s out");
+    if (m.in && m.size != 0) check_device_range(m.in, m.size, call + "'s in");
+    if (m.size != 0) check_device_range(m.out, m.size, call + "'s out");
     if (!authenticates(cipher.mode)) return;
-    check_device_range(m.aad, m.aad_size, call + "'s aad");
+    if (m.aad_size != 0) check_device_range(m.aad, m.aad_size, call + "'s aad");
     check_device_range(m.tag, cipher.tag, call + "'s tag");
 }
 
@@ -154,6 +154,8 @@ Result<std::unique_ptr<core::Prepared>> HostDevice::prepare(const Cipher& cipher
     if (!on_host || authenticates(cipher.mode)) {
         DAEL_LET(codes, allocate(messages.count * sizeof(std::uint32_t)));
         batch->codes = static_cast<std::uint32_t*>(codes);
+        const std::lock_guard lock(mutex_);
+        codes_.insert(codes);
     }
     return std::unique_ptr<core::Prepared>(std::move(batch));
 }
@@ -162,6 +164,10 @@ HostDevice::Batch::~Batch() {
     if (done != launched) device.violation("a batch destroyed while it runs");
     if (codes) {
         std::memset(codes, 0, given.count * sizeof *codes);
+        {
+            const std::lock_guard lock(device.mutex_);
+            device.codes_.erase(codes);
+        }
         device.release(codes);
     }
     --device.batches_;

@@ -12,12 +12,12 @@
 #endif
 
 #include <daelstrom/key.hpp>
+#include <daelstrom/padding.hpp>
 
 #include "backends/reference/aes.hpp"
 #include "backends/reference/gcm.hpp"
 #include "core/key_schedule.hpp"
 #include "modes/gcm.hpp"
-#include "modes/padding.hpp"
 #include "timing/welch.hpp"
 
 namespace {
@@ -141,7 +141,7 @@ TEST(PaddingTiming, UnpadDoesNotDependOnTheCount) {
         const double t = timing::smallest_of(kAttempts, [&] {
             return time(
                 padded(fixed), [&] { return padded(static_cast<std::uint8_t>(1 + random() % 16)); },
-                [](const Input& in) { keep(modes::unpad(first_block(in))); });
+                [](const Input& in) { keep(dael::unpad(first_block(in))); });
         });
         EXPECT_LT(t, kThreshold) << "unpad tells a count of " << int{fixed} << " by its time";
     }
