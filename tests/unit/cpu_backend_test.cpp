@@ -114,7 +114,7 @@ TEST_P(CpuBackend, ManyMessagesOfMixedLengthsAndKeys) {
             for (auto& size : sizes)
                 size = random_.below(7) == 0 ? random_.below(70000) : random_.below(5000);
             TestBatch batch(random_, ring_, cipher);
-            batch.add(sizes);
+            batch.add_sizes(sizes);
             ASSERT_EQ(fault_of(batch), "");
         }
     });
@@ -152,7 +152,7 @@ TEST_P(CpuBackend, ServesManyThreadsAtOnce) {
             for (unsigned round = 0; round < 20 && faults[t].empty(); ++round) {
                 TestBatch batch(random, ring_,
                                 {kModes38a[round % kModes38a.size()], Direction::encrypt});
-                batch.add(std::vector<std::size_t>(5, 4096));
+                batch.add_sizes(std::vector<std::size_t>(5, 4096));
                 faults[t] = fault_of(batch);
             }
         });

@@ -218,8 +218,12 @@ TEST_F(GcmCheck, RefusesOverlaps) {
 
 TEST_F(GcmCheck, HoldsTheLimits) {
     EXPECT_EQ(gcm::kMostData, 68719476704u);  // (2^39 - 256) / 8
-    EXPECT_EQ(code_of([](auto& m) { m.size = gcm::kMostData + 1; }), Code::limit);
-    EXPECT_EQ(code_of([](auto& m) { m.size = ~std::uint64_t{0}; }), Code::limit);
+    for (const std::uint64_t size : {gcm::kMostData + 1, ~std::uint64_t{0}})
+        EXPECT_EQ(code_of([&](auto& m) {
+                      m.in = m.out;
+                      m.size = size;
+                  }),
+                  Code::limit);
     EXPECT_EQ(code_of([](auto& m) { m.aad_size = gcm::kMostAad + 1; }), Code::limit);
 }
 

@@ -100,7 +100,7 @@ TEST_P(HostCalls, GcmWithAndWithoutTables) {
             for (const std::uint8_t tag : {16, 12, 4}) {
                 TestBatch batch(random_, ring_, {Mode::gcm, direction, tag});
                 for (std::size_t size = 0; size < 300; size += 1 + random_.below(9))
-                    batch.add(std::vector<std::size_t>{size});
+                    batch.add_sizes(std::vector<std::size_t>{size});
                 if (direction == Direction::decrypt)
                     for (std::size_t i = 0; i < batch.size(); i += 3) batch.forge(i);
                 ASSERT_EQ(fault_of(batch, prepared), "");
@@ -240,7 +240,7 @@ TEST_P(HostCalls, KeysAreReplacedByOthersOfAnySize) {
     ASSERT_TRUE(tables_->replace(0, ring_.keys[0], {}));
     for (const Direction direction : test::kDirections) {
         TestBatch batch(random_, ring_, {Mode::gcm, direction});
-        for (int i = 0; i < 20; ++i) batch.add(std::vector<std::size_t>{random_.below(100)});
+        for (int i = 0; i < 20; ++i) batch.add_sizes(std::vector<std::size_t>{random_.below(100)});
         ASSERT_EQ(fault_of(batch, true), "");
     }
 }

@@ -53,7 +53,7 @@ TEST_F(OpensslBackend, ServesManyThreadsAtOnce) {
             for (unsigned round = 0; round < 20 && faults[t].empty(); ++round) {
                 TestBatch batch(random, ring_,
                                 {kModes38a[round % kModes38a.size()], Direction::encrypt});
-                batch.add(std::vector<std::size_t>(5, 1024));
+                batch.add_sizes(std::vector<std::size_t>(5, 1024));
                 faults[t] = fault_of(batch);
             }
         });
