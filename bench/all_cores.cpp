@@ -1,171 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-// All cores, large messages in host memory, held against memcpy by as many threads; and CTR by
-// message size on one core and on all, to set beside the same sizes through a device.
 #include <algorithm>
 #include <cstring>
+#include <set>
+
+#include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
-#include "bench/host_engines.hpp"
-#include "bench/team.hpp"
-#include "pipeline/gcm_work.hpp"
-#include "pipeline/host.hpp"
+#include "bench/suite.hpp"
 
 namespace dael::bench {
 namespace {
 
-class AllCores {
-  public:
-    AllCores(Session& session, int threads)
-        : session_(session),
-          team_(threads),
-          alone_(1),
-          all_(open_host_engines(session, threads, false)),
-          one_(open_host_engines(session, 1, false)) {}
+using measure::Heat;
+using measure::HostBuffer;
+using measure::Team;
 
-    bool has_engines() const { return !all_.empty(); }
+struct AllCores {
+    AllCores(const Suite& suite, int threads)
+        : sampling(suite.workload.sampling),
+          team(threads),
+          alone(1),
+          all(open_host_engines(suite, threads, false)),
+          one(open_host_engines(suite, 1, false)) {}
 
-    Result<> allocate(std::uint64_t size) {
-        auto in = HostBuffer::allocate(size), out = HostBuffer::allocate(size);
-        if (!in) return std::move(in).error();
-        if (!out) return std::move(out).error();
-        in_ = std::move(*in);
-        out_ = std::move(*out);
-        fill_random(team_, in_.data(), in_.size(), 2);
-        return {};
-    }
+    measure::Sampling sampling;
+    Team team, alone;
+    std::vector<HostEngine> all, one;
+    HostBuffer in, out;
+    std::vector<std::uint8_t> tags;
+    std::set<std::uint64_t> small;  // sizes that an engine with all threads keeps on one
 
-    // `work` lacks the backend, its level and the threads: engines keep small work on one.
-    Result<> race(Work work, const TestKey& key, bool also_on_one_core) {
-        if (work.size * work.messages > in_.size()) return {};  // said once, by fitting()
-        Heat heat;
-        work.threads = pipeline::threads_worth(work.mode, work.direction, work.size * work.messages,
-                                               work.messages, team_.threads());
-        DAEL_TRY(enter(heat, work, key, all_));
-        if (also_on_one_core && work.threads > 1) {
-            work.threads = 1;
-            DAEL_TRY(enter(heat, work, key, one_));
-        }
-        return heat.run(session_);
-    }
-
-    // One call of the engine that seals a batch; `work` lacks the same.
-    Result<> race_gcm(Work work, const TestKey& key) {
-        const std::size_t size = work.size * work.messages;
-        if (size > in_.size()) return {};
-        std::vector<std::uint8_t> tags(work.messages * kTagSize);
-        const GcmMessages messages(work, in_.data(), out_.data(), tags.data());
-        work.where = "host";
-        work.threads = pipeline::threads_worth(
-            pipeline::GcmWork(work.direction, messages.as_they_are(), kTagSize), team_.threads());
-        Heat heat;
-        const std::size_t copy = enter_copy(heat, work);
-        for (const HostEngine& engine : all_) {
-            work.backend = engine.backend;
-            work.isa = engine.isa;
-            auto call = gcm_call(engine, key, work, messages);
-            if (!call) return std::move(call).error();
-            poison(size);
-            std::ranges::fill(tags, kPoison);
-            DAEL_TRY((*call)());
-            DAEL_TRY(check_sealed(work, key, in_.data(), fetch_from(out_.data()),
-                                  fetch_from(tags.data())));
-            heat.row(work,
-                     heat.enter(engine.label(),
-                                wall_clock(std::move(*call), session_.workload.sampling)),
-                     {copy});
-        }
-        return heat.run(session_);
-    }
-
-  private:
-    Result<> enter(Heat& heat, Work work, const TestKey& key,
-                   const std::vector<HostEngine>& engines) {
-        work.where = "host";
-        const auto messages = lay_out(work, in_.data(), out_.data());
-        const std::size_t copy = enter_copy(heat, work);
-        for (const HostEngine& engine : engines) {
-            work.backend = engine.backend;
-            work.isa = engine.isa;
-            poison(work.size * work.messages);
-            const auto call = engine_call(engine, key, work, messages);
-            const auto done = call();
-            if (work.sector != 0 && done.code() == Code::unsupported) continue;  // cpu has no XTS
-            if (!done) return done;
-            DAEL_TRY(check_output(work, key, in_.data(), out_.data()));
-            heat.row(work, heat.enter(engine.label(), wall_clock(call, session_.workload.sampling)),
-                     {copy});
-        }
-        return {};
+    void poison(std::size_t size) {
+        team.run(size, [this](std::size_t begin, std::size_t end) {
+            std::memset(out.data() + begin, kPoison, end - begin);
+        });
+        std::ranges::fill(tags, kPoison);
     }
 
     // memcpy on one core, or by every thread that the engine may use.
-    std::size_t enter_copy(Heat& heat, const Work& work) {
-        Team& team = work.threads == 1 ? alone_ : team_;
-        const std::string name = team.threads() == 1
-                                     ? "memcpy"
-                                     : "memcpy, " + std::to_string(team.threads()) + " threads";
-        const auto copy = [&team, size = work.size * work.messages, in = in_.data(),
-                           out = out_.data()] {
-            team.run(size, [=](std::size_t begin, std::size_t end) {
-                std::memcpy(out + begin, in + begin, end - begin);
+    measure::Sampler copy(Team& by, std::size_t size) {
+        const auto call = [&by, size, from = in.data(), to = out.data()]() -> Result<> {
+            by.run(size, [=](std::size_t begin, std::size_t end) {
+                std::memcpy(to + begin, from + begin, end - begin);
             });
-            return Result<>{};
+            return {};
         };
-        return heat.enter(name, wall_clock(copy, session_.workload.sampling));
+        return measure::wall_clock(call, sampling);
     }
 
-    void poison(std::size_t size) {
-        team_.run(size, [out = out_.data()](std::size_t begin, std::size_t end) {
-            std::memset(out + begin, kPoison, end - begin);
-        });
+    Result<Heat> prepare(Work work) {
+        const bool alone_only = work.threads == 1;
+        Heat heat;
+        if (alone_only && small.contains(work.size)) return heat;
+        const auto messages = lay_out(work, in.data(), out.data(), tags.data());
+        std::optional<std::size_t> ceiling;
+        for (const HostEngine& engine : alone_only ? one : all) {
+            work.backend = engine.backend;
+            work.form = engine.form;
+            DAEL_LET(call, host_call(engine, work, messages));
+            const auto ran = call();
+            if (ran.code() == Code::unsupported) continue;  // libipsec-mb has no XTS
+            if (!ran) return ran.error();
+            work.threads = ran->threads;
+            if (!alone_only && work.threads == 1) small.insert(work.size);
+            if (!ceiling) {
+                Team& by = work.threads == 1 ? alone : team;
+                ceiling = heat.enter(
+                    "memcpy" + (by.threads() == 1
+                                    ? ""
+                                    : ", " + std::to_string(by.threads()) + " threads"),
+                    copy(by, work.bytes()));
+            }
+            const auto check = [=, this]() -> Result<> {
+                poison(work.bytes());
+                DAEL_TRY(call());
+                return check_output(work, in.data(), measure::fetch_from(out.data()),
+                                    work.is(Mode::gcm) ? measure::fetch_from(tags.data())
+                                                       : Fetch{});
+            };
+            heat.enter(engine.label(), measure::wall_clock(without_ran(call), sampling), check,
+                       work.point(), static_cast<double>(work.bytes()), {*ceiling});
+        }
+        return heat;
     }
-
-    Session& session_;
-    Team team_, alone_;
-    std::vector<HostEngine> all_, one_;
-    HostBuffer in_, out_;
 };
 
 }  // namespace
 
-Result<> measure_all_cores(Session& session) {
-    const Workload& workload = session.workload;
-    AllCores all_cores(session, thread_count(session.options.threads));
-    if (!all_cores.has_engines()) return {};
-    DAEL_TRY(all_cores.allocate(fitting(session, workload.largest_host(), 2)));
-    for (const int bits : workload.bits) {
-        const auto key = TestKey::make(bits);
-        if (!key) return key.error();
-        for (const auto [mode, direction] : ways(session.options)) {
-            Work work;
-            work.mode = mode;
-            work.direction = direction;
-            work.bits = bits;
-            std::vector<std::uint64_t> sizes = workload.all_cores;
-            const bool sweep = mode == Mode::ctr && bits == workload.bits.front();
-            if (sweep) {
-                sizes.insert(sizes.end(), workload.sweep.begin(), workload.sweep.end());
-                std::sort(sizes.begin(), sizes.end());
-                sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-            }
-            if (!parallel_within_message(mode, direction)) {
-                sizes = {workload.host_sequential.size};
-                work.messages = workload.host_sequential.count;
-            }
-            for (const std::uint64_t size : sizes) {
-                work.size = size;
-                DAEL_TRY(all_cores.race(work, *key, sweep));
-            }
-        }
-        for (Work work : xts_works(session, bits)) {
-            work.size = workload.all_cores.back();
-            DAEL_TRY(all_cores.race(work, *key, false));
-        }
-        if (session.options.gcm && wants_gcm(session, bits))
-            DAEL_TRY(
-                all_cores.race_gcm(gcm_work(bits, Direction::encrypt, workload.gcm_host, 1), *key));
+Result<Benchmark> all_cores(const Suite& suite) {
+    const Workload& workload = suite.workload;
+    const int threads = measure::thread_count(suite.options.threads);
+    const auto state = std::make_shared<AllCores>(suite, threads);
+    const bool nothing = state->all.empty();
+    const std::uint64_t largest =
+        nothing ? 0 : measure::fitting(suite.session.report, workload.largest_host(), 2);
+    for (HostBuffer* buffer : {&state->in, &state->out}) {
+        DAEL_LET(memory, HostBuffer::allocate(largest));
+        *buffer = std::move(memory);
     }
-    return {};
+    measure::fill_random(state->team, state->in.data(), largest, 2);
+    state->tags.resize(workload.gcm_host.count * gcm::kTagSize);
+
+    std::vector<std::uint64_t> sizes = workload.all_cores;
+    sizes.insert(sizes.end(), workload.sweep.begin(), workload.sweep.end());
+    std::ranges::sort(sizes);
+    measure::Axis shapes;
+    for (const std::uint64_t size : sizes) shapes.push_back(shape(size));
+    shapes.push_back(shape(workload.host_sequential.size, workload.host_sequential.count));
+    shapes.push_back(shape(workload.gcm_host.size, workload.gcm_host.count, 1));
+    const auto has = [options = suite.options, workload, largest](const Point& point) {
+        const Work work(point);
+        if (work.bytes() > largest) return false;  // said once, by fitting()
+        if (!has_bits(options, work) || work.mac_only) return false;
+        const bool one = work.threads == 1;
+        if (work.is(Mode::gcm))
+            return !one && work.keys == 1 && work.cipher.direction == Direction::encrypt;
+        if (work.keys != 0) return false;
+        if (!work.parallel())
+            return !one && Shape{work.size, work.messages} == workload.host_sequential;
+        if (work.messages != 1) return false;
+        if (work.is(Mode::xts)) return !one && work.size == workload.all_cores.back();
+        const bool sweep = work.is(Mode::ctr) && work.bits == workload.bits.front();
+        return sweep || (!one && std::ranges::count(workload.all_cores, work.size) != 0);
+    };
+    // 0 threads stand for all of them.
+    std::vector<int> counts{0};
+    if (threads > 1) counts.push_back(1);
+    Benchmark benchmark{"host memory",
+                        {measure::Axis{Point{{"where", "host"}}},
+                         measure::axis("bits", workload.bits),
+                         ways(suite.options),
+                         std::move(shapes),
+                         measure::axis("threads", counts)},
+                        has,
+                        [state](const Point& point) { return state->prepare(Work(point)); }};
+    if (nothing) benchmark.axes = {measure::Axis{}};
+    return benchmark;
 }
 
 }  // namespace dael::bench

@@ -5,21 +5,59 @@
 #include <cstring>
 #include <random>
 
-#include "modes/counter.hpp"
+#include <daelstrom/gcm.hpp>
+#include <daelstrom/xts.hpp>
 
 namespace dael::bench {
 namespace {
 
 constexpr std::uint64_t kWindow = 64 << 10;
+constexpr std::uint64_t kPiece = 16 << 20;  // long messages are fetched and compared piece by piece
 constexpr int kRandomPlaces = 4;
 
-// The IV that makes the bytes from `begin` on a message of their own (SP 800-38A 6.2 to 6.5).
-Block iv_at(const Work& work, const Message& message, std::uint64_t begin) {
-    if (begin == 0) return message.iv;
-    if (work.mode == Mode::ctr) return modes::counter_add(message.iv, begin / kBlockSize);
-    Block before;  // CBC and CFB decryption: the ciphertext block before
-    std::memcpy(before.data(), message.in + begin - kBlockSize, kBlockSize);
-    return before;
+// What makes the bytes from `begin` on a message of their own (SP 800-38A 6.2 to 6.5).
+Block start_at(const Work& work, const Message& message, std::uint64_t begin) {
+    if (begin == 0 || work.is(Mode::ecb)) return message.start;
+    if (work.is(Mode::xts))
+        return xts::start({kFirstSector + begin / work.cipher.sector, work.cipher.sector});
+    Block block = message.start;
+    if (work.is(Mode::ctr)) {
+        std::uint64_t carry = begin / kBlockSize;
+        for (std::size_t i = kBlockSize; i-- > 0; carry >>= 8) {
+            carry += block[i];
+            block[i] = static_cast<std::uint8_t>(carry);
+        }
+    } else {  // CBC and CFB decryption: the ciphertext block before
+        std::memcpy(block.data(), message.in + begin - kBlockSize, kBlockSize);
+    }
+    return block;
+}
+
+Error worthless(const Work& work, std::uint64_t message, const std::string& what) {
+    return {Code::internal, describe(work) + ": message " + std::to_string(message) + " " + what +
+                                "; the figure would be worthless"};
+}
+
+// Fetches a window's bytes, piece by piece, and compares them with what `expect` makes of them.
+template <class Expect>
+Result<> compare(const Work& work, const Window& window, const Fetch& out, const char* whose,
+                 Expect expect) {
+    std::vector<std::uint8_t> expected, actual;
+    for (std::uint64_t at = 0; at < window.size; at += kPiece) {
+        const std::uint64_t begin = window.begin + at, size = std::min(kPiece, window.size - at);
+        expected.resize(size);
+        actual.resize(size);
+        DAEL_TRY(expect(begin, std::span(expected)));
+        DAEL_TRY(out(window.message * work.size + begin, actual.data(), size));
+        const auto wrong = std::ranges::mismatch(actual, expected).in1;
+        if (wrong != actual.end())
+            return worthless(
+                work, window.message,
+                "differs from " + std::string(whose) + " from byte " +
+                    std::to_string(begin + static_cast<std::uint64_t>(wrong - actual.begin())) +
+                    " on");
+    }
+    return {};
 }
 
 }  // namespace
@@ -31,15 +69,14 @@ std::vector<Window> sample_windows(const Work& work) {
         messages.push_back(work.messages - 1);
         for (int i = 0; i < kRandomPlaces; ++i) messages.push_back(random() % work.messages);
     }
-    const bool whole = work.keys != 0 || work.size <= kWindow ||
-                       !parallel_within_message(work.mode, work.direction);
+    const bool whole = work.is(Mode::gcm) || work.size <= kWindow || !work.parallel();
     std::vector<Window> windows;
     for (const auto message : messages) {
         if (whole) {
             windows.push_back({message, 0, work.size});
             continue;
         }
-        const std::uint64_t unit = work.sector != 0 ? work.sector : kBlockSize;
+        const std::uint64_t unit = work.is(Mode::xts) ? work.cipher.sector : kBlockSize;
         const std::uint64_t last = (work.size - kWindow) / unit * unit;
         windows.push_back({message, 0, kWindow});
         windows.push_back({message, last, work.size - last});
@@ -49,48 +86,47 @@ std::vector<Window> sample_windows(const Work& work) {
     return windows;
 }
 
-Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* in,
-                      const Fetch& fetch) {
-    auto openssl = Evp::open(work.mode, work.direction, key);
-    if (!openssl) return std::move(openssl).error();
-    for (const Window& window : sample_windows(work)) {
-        const std::uint64_t start = window.message * work.size;
-        const Message message{in + start, nullptr, work.size, message_iv(window.message), 0};
-        std::vector<std::uint8_t> expected(window.size), actual(window.size);
-        const Message piece{message.in + window.begin, expected.data(), window.size,
-                            iv_at(work, message, window.begin), 0};
-        if (work.sector != 0)
-            DAEL_TRY(evp_xts(key, work.direction, work.sector,
-                             kFirstSector + window.begin / work.sector, {piece.in, piece.size},
-                             piece.out));
-        else
-            DAEL_TRY(openssl->run(std::span(&piece, 1)));
-        DAEL_TRY(fetch(start + window.begin, actual.data(), actual.size()));
-        const auto [wrong, _] = std::mismatch(actual.begin(), actual.end(), expected.begin());
-        if (wrong != actual.end())
-            return Error{Code::internal,
-                         describe(work) + ": message " + std::to_string(window.message) +
-                             " differs from OpenSSL's from byte " +
-                             std::to_string(window.begin + std::uint64_t(wrong - actual.begin())) +
-                             " on; the figure would be worthless"};
+Result<> check_output(const Work& work, const std::uint8_t* in, const Fetch& out,
+                      const Fetch& tags) {
+    const auto messages = lay_out(work, in, nullptr);
+    for (Window window : sample_windows(work)) {
+        Message message = messages[window.message];
+        DAEL_LET(openssl, Evp::open(work.cipher, key_bytes(work, message.key)));
+        message.start = start_at(work, message, window.begin);
+        DAEL_TRY(openssl.begin(message));
+        if (work.mac_only) window.size = 0;
+        DAEL_TRY(compare(work, window, out, "OpenSSL's",
+                         [&](std::uint64_t begin, std::span<std::uint8_t> expected) {
+                             return openssl.update({message.in + begin, expected.size()},
+                                                   expected.data());
+                         }));
+        if (!tags) continue;
+        Block expected, tag;
+        DAEL_TRY(openssl.tag(expected.data()));
+        DAEL_TRY(tags(window.message * gcm::kTagSize, tag.data(), tag.size()));
+        if (tag != expected)
+            return worthless(work, window.message, "has another tag than OpenSSL's");
     }
     return {};
 }
 
-Result<> check_output(const Work& work, const TestKey& key, const std::uint8_t* in,
-                      const std::uint8_t* out) {
-    return check_output(work, key, in, fetch_from(out));
+Result<> check_opened(const Work& work, const std::uint8_t* plaintext, const Fetch& out) {
+    for (const Window& window : sample_windows(work))
+        DAEL_TRY(compare(work, window, out, "the plaintext",
+                         [&](std::uint64_t begin, std::span<std::uint8_t> expected) -> Result<> {
+                             std::memcpy(expected.data(),
+                                         plaintext + window.message * work.size + begin,
+                                         expected.size());
+                             return {};
+                         }));
+    return {};
 }
 
-Fetch fetch_from(const std::uint8_t* memory) {
-    return [memory](std::uint64_t at, std::uint8_t* bytes, std::size_t size) -> Result<> {
-        std::memcpy(bytes, memory + at, size);
-        return {};
-    };
-}
-
-std::string describe(const Work& work) {
-    return work.backend + " " + cipher_name(work) + ", " + size_name(work) + ", " + work.where;
+Result<> check_codes(const Work& work, std::span<const Code> codes) {
+    for (std::size_t i = 0; i < codes.size(); ++i)
+        if (codes[i] != Code::ok)
+            return worthless(work, i, "failed: " + std::string(dael::describe(codes[i])));
+    return {};
 }
 
 }  // namespace dael::bench

@@ -3,118 +3,91 @@
 
 #include <algorithm>
 
+#include <daelstrom/gcm.hpp>
+
 #include "bench/libraries.hpp"
 
 namespace dael::bench {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 30;  // EVP counts bytes in an int
+constexpr std::size_t kMost = std::size_t{1} << 30;  // EVP counts bytes in an int
 
-const EVP_CIPHER* cipher_by_name(Mode mode, int bits) {
-    // OpenSSL's plain "CFB" is CFB-128.
+Error failed(const char* call) {
+    return {Code::internal, "OpenSSL: " + std::string(call) + " failed"};
+}
+
+// OpenSSL's plain "CFB" is CFB-128.
+const EVP_CIPHER* cipher_of(Mode mode, std::size_t key_size) {
+    const std::size_t bits = key_size * (mode == Mode::xts ? 4 : 8);
     return EVP_get_cipherbyname(
         ("AES-" + std::to_string(bits) + "-" + std::string(name(mode))).c_str());
 }
 
 }  // namespace
 
-void FreeEvpContext::operator()(evp_cipher_ctx_st* context) const noexcept {
+void Evp::Free::operator()(evp_cipher_ctx_st* context) const noexcept {
     EVP_CIPHER_CTX_free(context);
 }
 
-Result<Evp> Evp::open(Mode mode, Direction direction, const TestKey& key) {
+Result<Evp> Evp::open(const Cipher& cipher, std::span<const std::uint8_t> key) {
     Evp evp;
     evp.context_.reset(EVP_CIPHER_CTX_new());
-    evp.takes_iv_ = takes_iv(mode);
-    const int encrypt = direction == Direction::encrypt;
-    if (!evp.context_ || EVP_CipherInit_ex(evp.context_.get(), cipher_by_name(mode, key.key.bits()),
-                                           nullptr, key.bytes().data(), nullptr, encrypt) != 1)
-        return Error{Code::internal, "OpenSSL: EVP_CipherInit_ex failed"};
+    evp.cipher_ = cipher;
+    const int encrypt = cipher.direction == Direction::encrypt;
+    if (!evp.context_ || EVP_CipherInit_ex(evp.context_.get(), cipher_of(cipher.mode, key.size()),
+                                           nullptr, key.data(), nullptr, encrypt) != 1)
+        return failed("EVP_CipherInit_ex");
     EVP_CIPHER_CTX_set_padding(evp.context_.get(), 0);
     return evp;
 }
 
-Result<> Evp::run(std::span<const Message> messages) {
-    for (const Message& message : messages) {
-        const auto* iv = takes_iv_ ? message.iv.data() : nullptr;
-        if (EVP_CipherInit_ex(context_.get(), nullptr, nullptr, nullptr, iv, -1) != 1)
-            return Error{Code::internal, "OpenSSL: EVP_CipherInit_ex failed"};
-        for (std::size_t done = 0; done < message.size;) {
-            const auto size = static_cast<int>(std::min(kPiece, message.size - done));
-            int written = 0;
-            if (EVP_CipherUpdate(context_.get(), message.out + done, &written, message.in + done,
-                                 size) != 1)
-                return Error{Code::internal, "OpenSSL: EVP_CipherUpdate failed"};
-            done += static_cast<std::size_t>(size);
-        }
+// The first 12 bytes of GCM's start are the nonce.
+Result<> Evp::begin(const Message& message) {
+    sector_ = message.start;
+    const auto* iv = takes_iv(cipher_.mode) ? message.start.data() : nullptr;
+    if (EVP_CipherInit_ex(context_.get(), nullptr, nullptr, nullptr, iv, -1) != 1)
+        return failed("EVP_CipherInit_ex");
+    return message.aad_size != 0 ? put({message.aad, message.aad_size}, nullptr) : Result<>{};
+}
+
+Result<> Evp::update(std::span<const std::uint8_t> in, std::uint8_t* out) {
+    if (cipher_.mode != Mode::xts) return put(in, out);
+    for (std::size_t at = 0; at < in.size(); at += cipher_.sector) {
+        if (EVP_CipherInit_ex(context_.get(), nullptr, nullptr, nullptr, sector_.data(), -1) != 1)
+            return failed("EVP_CipherInit_ex");
+        DAEL_TRY(put(in.subspan(at, std::min<std::size_t>(cipher_.sector, in.size() - at)),
+                     out + at));
+        for (std::size_t i = 0; i < kBlockSize && ++sector_[i] == 0;) ++i;
     }
     return {};
 }
 
-Result<EvpGcm> EvpGcm::open(std::span<const std::uint8_t> key) {
-    EvpGcm evp;
-    evp.context_.reset(EVP_CIPHER_CTX_new());
-    const EVP_CIPHER* cipher = key.size() == 16   ? EVP_aes_128_gcm()
-                               : key.size() == 24 ? EVP_aes_192_gcm()
-                                                  : EVP_aes_256_gcm();
-    if (!evp.context_ ||
-        EVP_EncryptInit_ex(evp.context_.get(), cipher, nullptr, key.data(), nullptr) != 1)
-        return Error{Code::internal, "OpenSSL: EVP_EncryptInit_ex failed"};
-    return evp;
-}
-
-Result<> EvpGcm::begin(const std::uint8_t* nonce, std::span<const std::uint8_t> aad) {
-    if (EVP_EncryptInit_ex(context_.get(), nullptr, nullptr, nullptr, nonce) != 1)
-        return Error{Code::internal, "OpenSSL: EVP_EncryptInit_ex failed"};
-    return update(aad, nullptr);
-}
-
-Result<> EvpGcm::update(std::span<const std::uint8_t> in, std::uint8_t* out) {
+Result<> Evp::put(std::span<const std::uint8_t> in, std::uint8_t* out) {
     for (std::size_t done = 0; done < in.size();) {
-        const std::size_t size = std::min(kPiece, in.size() - done);
+        const std::size_t size = std::min(kMost, in.size() - done);
         int written = 0;
-        if (EVP_EncryptUpdate(context_.get(), out ? out + done : nullptr, &written,
-                              in.data() + done, static_cast<int>(size)) != 1)
-            return Error{Code::internal, "OpenSSL: EVP_EncryptUpdate failed"};
+        if (EVP_CipherUpdate(context_.get(), out ? out + done : nullptr, &written,
+                             in.data() + done, static_cast<int>(size)) != 1)
+            return failed("EVP_CipherUpdate");
         done += size;
     }
     return {};
 }
 
-Result<> EvpGcm::finish(std::uint8_t* tag) {
+Result<> Evp::tag(std::uint8_t* tag) {
     Block nothing;
     int written = 0;
-    if (EVP_EncryptFinal_ex(context_.get(), nothing.data(), &written) != 1 ||
-        EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, kTagSize, tag) != 1)
-        return Error{Code::internal, "OpenSSL: EVP_EncryptFinal_ex failed"};
+    if (EVP_CipherFinal_ex(context_.get(), nothing.data(), &written) != 1 ||
+        EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_AEAD_GET_TAG, gcm::kTagSize, tag) != 1)
+        return failed("EVP_CipherFinal_ex");
     return {};
 }
 
-Result<> EvpGcm::seal(std::span<const GcmMessage> messages) {
-    for (const GcmMessage& m : messages) {
-        DAEL_TRY(begin(m.nonce.data(), {m.aad, m.aad_size}));
-        DAEL_TRY(update({m.in, m.size}, m.out));
-        DAEL_TRY(finish(m.tag));
-    }
-    return {};
-}
-
-Result<> evp_xts(const TestKey& key, Direction direction, std::uint64_t sector_size,
-                 std::uint64_t first, std::span<const std::uint8_t> in, std::uint8_t* out) {
-    const EvpContext context(EVP_CIPHER_CTX_new());
-    const EVP_CIPHER* cipher = key.key.bits() == 128 ? EVP_aes_128_xts() : EVP_aes_256_xts();
-    const int encrypt = direction == Direction::encrypt;
-    if (!context || EVP_CipherInit_ex(context.get(), cipher, nullptr, key.xts_bytes().data(),
-                                      nullptr, encrypt) != 1)
-        return Error{Code::internal, "OpenSSL: EVP_CipherInit_ex failed"};
-    for (std::size_t at = 0; at < in.size(); at += sector_size, ++first) {
-        Block number{};
-        for (std::size_t i = 0; i < 8; ++i) number[i] = static_cast<std::uint8_t>(first >> 8 * i);
-        const auto size = static_cast<int>(std::min<std::size_t>(sector_size, in.size() - at));
-        int written = 0;
-        if (EVP_CipherInit_ex(context.get(), nullptr, nullptr, nullptr, number.data(), -1) != 1 ||
-            EVP_CipherUpdate(context.get(), out + at, &written, in.data() + at, size) != 1)
-            return Error{Code::internal, "OpenSSL: XTS failed"};
+Result<> Evp::run(std::span<const Message> messages) {
+    for (const Message& message : messages) {
+        DAEL_TRY(begin(message));
+        DAEL_TRY(update({message.in, message.size}, message.out));
+        if (message.tag) DAEL_TRY(tag(message.tag));
     }
     return {};
 }

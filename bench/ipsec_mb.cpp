@@ -3,6 +3,8 @@
 
 #ifdef DAEL_WITH_IPSEC_MB
 #include <intel-ipsec-mb.h>
+
+#include <daelstrom/gcm.hpp>
 #endif
 
 namespace dael::bench {
@@ -15,174 +17,124 @@ namespace {
 constexpr std::uint64_t kLargestJob = 32 << 10;
 
 IMB_CIPHER_MODE cipher_mode(Mode mode) {
-    switch (mode) {
-        case Mode::ecb:
-            return IMB_CIPHER_ECB;
-        case Mode::cbc:
-            return IMB_CIPHER_CBC;
-        case Mode::ctr:
-            return IMB_CIPHER_CNTR;
-        case Mode::cfb:
-        case Mode::ofb:
-            break;
-    }
-    return IMB_CIPHER_NULL;
+    return mode == Mode::ecb   ? IMB_CIPHER_ECB
+           : mode == Mode::cbc ? IMB_CIPHER_CBC
+           : mode == Mode::ctr ? IMB_CIPHER_CNTR
+                               : IMB_CIPHER_NULL;
 }
 
 // Null when there is no memory or the machine lacks the level.
-IMB_MGR* new_manager(const std::string& isa) {
-    IMB_MGR* const manager = alloc_mb_mgr(0);
+std::shared_ptr<IMB_MGR> new_manager(const std::string& level) {
+    std::shared_ptr<IMB_MGR> manager(alloc_mb_mgr(0), [](IMB_MGR* m) {
+        if (m) free_mb_mgr(m);
+    });
     if (!manager) return nullptr;
-    if (isa == "sse")
-        init_mb_mgr_sse(manager);
-    else if (isa == "avx2")
-        init_mb_mgr_avx2(manager);
+    if (level == "sse")
+        init_mb_mgr_sse(manager.get());
+    else if (level == "avx2")
+        init_mb_mgr_avx2(manager.get());
     else
-        init_mb_mgr_avx512(manager);
-    if (imb_get_errno(manager) == 0) return manager;
-    free_mb_mgr(manager);
-    return nullptr;
+        init_mb_mgr_avx512(manager.get());
+    return imb_get_errno(manager.get()) == 0 ? manager : nullptr;
 }
 
-}  // namespace
-
-struct IpsecMb::State {
-    IMB_MGR* manager = nullptr;
-    Mode mode{};
-    Direction direction{};
-    std::uint64_t key_bytes = 0;
+struct Jobs {
+    std::shared_ptr<IMB_MGR> manager;
+    Cipher cipher;
+    std::uint64_t key_size = 0;
     alignas(64) std::uint8_t encrypt_keys[16 * 15];
     alignas(64) std::uint8_t decrypt_keys[16 * 15];
 
-    ~State() {
-        if (manager) free_mb_mgr(manager);
+    void expand(std::span<const std::uint8_t> key) {
+        key_size = key.size();
+        const auto expand = key_size == 16   ? manager->keyexp_128
+                            : key_size == 24 ? manager->keyexp_192
+                                             : manager->keyexp_256;
+        expand(key.data(), encrypt_keys, decrypt_keys);
     }
+
     void fill(IMB_JOB& job, const Message& message) const {
-        job.cipher_mode = cipher_mode(mode);
-        job.cipher_direction = direction == Direction::encrypt ? IMB_DIR_ENCRYPT : IMB_DIR_DECRYPT;
-        job.chain_order =
-            direction == Direction::encrypt ? IMB_ORDER_CIPHER_HASH : IMB_ORDER_HASH_CIPHER;
+        const bool encrypts = cipher.direction == Direction::encrypt;
+        job.cipher_mode = cipher_mode(cipher.mode);
+        job.cipher_direction = encrypts ? IMB_DIR_ENCRYPT : IMB_DIR_DECRYPT;
+        job.chain_order = encrypts ? IMB_ORDER_CIPHER_HASH : IMB_ORDER_HASH_CIPHER;
         job.hash_alg = IMB_AUTH_NULL;
         job.enc_keys = encrypt_keys;
         job.dec_keys = decrypt_keys;
-        job.key_len_in_bytes = key_bytes;
+        job.key_len_in_bytes = key_size;
         job.src = message.in;
         job.dst = message.out;
         job.cipher_start_src_offset_in_bytes = 0;
         job.msg_len_to_cipher_in_bytes = message.size;
-        job.iv = message.iv.data();
-        job.iv_len_in_bytes = takes_iv(mode) ? kBlockSize : 0;
+        job.iv = message.start.data();
+        job.iv_len_in_bytes = takes_iv(cipher.mode) ? kBlockSize : 0;
+    }
+
+    Result<> run(std::span<const Message> messages) const {
+        IMB_MGR* const m = manager.get();
+        std::size_t done = 0;
+        for (const Message& message : messages) {
+            fill(*IMB_GET_NEXT_JOB(m), message);
+            for (const IMB_JOB* job = IMB_SUBMIT_JOB(m); job; job = IMB_GET_COMPLETED_JOB(m))
+                done += job->status == IMB_STATUS_COMPLETED;
+        }
+        while (const IMB_JOB* job = IMB_FLUSH_JOB(m)) done += job->status == IMB_STATUS_COMPLETED;
+        if (done != messages.size())
+            return Error{Code::internal, imb_get_strerror(imb_get_errno(m))};
+        return {};
     }
 };
 
-IpsecMb::IpsecMb(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-IpsecMb::~IpsecMb() = default;
-
-std::unique_ptr<IpsecMb> IpsecMb::open(const std::string& isa, Mode mode, Direction direction,
-                                       const TestKey& key, std::uint64_t size) {
-    if (cipher_mode(mode) == IMB_CIPHER_NULL || size > kLargestJob) return nullptr;
-    auto state = std::make_unique<State>();
-    state->manager = new_manager(isa);
-    if (!state->manager) return nullptr;
-    state->mode = mode;
-    state->direction = direction;
-    state->key_bytes = key.bytes().size();
-    const auto* raw = key.bytes().data();
-    switch (key.key.bits()) {
-        case 128:
-            IMB_AES_KEYEXP_128(state->manager, raw, state->encrypt_keys, state->decrypt_keys);
-            break;
-        case 192:
-            IMB_AES_KEYEXP_192(state->manager, raw, state->encrypt_keys, state->decrypt_keys);
-            break;
-        case 256:
-            IMB_AES_KEYEXP_256(state->manager, raw, state->encrypt_keys, state->decrypt_keys);
-            break;
-    }
-    return std::unique_ptr<IpsecMb>(new IpsecMb(std::move(state)));
-}
-
-Result<> IpsecMb::run(std::span<const Message> messages) {
-    IMB_MGR* const manager = state_->manager;
-    std::size_t done = 0;
-    for (const Message& message : messages) {
-        state_->fill(*IMB_GET_NEXT_JOB(manager), message);
-        for (const IMB_JOB* job = IMB_SUBMIT_JOB(manager); job;
-             job = IMB_GET_COMPLETED_JOB(manager))
-            done += job->status == IMB_STATUS_COMPLETED;
-    }
-    while (const IMB_JOB* job = IMB_FLUSH_JOB(manager)) done += job->status == IMB_STATUS_COMPLETED;
-    if (done != messages.size())
-        return Error{Code::internal, imb_get_strerror(imb_get_errno(manager))};
-    return {};
-}
-
-struct IpsecMbGcm::State {
-    IMB_MGR* manager = nullptr;
+struct Gcm {
+    std::shared_ptr<IMB_MGR> manager;
     aes_gcm_enc_dec_t call = nullptr;
     alignas(64) gcm_key_data key;
     gcm_context_data context;
 
-    ~State() {
-        if (manager) free_mb_mgr(manager);
+    void expand(std::span<const std::uint8_t> raw) {
+        const IMB_MGR& m = *manager;
+        const auto make_ready = raw.size() == 16   ? m.gcm128_pre
+                                : raw.size() == 24 ? m.gcm192_pre
+                                                   : m.gcm256_pre;
+        make_ready(raw.data(), &key);
+        call = raw.size() == 16 ? m.gcm128_enc : raw.size() == 24 ? m.gcm192_enc : m.gcm256_enc;
+    }
+
+    // What the macro IMB_AES128_GCM_ENC stands for.
+    Result<> seal(std::span<const Message> messages) {
+        for (const Message& m : messages)
+            call(&key, &context, m.out, m.in, m.size, m.start.data(), m.aad, m.aad_size, m.tag,
+                 gcm::kTagSize);
+        return {};
     }
 };
 
-IpsecMbGcm::IpsecMbGcm(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-IpsecMbGcm::~IpsecMbGcm() = default;
+}  // namespace
 
-std::unique_ptr<IpsecMbGcm> IpsecMbGcm::open(const std::string& isa, const TestKey& key) {
-    auto state = std::make_unique<State>();
-    IMB_MGR* const manager = state->manager = new_manager(isa);
-    if (!manager) return nullptr;
-    const auto* raw = key.bytes().data();
-    switch (key.key.bits()) {
-        case 128:
-            IMB_AES128_GCM_PRE(manager, raw, &state->key);
-            state->call = manager->gcm128_enc;
-            break;
-        case 192:
-            IMB_AES192_GCM_PRE(manager, raw, &state->key);
-            state->call = manager->gcm192_enc;
-            break;
-        case 256:
-            IMB_AES256_GCM_PRE(manager, raw, &state->key);
-            state->call = manager->gcm256_enc;
-            break;
+Call ipsec_mb(const std::string& level, const Work& work) {
+    const bool seals = work.is(Mode::gcm) && work.cipher.direction == Direction::encrypt;
+    if (!seals && (cipher_mode(work.cipher.mode) == IMB_CIPHER_NULL || work.size > kLargestJob))
+        return {};
+    auto manager = new_manager(level);
+    if (!manager) return {};
+    const auto key = key_bytes(work);
+    if (seals) {
+        const auto gcm = std::make_shared<Gcm>();
+        gcm->manager = std::move(manager);
+        gcm->expand(key);
+        return [gcm](std::span<const Message> messages) { return gcm->seal(messages); };
     }
-    return std::unique_ptr<IpsecMbGcm>(new IpsecMbGcm(std::move(state)));
-}
-
-// What the macro IMB_AES128_GCM_ENC stands for.
-Result<> IpsecMbGcm::seal(std::span<const GcmMessage> messages) {
-    State& s = *state_;
-    for (const GcmMessage& m : messages)
-        s.call(&s.key, &s.context, m.out, m.in, m.size, m.nonce.data(), m.aad, m.aad_size, m.tag,
-               kTagSize);
-    return {};
+    const auto jobs = std::make_shared<Jobs>();
+    jobs->manager = std::move(manager);
+    jobs->cipher = work.cipher;
+    jobs->expand(key);
+    return [jobs](std::span<const Message> messages) { return jobs->run(messages); };
 }
 
 #else
 
-struct IpsecMbGcm::State {};
-IpsecMbGcm::IpsecMbGcm(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-IpsecMbGcm::~IpsecMbGcm() = default;
-std::unique_ptr<IpsecMbGcm> IpsecMbGcm::open(const std::string&, const TestKey&) {
-    return nullptr;
-}
-Result<> IpsecMbGcm::seal(std::span<const GcmMessage>) {
-    return Error{Code::unsupported, "this build has no libipsec-mb"};
-}
-
-struct IpsecMb::State {};
-IpsecMb::IpsecMb(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-IpsecMb::~IpsecMb() = default;
-std::unique_ptr<IpsecMb> IpsecMb::open(const std::string&, Mode, Direction, const TestKey&,
-                                       std::uint64_t) {
-    return nullptr;
-}
-Result<> IpsecMb::run(std::span<const Message>) {
-    return Error{Code::unsupported, "this build has no libipsec-mb"};
+Call ipsec_mb(const std::string&, const Work&) {
+    return {};
 }
 
 #endif

@@ -1,203 +1,230 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
+
+#include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
-#include "bench/device_objects.hpp"
-#include "bench/device_under_test.hpp"
-#include "bench/resident_gcm.hpp"
-#include "bench/team.hpp"
-#include "modes/xts.hpp"
+#include "bench/suite.hpp"
+#include "measure/device.hpp"
 
 namespace dael::bench {
 namespace {
+
+using measure::DeviceBuffer;
+using measure::DeviceClock;
+using measure::Heat;
+using measure::HostBuffer;
+using measure::Launch;
+using measure::MemoryKind;
 
 constexpr std::size_t kMargin = 16;  // room to start a few bytes late
 constexpr std::size_t kTiny = 16;    // bytes of a fill that costs a launch and nothing else
 constexpr int kTrain = 100;          // launches back to back
 
-class Resident {
-  public:
-    Resident(Session& session, DeviceUnderTest& subject, DeviceClock clock)
-        : session_(session),
-          subject_(subject),
-          device_(subject.device),
-          name_(subject.name),
-          clock_(std::move(clock)) {}
-
-    Result<> allocate(std::size_t size) {
-        auto host = HostBuffer::allocate(size + kMargin);
-        if (!host) return std::move(host).error();
-        memory_.host = std::move(*host);
-        for (auto* memory : {&memory_.in, &memory_.out}) {
-            auto allocated =
-                DeviceMemory::allocate(device_, MemoryKind::device, memory_.host.size());
-            if (!allocated) return std::move(allocated).error();
-            *memory = std::move(*allocated);
-        }
-        Team team(thread_count(0));
-        fill_random(team, memory_.host.data(), memory_.host.size(), 3);
-        return clock_.run([&](Stream s) {
-            return device_.copy_in(memory_.in.data(), memory_.host.data(), memory_.host.size(), s);
-        });
-    }
-
-    // One message, or a batch in one launch when `work.messages` says so. `work` lacks the backend.
-    Result<> race(Work work, const TestKey& key) {
-        work.backend = name_;
-        work.where = "device";
-        const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
-        std::uint8_t* const out = memory_.out.data() + 3 * shift;
-        const std::uint8_t* const in =
-            work.placement == "in place" ? out : memory_.in.data() + shift;
-        const std::size_t size = work.size * work.messages;
-        if (size + kMargin > memory_.in.size())
-            return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
-
-        auto launch = launcher(work, key, in, out);
-        if (!launch) return std::move(launch).error();
-        DAEL_TRY(clock_.run([&](Stream s) {
-            return in == out ? device_.copy_in(out, memory_.host.data() + shift, size, s)
-                             : device_.fill(out, kPoison, size, s);
-        }));
-        DAEL_TRY(clock_.run(*launch));
-        DAEL_TRY(check_output(work, key, memory_.host.data() + shift, clock_.fetch_from(out)));
-        return work.measure == "kernel" ? race_copy(work, *launch) : race_launch(work, *launch);
-    }
-
-    Result<> race_gcm(const Work& work, const TestKey& key) {
-        return race_resident_gcm(session_, subject_, clock_, memory_, work, key);
-    }
-
-  private:
-    // The kernel's own time against a copy of as many bytes.
-    Result<> race_copy(const Work& work, const Launch& launch) {
-        Heat heat;
-        const std::size_t size = work.size * work.messages;
-        const auto copy =
-            heat.enter("copy within device memory", clock_.by_events([=, this](Stream s) {
-                return device_.copy_within(memory_.out.data(), memory_.in.data(), size, s);
-            }));
-        heat.row(work, heat.enter(name_, clock_.by_events(launch)), {copy});
-        return heat.run(session_);
-    }
-
-    // What a launch costs its caller, one after another and alone, against a fill of 16 bytes.
-    Result<> race_launch(Work work, const Launch& launch) {
-        const Launch tiny = [this](Stream s) {
-            return device_.fill(memory_.out.data(), 0, kTiny, s);
-        };
-        Heat heat;
-        work.measure = "launch";
-        const auto least = heat.enter("fill of 16 bytes", clock_.back_to_back(tiny, kTrain));
-        heat.row(work, heat.enter(name_, clock_.back_to_back(launch, kTrain)), {least});
-        work.measure = "latency";
-        const auto soonest =
-            heat.enter("fill of 16 bytes", clock_.by_wall(tiny, session_.workload.sampling));
-        heat.row(work, heat.enter(name_, clock_.by_wall(launch, session_.workload.sampling)),
-                 {soonest});
-        return heat.run(session_);
-    }
-
-    Result<Launch> launcher(const Work& work, const TestKey& key, const std::uint8_t* in,
-                            std::uint8_t* out) {
-        if (work.sector != 0)
-            return Launch(
-                [this, operation = core::XtsOperation{work.direction, &*key.xts, work.sector},
-                 segment = modes::to_segment({kFirstSector, work.sector}, in, out, work.size)](
-                    Stream s) { return device_.xts(operation, segment, s); });
-        std::vector<core::Segment> segments;
-        for (const Message& m : lay_out(work, in, out))
-            segments.push_back({m.in, m.out, m.size, m.iv, 0});
-        const core::Operation operation{work.mode, work.direction, &key.key};
-        if (segments.size() == 1)
-            return Launch([this, operation, segment = segments.front()](Stream s) {
-                return device_.run(operation, segment, s);
-            });
-        auto prepared = device_.prepare(work.mode, work.direction, segments);
-        if (!prepared) return std::move(prepared).error();
-        return Launch(
-            [this, operation, batch = std::shared_ptr<core::PreparedBatch>(std::move(*prepared))](
-                Stream s) { return device_.run(operation, *batch, s); });
-    }
-
-    Session& session_;
-    DeviceUnderTest& subject_;
-    core::Device& device_;
-    std::string name_;
-    DeviceClock clock_;
-    ResidentMemory memory_;
+// What is launched, and what comes first, outside the measured time.
+struct Launches {
+    Launch launch, before;
+    std::function<Result<>()> codes = [] { return Result<>{}; };  // of the last launch
 };
 
-// Every piece of work in device memory, less the backend.
-std::vector<Work> resident_works(const Session& session, int bits) {
-    const Workload& workload = session.workload;
-    std::vector<Work> works;
-    for (const auto [mode, direction] : ways(session.options)) {
-        Work base;
-        base.mode = mode;
-        base.direction = direction;
-        base.bits = bits;
-        base.measure = "kernel";
-        const bool parallel = parallel_within_message(mode, direction);
-        const auto add = [&](std::uint64_t size, std::uint64_t messages, const char* measure,
-                             const char* placement) {
-            Work work = base;
-            work.size = size;
-            work.messages = messages;
-            work.measure = measure;
-            work.placement = placement;
-            works.push_back(work);
+struct Resident {
+    DeviceUnderTest subject;
+    DeviceClock clock;
+    measure::Sampling sampling;
+    HostBuffer host;  // what `in` holds
+    DeviceBuffer in, out, tags;
+    bool whole = true;  // whether `in` does
+
+    // One message that needs no list, or a batch in one launch. A batch that encrypts may be launched
+    // once, so that there is a new one for each sample.
+    Result<Launches> launches(const Work& work, const std::uint8_t* from, std::uint8_t* to) {
+        struct Batched {
+            std::shared_ptr<Engine> engine;
+            KeySet keys;
+            Work work;
+            std::vector<Message> messages;
+            std::optional<Batch> batch = {};
         };
-        for (const auto& [size, count] : parallel ? workload.parallel : workload.sequential)
-            if (mode != Mode::cfb || !parallel) add(size, count, "kernel", "apart");
-        if (!parallel) continue;
-        add(workload.device, 1, "kernel", "apart");
-        if (mode == Mode::ctr || (mode == Mode::ecb && direction == Direction::encrypt)) {
-            for (const auto size : workload.device_sweep)
-                if (size != workload.device) add(size, 1, "kernel", "apart");
-            add(workload.device_sweep.front(), 1, "launch", "apart");
+        const auto engine = subject.engine;
+        auto messages = lay_out(work, from, to, tags.data());
+        DAEL_LET(keys, make_keys(work));
+        if (messages.size() == 1 && !work.is(Mode::gcm))
+            return Launches{[engine, cipher = work.cipher, message = messages.front(),
+                             key = std::make_shared<Key>(std::move(keys.front()))](Stream s)
+                                -> Result<> {
+                                DAEL_TRY(engine->run(cipher, *key, message, s));
+                                return {};
+                            },
+                            {}};
+        DAEL_LET(set, engine->keys(keys));
+        const auto batched = std::make_shared<Batched>(
+            Batched{engine, std::move(set), work, std::move(messages)});
+        const auto before = [batched](Stream) -> Result<> {
+            Batched& b = *batched;
+            b.batch.reset();
+            const auto count = static_cast<std::uint32_t>(b.messages.size());
+            DAEL_LET(batch, b.engine->prepare(b.work.cipher, b.keys,
+                                              {.list = b.messages.data(), .count = count}));
+            b.batch = std::move(batch);
+            return {};
+        };
+        const auto launch = [batched](Stream s) -> Result<> {
+            DAEL_TRY(batched->engine->launch(*batched->batch, s));
+            return {};
+        };
+        const auto codes = [batched]() -> Result<> {
+            DAEL_LET(all, batched->batch->results({}));
+            return check_codes(batched->work, all);
+        };
+        return Launches{launch, before, codes};
+    }
+
+    Result<> once(const Launches& made) const {
+        if (made.before) DAEL_TRY(made.before({}));
+        DAEL_TRY(clock.run(made.launch));
+        return made.codes();
+    }
+
+    Result<> restore() {
+        if (!whole) DAEL_TRY(clock.copy_in(in.data(), host.data(), host.size()));
+        whole = true;
+        return {};
+    }
+
+    // Plain modes, and GCM that seals: poison, one launch, comparison with OpenSSL.
+    Result<> check(const Work& work, const Launches& made, std::size_t shift, std::uint8_t* to) {
+        DAEL_TRY(work.placement == "in place"
+                     ? clock.copy_in(to, host.data() + shift, work.bytes())
+                     : clock.fill(to, kPoison, work.bytes()));
+        if (work.is(Mode::gcm)) DAEL_TRY(clock.fill(tags.data(), kPoison, tags.size()));
+        DAEL_TRY(once(made));
+        return check_output(work, host.data() + shift, clock.fetch_from(to),
+                            work.is(Mode::gcm) ? clock.fetch_from(tags.data()) : Fetch{});
+    }
+
+    // GCM that opens: from where it was sealed to, back to where it came from.
+    Result<> check_opening(const Work& work, const Launches& made) {
+        Work sealing = work;
+        sealing.cipher.direction = Direction::encrypt;
+        DAEL_LET(seals, launches(sealing, in.data(), out.data()));
+        DAEL_TRY(check(sealing, seals, 0, out.data()));
+        whole = false;
+        DAEL_TRY(clock.fill(in.data(), kPoison, work.bytes()));
+        DAEL_TRY(once(made));
+        return check_opened(work, host.data(), clock.fetch_from(in.data()));
+    }
+
+    Result<Heat> prepare(Work work) {
+        DAEL_TRY(restore());
+        work.backend = subject.name;
+        if (work.bytes() + kMargin > in.size())
+            return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
+        if (work.is(Mode::gcm) && tags.size() < work.messages * gcm::kTagSize) {
+            DAEL_LET(more, DeviceBuffer::allocate(subject.device, MemoryKind::device,
+                                                  work.messages * gcm::kTagSize));
+            tags = more;
         }
-        if (mode == Mode::ctr || mode == Mode::cbc)
-            for (const char* placement : {"in place", "unaligned"})
-                add(workload.device, 1, "kernel", placement);
+        const bool opens = work.is(Mode::gcm) && work.cipher.direction == Direction::decrypt;
+        const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
+        std::uint8_t* const to = opens ? in.data() : out.data() + 3 * shift;
+        const std::uint8_t* const from = opens                            ? out.data()
+                                         : work.placement == "in place" ? to
+                                                                          : in.data() + shift;
+        DAEL_LET(made, launches(work, from, to));
+        const auto right = [=, this] {
+            return opens ? check_opening(work, made) : check(work, made, shift, to);
+        };
+        Heat heat;
+        const auto bytes = static_cast<double>(work.bytes());
+        if (work.measure == "kernel") {  // the kernel's own time against a copy of as many bytes
+            const auto copy =
+                heat.enter("copy within device memory",
+                           clock.by_events(clock.copy_within(opens ? in.data() : out.data(),
+                                                             opens ? out.data() : in.data(),
+                                                             work.bytes())));
+            // A copy over what was sealed for opening would leave nothing to open.
+            heat.enter(subject.name, clock.by_events(made.launch, made.before), right, work.point(),
+                       bytes, {copy});
+            return heat;
+        }
+        // What a launch costs its caller, one after another and alone, against a fill of 16 bytes.
+        const Launch tiny = [&memory = subject.device.memory, to](Stream s) {
+            return memory.fill(to, 0, kTiny, s);
+        };
+        const auto least = heat.enter("fill of 16 bytes", clock.back_to_back(tiny, kTrain));
+        heat.enter(subject.name, clock.back_to_back(made.launch, kTrain), right, work.point(), bytes,
+                   {least});
+        work.measure = "latency";
+        const auto soonest = heat.enter("fill of 16 bytes", clock.by_wall(tiny, sampling));
+        heat.enter(subject.name, clock.by_wall(made.launch, sampling), {}, work.point(), bytes,
+                   {soonest});
+        return heat;
     }
-    for (Work work : xts_works(session, bits)) {
-        work.size = workload.device;
-        work.measure = "kernel";
-        works.push_back(work);
-    }
-    return works;
+};
+
+// Which shapes a way has in device memory.
+bool has(const Options& options, const Workload& workload, const Point& point) {
+    const Work work(point);
+    const bool kernel = work.measure == "kernel", apart = work.placement == "apart";
+    if (!has_bits(options, work)) return false;
+    if (work.is(Mode::gcm))
+        return kernel && apart && work.keys != 0 && (!work.mac_only || work.messages == 1);
+    if (work.keys != 0) return false;
+    if (work.is(Mode::xts))
+        return kernel && apart && work.messages == 1 && work.size == workload.device;
+    const Shape batch{work.size, work.messages};
+    if (!work.parallel())
+        return kernel && apart && std::ranges::count(workload.sequential, batch) != 0;
+    if (work.messages != 1)
+        return kernel && apart && !work.is(Mode::cfb) &&
+               std::ranges::count(workload.parallel, batch) != 0;
+    const bool swept = work.is(Mode::ctr) ||
+                       (work.is(Mode::ecb) && work.cipher.direction == Direction::encrypt);
+    if (!kernel) return swept && apart && work.size == workload.device_sweep.front();
+    if (!apart) return work.size == workload.device && (work.is(Mode::ctr) || work.is(Mode::cbc));
+    return work.size == workload.device ||
+           (swept && std::ranges::count(workload.device_sweep, work.size) != 0);
 }
 
 }  // namespace
 
-Result<> measure_resident(Session& session, DeviceUnderTest& subject) {
-    auto clock = DeviceClock::create(subject.device);
-    if (!clock) return std::move(clock).error();
-    Resident resident(session, subject, std::move(*clock));
-    const auto free = subject.device.free_memory();
-    if (!free) return free.error();
-    const std::uint64_t most = *free / 8 * 3;  // input and output, and room for others
-    if (auto allocated = resident.allocate(std::min(session.workload.largest_device(), most));
-        !allocated) {
-        session.skip(subject.name + ", device memory: " + allocated.error().message);
-        return {};
-    }
-    for (const int bits : session.workload.bits) {
-        const auto key = TestKey::make(bits);
-        if (!key) return key.error();
-        const auto skipped_where_impossible = [&](const Work& work, Result<> raced) -> Result<> {
-            if (raced.code() != Code::unsupported && raced.code() != Code::out_of_memory)
-                return raced;
-            session.skip(subject.name + ", " + cipher_name(work) + ": " + raced.error().message);
-            return {};
-        };
-        for (const Work& work : resident_works(session, bits))
-            DAEL_TRY(skipped_where_impossible(work, resident.race(work, *key)));
-        for (const Work& work : resident_gcm_works(session, bits))
-            DAEL_TRY(skipped_where_impossible(work, resident.race_gcm(work, *key)));
-    }
-    return {};
+Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject) {
+    const Workload& workload = suite.workload;
+    DAEL_LET(clock, DeviceClock::create(subject.device));
+    DAEL_LET(free, subject.device.memory.free_memory());
+    const std::uint64_t most = free / 8 * 3;  // input and output, and room for others
+    const std::size_t size = std::min(workload.largest_device(), most) + kMargin;
+    DAEL_LET(host, HostBuffer::allocate(size));
+    DAEL_LET(in, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
+    DAEL_LET(out, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
+    measure::Team team(measure::thread_count(0));
+    measure::fill_random(team, host.data(), size, 3);
+    DAEL_TRY(clock.copy_in(in.data(), host.data(), size));
+    const auto state = std::make_shared<Resident>(
+        Resident{subject, clock, workload.sampling, std::move(host), in, out, {}});
+
+    measure::Axis shapes;
+    for (const auto* batches : {&workload.parallel, &workload.sequential})
+        for (const auto& [bytes, count] : *batches) shapes.push_back(shape(bytes, count));
+    shapes.push_back(shape(workload.device));
+    for (const std::uint64_t bytes : workload.device_sweep) shapes.push_back(shape(bytes));
+    shapes.push_back(shape(workload.device, 1, 1));
+    for (const auto& [bytes, count] : workload.gcm_device)
+        for (const std::uint64_t keys : {std::uint64_t{1}, count})
+            shapes.push_back(shape(bytes, count, keys));
+    return Benchmark{
+        subject.name,
+        {measure::Axis{Point{{"where", "device"}, {"threads", std::uint64_t{1}}}},
+         measure::axis("bits", workload.bits),
+         ways(suite.options),
+         std::move(shapes),
+         measure::axis("measure", std::vector<const char*>{"kernel", "launch"}),
+         measure::axis("placement", std::vector<const char*>{"apart", "in place", "unaligned"})},
+        [options = suite.options, workload](const Point& point) {
+            return has(options, workload, point);
+        },
+        [state](const Point& point) { return state->prepare(Work(point)); }};
 }
 
 }  // namespace dael::bench

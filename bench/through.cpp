@@ -6,272 +6,186 @@
 #include <cstring>
 
 #include "bench/check.hpp"
-#include "bench/device_objects.hpp"
-#include "bench/device_under_test.hpp"
-#include "bench/team.hpp"
+#include "bench/suite.hpp"
 #include "io/text.hpp"
+#include "measure/device.hpp"
 
 namespace dael::bench {
 namespace {
 
-// Where messages lie in host memory.
-struct HostPair {
-    std::uint8_t* in;
-    std::uint8_t* out;
-};
+using measure::DeviceBuffer;
+using measure::DeviceClock;
+using measure::DeviceStream;
+using measure::Heat;
+using measure::HostBuffer;
+using measure::Launch;
+using measure::MemoryKind;
 
-class Through {
-  public:
-    Through(Session& session, DeviceUnderTest& subject, DeviceClock clock, DeviceStream inward,
-            DeviceStream outward)
-        : session_(session),
-          subject_(subject),
-          device_(subject.device),
-          clock_(std::move(clock)),
-          inward_(std::move(inward)),
-          outward_(std::move(outward)) {}
+struct Through {
+    DeviceUnderTest subject;
+    measure::Sampling sampling;
+    DeviceClock clock;
+    DeviceStream inward, outward;
+    DeviceBuffer pinned_in, pinned_out, device_in, device_out;
+    HostBuffer pageable_in, pageable_out;
 
-    // Buffers for messages of up to `size` bytes; in device memory no more than half of what is
-    // free.
-    Result<> allocate(std::size_t size) {
-        for (auto* memory : {&pinned_in_, &pinned_out_})
-            DAEL_TRY(allocate_into(*memory, MemoryKind::pinned, size));
-        for (auto* memory : {&pageable_in_, &pageable_out_}) {
-            auto allocated = HostBuffer::allocate(size);
-            if (!allocated) return std::move(allocated).error();
-            *memory = std::move(*allocated);
-        }
-        const auto free = device_.free_memory();
-        if (!free) return free.error();
-        const std::size_t on_device =
-            std::min<std::uint64_t>(size, *free / 4 / kBlockSize * kBlockSize);
-        for (auto* memory : {&device_in_, &device_out_})
-            DAEL_TRY(allocate_into(*memory, MemoryKind::device, on_device));
-        Team team(thread_count(0));
-        fill_random(team, pinned_in_.data(), size, 4);
-        std::memcpy(pageable_in_.data(), pinned_in_.data(), size);
-        return {};
-    }
-
-    // From page-locked memory, and perhaps from ordinary memory too. `work` lacks the backend and
-    // where the data lies.
-    Result<> race(Work work, const TestKey& key, bool also_pageable) {
-        work.backend = subject_.name;
-        work.where = "pinned";
-        DAEL_TRY(race_from(work, key, {pinned_in_.data(), pinned_out_.data()}));
-        if (!also_pageable) return {};
-        work.where = "pageable";
-        return race_from(work, key, {pageable_in_.data(), pageable_out_.data()});
-    }
-
-  private:
-    Result<> race_from(Work work, const TestKey& key, const HostPair& host) {
-        auto first = verify(work, key, host);
-        if (!first) return std::move(first).error();
-        work.threads = first->threads;
-        const std::uint64_t chunk = chunk_of(work, *first);
-        Heat heat;
-        work.measure = "async";
-        const auto async = heat.enter("async", wall([this, &key, work, host]() -> Result<> {
-                                          DAEL_TRY(engine_run(work, key, host));
-                                          return {};
-                                      }));
-        const auto duplex = heat.enter(
-            "copies both ways at once, chunks of " + app::format_size(static_cast<double>(chunk)),
-            wall([this, work, chunk] { return copy_both_ways(work.size, chunk); }));
-        const auto inward =
-            heat.enter("copy to the device", wall([this, work, chunk]() -> Result<> {
-                           DAEL_TRY(copy_in(work.size, chunk));
-                           return device_.wait(inward_.get());
-                       }));
-        const auto outward =
-            heat.enter("copy from the device", wall([this, work, chunk]() -> Result<> {
-                           DAEL_TRY(copy_out(work.size, chunk));
-                           return device_.wait(outward_.get());
-                       }));
-        heat.row(work, async, {duplex, inward, outward});
-        if (work.size <= device_in_.size()) DAEL_TRY(enter_unoverlapped(heat, work, key, host));
-        return heat.run(session_);
-    }
-
-    // "kernel" and "total", for what fits into device memory at once; each is checked first.
-    Result<> enter_unoverlapped(Heat& heat, Work work, const TestKey& key, const HostPair& host) {
-        const core::Operation operation{work.mode, work.direction, &key.key};
-        const Launch launch = [=, this](Stream s) {
-            return device_.run(operation, segment(work, device_in_.data(), device_out_.data()), s);
-        };
-        const auto from_host_to_host = [=, this]() -> Result<> {
-            auto memory = DeviceMemory::allocate(device_, MemoryKind::device, work.size);
-            if (!memory) return std::move(memory).error();
-            return clock_.run([&](Stream s) -> Result<> {
-                DAEL_TRY(device_.copy_in(memory->data(), host.in, work.size, s));
-                DAEL_TRY(device_.run(operation, segment(work, memory->data(), memory->data()), s));
-                return device_.copy_out(host.out, memory->data(), work.size, s);
-            });
-        };
-        DAEL_TRY(clock_.run(
-            [&](Stream s) { return device_.copy_in(device_in_.data(), host.in, work.size, s); }));
-        DAEL_TRY(clock_.run(
-            [&](Stream s) { return device_.fill(device_out_.data(), kPoison, work.size, s); }));
-        DAEL_TRY(clock_.run(launch));
-        DAEL_TRY(check_output(work, key, host.in, clock_.fetch_from(device_out_.data())));
-        poison(work, host);
-        DAEL_TRY(from_host_to_host());
-        DAEL_TRY(check_output(work, key, host.in, host.out));
-
-        work.measure = "kernel";
-        const auto copy =
-            heat.enter("copy within device memory", clock_.by_events([=, this](Stream s) {
-                return device_.copy_within(device_out_.data(), device_in_.data(), work.size, s);
-            }));
-        heat.row(work, heat.enter("kernel", clock_.by_events(launch)), {copy});
-
-        work.measure = "total";
-        const auto copies =
-            heat.enter("copy in, then copy out",
-                       clock_.by_wall(
-                           [=, this](Stream s) -> Result<> {
-                               DAEL_TRY(device_.copy_in(device_in_.data(), host.in, work.size, s));
-                               return device_.copy_out(host.out, device_in_.data(), work.size, s);
-                           },
-                           session_.workload.sampling));
-        heat.row(work, heat.enter("total", wall(from_host_to_host)), {copies});
-        return {};
-    }
-
-    // What will be compared.
-    static void poison(const Work& work, const HostPair& host) {
-        for (const Window& window : sample_windows(work))
-            std::memset(host.out + window.begin, kPoison, window.size);
-    }
-
-    // The pipeline's first run, checked against OpenSSL.
-    Result<Ran> verify(const Work& work, const TestKey& key, const HostPair& host) {
-        poison(work, host);
-        auto ran = engine_run(work, key, host);
-        if (ran) DAEL_TRY(check_output(work, key, host.in, host.out));
-        return ran;
-    }
-
-    // What the pipeline cut the message into, for the ceilings to do the same.
-    std::uint64_t chunk_of(const Work& work, const Ran& ran) const {
-        const std::uint64_t chunks = std::max<std::uint64_t>(1, ran.chunks);
-        return std::min<std::uint64_t>((work.size + chunks - 1) / chunks, device_in_.size());
-    }
-
-    Result<Ran> engine_run(const Work& work, const TestKey& key, const HostPair& host) {
-        return subject_.engine.run(key.key, {work.mode, work.direction, message_iv(0), 0},
-                                   HostIn(host.in, work.size), HostOut(host.out, work.size));
-    }
-
-    static core::Segment segment(const Work& work, const std::uint8_t* in, std::uint8_t* out) {
-        return {in, out, work.size, message_iv(0), 0};
+    measure::Sampler wall(std::function<Result<>()> call) const {
+        return measure::wall_clock(std::move(call), sampling);
     }
 
     // The ceilings copy between pinned memory and the device, chunk by chunk, whatever the row's
     // own memory: no pipeline can move the data faster.
-    Result<> copy_both_ways(std::uint64_t size, std::uint64_t chunk) {
+    Result<> copies(std::uint64_t size, std::uint64_t chunk, bool in, bool out) const {
+        Memory& memory = subject.device.memory;
         for (std::uint64_t at = 0; at < size; at += chunk) {
             const std::uint64_t count = std::min(chunk, size - at);
-            DAEL_TRY(copy_in_at(at, count));
-            DAEL_TRY(copy_out_at(at, count));
+            // Where a chunk goes when the message is larger than the device's buffers.
+            const std::uint64_t there = at + count <= device_in.size() ? at : 0;
+            if (in)
+                DAEL_TRY(memory.copy_in(device_in.data() + there, pinned_in.data() + at, count,
+                                        inward.get()));
+            if (out)
+                DAEL_TRY(memory.copy_out(pinned_out.data() + at, device_out.data() + there, count,
+                                         outward.get()));
         }
-        DAEL_TRY(device_.wait(inward_.get()));
-        return device_.wait(outward_.get());
-    }
-    Result<> copy_in(std::uint64_t size, std::uint64_t chunk) {
-        for (std::uint64_t at = 0; at < size; at += chunk)
-            DAEL_TRY(copy_in_at(at, std::min(chunk, size - at)));
-        return {};
-    }
-    Result<> copy_out(std::uint64_t size, std::uint64_t chunk) {
-        for (std::uint64_t at = 0; at < size; at += chunk)
-            DAEL_TRY(copy_out_at(at, std::min(chunk, size - at)));
-        return {};
-    }
-    // Where a chunk goes in the device's buffers when the message is larger than they are.
-    std::uint64_t wrapped(std::uint64_t at, std::uint64_t count) const {
-        return at + count <= device_in_.size() ? at : 0;
-    }
-    Result<> copy_in_at(std::uint64_t at, std::uint64_t count) {
-        return device_.copy_in(device_in_.data() + wrapped(at, count), pinned_in_.data() + at,
-                               count, inward_.get());
-    }
-    Result<> copy_out_at(std::uint64_t at, std::uint64_t count) {
-        return device_.copy_out(pinned_out_.data() + at, device_out_.data() + wrapped(at, count),
-                                count, outward_.get());
+        if (in) DAEL_TRY(subject.device.order.wait(inward.get()));
+        return out ? subject.device.order.wait(outward.get()) : Result<>{};
     }
 
-    Sampler wall(std::function<Result<>()> call) const {
-        return wall_clock(std::move(call), session_.workload.sampling);
-    }
+    Result<Heat> prepare(Work work) {
+        work.backend = subject.name;
+        const bool pinned = work.where == "pinned";
+        const std::uint8_t* const from = pinned ? pinned_in.data() : pageable_in.data();
+        std::uint8_t* const to = pinned ? pinned_out.data() : pageable_out.data();
+        const HostEngine engine{subject.name, "", subject.engine};
+        DAEL_LET(call, host_call(engine, work, lay_out(work, from, to)));
+        const auto check = [work, from, to](const std::function<Result<>()>& once) -> Result<> {
+            for (const Window& window : sample_windows(work))
+                std::memset(to + window.begin, kPoison, window.size);
+            DAEL_TRY(once());
+            return check_output(work, from, measure::fetch_from(to));
+        };
+        // What the pipeline cuts the message into, for the ceilings to do the same.
+        DAEL_LET(ran, call());
+        const std::uint64_t chunks = std::max<std::uint64_t>(1, ran.chunks);
+        const std::uint64_t chunk =
+            std::min<std::uint64_t>((work.size + chunks - 1) / chunks, device_in.size());
+        work.threads = ran.threads;
+        work.measure = "async";
+        const auto bytes = static_cast<double>(work.size);
+        Heat heat;
+        const auto duplex = heat.enter(
+            "copies both ways at once, chunks of " + app::format_size(static_cast<double>(chunk)),
+            wall([=, this] { return copies(work.size, chunk, true, true); }));
+        const auto inwards = heat.enter(
+            "copy to the device", wall([=, this] { return copies(work.size, chunk, true, false); }));
+        const auto outwards = heat.enter(
+            "copy from the device", wall([=, this] { return copies(work.size, chunk, false, true); }));
+        heat.enter(
+            "async", wall(without_ran(call)), [=] { return check(without_ran(call)); }, work.point(),
+            bytes, {duplex, inwards, outwards});
+        if (work.size > device_in.size()) return heat;
 
-    Result<> allocate_into(DeviceMemory& memory, MemoryKind kind, std::size_t size) {
-        auto allocated = DeviceMemory::allocate(device_, kind, size);
-        if (!allocated) return std::move(allocated).error();
-        memory = std::move(*allocated);
-        return {};
-    }
+        // "kernel" and "total", for what fits into device memory at once.
+        DAEL_LET(keys, make_keys(work));
+        const auto launch = [engine = subject.engine, work,
+                             key = std::make_shared<Key>(std::move(keys.front()))](
+                                const std::uint8_t* in, std::uint8_t* out, Stream s) -> Result<> {
+            DAEL_TRY(engine->run(work.cipher, *key, lay_out(work, in, out).front(), s));
+            return {};
+        };
+        const Launch kernel = [=, this](Stream s) {
+            return launch(device_in.data(), device_out.data(), s);
+        };
+        work.measure = "kernel";
+        const auto copy = heat.enter(
+            "copy within device memory",
+            clock.by_events(clock.copy_within(device_out.data(), device_in.data(), work.size)));
+        const auto kernel_check = [=, this]() -> Result<> {
+            DAEL_TRY(clock.copy_in(device_in.data(), from, work.size));
+            DAEL_TRY(clock.fill(device_out.data(), kPoison, work.size));
+            DAEL_TRY(clock.run(kernel));
+            return check_output(work, from, clock.fetch_from(device_out.data()));
+        };
+        heat.enter("kernel", clock.by_events(kernel), kernel_check, work.point(), bytes, {copy});
 
-    Session& session_;
-    DeviceUnderTest& subject_;
-    core::Device& device_;
-    DeviceClock clock_;
-    DeviceStream inward_, outward_;
-    DeviceMemory pinned_in_, pinned_out_, device_in_, device_out_;
-    HostBuffer pageable_in_, pageable_out_;
+        const auto total = [=, this]() -> Result<> {
+            DAEL_LET(memory, DeviceBuffer::allocate(subject.device, MemoryKind::device, work.size));
+            Memory& device = subject.device.memory;
+            return clock.run([&](Stream s) -> Result<> {
+                DAEL_TRY(device.copy_in(memory.data(), from, work.size, s));
+                DAEL_TRY(launch(memory.data(), memory.data(), s));
+                return device.copy_out(to, memory.data(), work.size, s);
+            });
+        };
+        work.measure = "total";
+        const auto there_and_back = heat.enter(
+            "copy in, then copy out",
+            clock.by_wall(
+                [=, this](Stream s) -> Result<> {
+                    Memory& device = subject.device.memory;
+                    DAEL_TRY(device.copy_in(device_in.data(), from, work.size, s));
+                    return device.copy_out(to, device_in.data(), work.size, s);
+                },
+                sampling));
+        heat.enter("total", wall(total), [=] { return check(total); }, work.point(), bytes,
+                   {there_and_back});
+        return heat;
+    }
 };
-
-// Every piece of work in host memory, less the backend and the kind of memory.
-std::vector<Work> through_works(const Session& session, int bits) {
-    const Workload& workload = session.workload;
-    std::vector<Work> works;
-    for (const auto [mode, direction] : ways(session.options)) {
-        if (!parallel_within_message(mode, direction)) continue;
-        std::vector<std::uint64_t> sizes{workload.through};
-        if (mode == Mode::ctr && bits == workload.bits.front())
-            sizes.insert(sizes.end(), workload.sweep.begin(), workload.sweep.end());
-        std::sort(sizes.begin(), sizes.end());
-        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-        for (const std::uint64_t size : sizes) {
-            Work work;
-            work.mode = mode;
-            work.direction = direction;
-            work.bits = bits;
-            work.size = size;
-            works.push_back(work);
-        }
-    }
-    return works;
-}
 
 }  // namespace
 
-Result<> measure_through(Session& session, DeviceUnderTest& subject) {
-    if (ways(session.options).empty()) return {};  // only what is measured elsewhere
-    const Workload& workload = session.workload;
-    auto clock = DeviceClock::create(subject.device);
-    if (!clock) return std::move(clock).error();
-    auto inward = DeviceStream::create(subject.device);
-    if (!inward) return std::move(inward).error();
-    auto outward = DeviceStream::create(subject.device);
-    if (!outward) return std::move(outward).error();
-    Through through(session, subject, std::move(*clock), std::move(*inward), std::move(*outward));
-    const std::uint64_t largest = fitting(session, workload.largest_through(), 4);
-    if (auto allocated = through.allocate(largest); !allocated) {
-        session.skip(subject.name + ", host memory: " + allocated.error().message);
-        return {};
+Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject) {
+    const Workload& workload = suite.workload;
+    const DeviceAccess& device = subject.device;
+    const std::uint64_t largest =
+        measure::fitting(suite.session.report, workload.largest_through(), 4);
+    DAEL_LET(clock, DeviceClock::create(device));
+    DAEL_LET(inward, DeviceStream::create(device));
+    DAEL_LET(outward, DeviceStream::create(device));
+    const auto state = std::make_shared<Through>(
+        Through{subject, workload.sampling, clock, inward, outward, {}, {}, {}, {}, {}, {}});
+    DAEL_LET(free, device.memory.free_memory());
+    // In device memory no more than half of what is free.
+    const std::size_t there = std::min<std::uint64_t>(largest, free / 4 / kBlockSize * kBlockSize);
+    for (const auto& [buffer, kind, size] :
+         {std::tuple{&state->pinned_in, MemoryKind::pinned, std::size_t{largest}},
+          {&state->pinned_out, MemoryKind::pinned, std::size_t{largest}},
+          {&state->device_in, MemoryKind::device, there},
+          {&state->device_out, MemoryKind::device, there}}) {
+        DAEL_LET(memory, DeviceBuffer::allocate(device, kind, size));
+        *buffer = memory;
     }
-    // Ordinary memory differs by what the pipeline adds, not by mode or key: once each is enough.
-    for (const int bits : workload.bits) {
-        const auto key = TestKey::make(bits);
-        if (!key) return key.error();
-        for (const Work& work : through_works(session, bits)) {
-            if (work.size > largest) continue;
-            DAEL_TRY(through.race(work, *key, bits == workload.bits.front()));
-        }
+    for (HostBuffer* buffer : {&state->pageable_in, &state->pageable_out}) {
+        DAEL_LET(memory, HostBuffer::allocate(largest));
+        *buffer = std::move(memory);
     }
-    return {};
+    measure::Team team(measure::thread_count(0));
+    measure::fill_random(team, state->pinned_in.data(), largest, 4);
+    std::memcpy(state->pageable_in.data(), state->pinned_in.data(), largest);
+
+    std::vector<std::uint64_t> sizes = workload.sweep;
+    sizes.push_back(workload.through);
+    std::ranges::sort(sizes);
+    measure::Axis shapes;
+    for (const std::uint64_t size : sizes) shapes.push_back(shape(size));
+    const auto has = [workload, largest](const Point& point) {
+        const Work work(point);
+        if (!work.parallel() || work.is(Mode::xts) || work.is(Mode::gcm) || work.size > largest)
+            return false;
+        const bool first = work.bits == workload.bits.front();
+        // Ordinary memory differs by what the pipeline adds, not by mode or key.
+        if (work.where == "pageable" && !first) return false;
+        return work.size == workload.through || (work.is(Mode::ctr) && first);
+    };
+    return Benchmark{subject.name,
+                     {measure::axis("bits", workload.bits),
+                      ways(suite.options),
+                      std::move(shapes),
+                      measure::axis("where", std::vector<const char*>{"pinned", "pageable"})},
+                     has,
+                     [state](const Point& point) { return state->prepare(Work(point)); }};
 }
 
 }  // namespace dael::bench

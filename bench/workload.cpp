@@ -50,7 +50,7 @@ Workload quick() {
 Workload full(std::uint64_t largest) {
     Workload workload;
     workload.bits = {128, 192, 256};
-    workload.every_isa = true;
+    workload.every_form = true;
     workload.one_core = {KiB, 16 * KiB};
     workload.all_cores = {64 * MiB, GiB};
     workload.sweep = powers(16 * KiB, largest);
@@ -110,17 +110,33 @@ std::uint64_t Workload::largest_through() const {
     return std::max(through, largest(sweep));
 }
 
-std::vector<Way> ways(const Options& options) {
-    std::vector<Way> all;
-    if (!options.basic) return all;
-    for (const Mode mode : {Mode::ctr, Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb}) {
-        if (!options.modes.empty() &&
-            std::find(options.modes.begin(), options.modes.end(), mode) == options.modes.end())
-            continue;
-        all.push_back({mode, Direction::encrypt});
-        if (mode != Mode::ctr && mode != Mode::ofb) all.push_back({mode, Direction::decrypt});
-    }
+measure::Axis ways(const Options& options) {
+    measure::Axis all;
+    const auto add = [&](const char* mode, Direction direction, std::uint64_t sector = 0) {
+        if (options.modes.empty() || std::ranges::find(options.modes, mode) != options.modes.end())
+            all.push_back({{"mode", mode}, {"direction", std::string(name(direction))},
+                           {"sector", sector}});
+    };
+    const auto both_ways = [&](const char* mode, std::uint64_t sector = 0) {
+        add(mode, Direction::encrypt, sector);
+        add(mode, Direction::decrypt, sector);
+    };
+    add("ctr", Direction::encrypt);
+    for (const char* mode : {"ecb", "cbc", "cfb"}) both_ways(mode);
+    add("ofb", Direction::encrypt);
+    for (const std::uint64_t sector : {512, 4096}) both_ways("xts", sector);
+    add("gmac", Direction::encrypt);
+    both_ways("gcm");
     return all;
+}
+
+Point shape(std::uint64_t size, std::uint64_t messages, std::uint64_t keys) {
+    return {{"size", size}, {"messages", messages}, {"keys", keys}};
+}
+
+bool has_bits(const Options& options, const Work& work) {
+    if (work.bits != 192) return true;
+    return !work.is(Mode::xts) && (!work.is(Mode::gcm) || !options.bits.empty());
 }
 
 bool wants_backend(const Options& options, const std::string& name) {

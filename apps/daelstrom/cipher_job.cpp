@@ -163,12 +163,11 @@ class Stream {
         const std::size_t behind = data.size() - std::min(data.size(), kBlockSize);
         Block input{};  // the last block, which work in place overwrites
         std::ranges::copy(data.subspan(behind), input.begin());
-        DAEL_TRY(keep(engine_.run({job_.mode, job_.direction}, key_,
-                                  {.in = data.data(),
-                                   .out = data.data(),
-                                   .size = data.size(),
-                                   .start = start_})));
-        // What the next block is chained to (SP 800-38A 6.2 to 6.4): ciphertext, or in OFB keystream.
+        DAEL_TRY(keep(engine_.run(
+            {job_.mode, job_.direction}, key_,
+            {.in = data.data(), .out = data.data(), .size = data.size(), .start = start_})));
+        // What the next block is chained to (SP 800-38A 6.2 to 6.4): ciphertext, or in OFB
+        // keystream.
         Block output{};
         std::ranges::copy(data.subspan(behind), output.begin());
         for (std::size_t i = 0; i < kBlockSize; ++i)
@@ -234,7 +233,8 @@ Result<> run(const CipherJob& job) {
 
     Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
     Stream stream(job, *engine, *first, input->name());
-    if (auto done = transfer(*input, *output, progress, transfer_options(job, *engine, first->key.bits(), size),
+    if (auto done = transfer(*input, *output, progress,
+                             transfer_options(job, *engine, first->key.bits(), size),
                              [&stream](Chunk& chunk) { return stream(chunk); });
         !done) {
         progress.clear();

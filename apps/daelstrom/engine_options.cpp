@@ -61,7 +61,8 @@ CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& 
 }
 
 Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes) {
-    if (const auto mode = mode_by_name(text); mode && std::ranges::find(modes, *mode) != modes.end())
+    if (const auto mode = mode_by_name(text);
+        mode && std::ranges::find(modes, *mode) != modes.end())
         return *mode;
     std::string names;
     for (const Mode mode : modes) names += (names.empty() ? "" : ", ") + std::string(name(mode));

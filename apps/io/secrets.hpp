@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/cipher.hpp>
 
 namespace dael::app {
 

@@ -15,9 +15,9 @@
 #include <thread>
 #include <utility>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
-#include <daelstrom/cipher.hpp>
 
 namespace dael::app {
 namespace {

@@ -36,19 +36,21 @@ class Bounds : public ModesTest {
                        bool in_place, bool keystream = false) {
         if (!authenticates(cipher.mode)) aad_size = 0;
         if (authenticates(cipher.mode) && size % 5 == 4) cipher.tag = 13;
-        const std::string what =
-            GetParam().name + " " + std::string(name(cipher.mode)) + " " +
-            std::string(name(cipher.direction)) + ", " + std::to_string(size) + " bytes, AAD of " +
-            std::to_string(aad_size) + ", at a page's " + (where == Side::begin ? "begin" : "end") +
-            (in_place ? ", in place" : "") + (keystream ? ", keystream" : "");
+        const std::string what = GetParam().name + " " + std::string(name(cipher.mode)) + " " +
+                                 std::string(name(cipher.direction)) + ", " + std::to_string(size) +
+                                 " bytes, AAD of " + std::to_string(aad_size) + ", at a page's " +
+                                 (where == Side::begin ? "begin" : "end") +
+                                 (in_place ? ", in place" : "") + (keystream ? ", keystream" : "");
         now_running(what);
         const KeyRing& keys = cipher.mode == Mode::xts ? xts_keys_ : keys_;
         const Bytes content = pattern(size, size), aad = pattern(aad_size, 3);
         Guarded& source = size <= kPage ? small_in_ : in_;
         Guarded& target = in_place ? source : size <= kPage ? small_out_ : out_;
         const auto in = place(source, where, content);
-        const auto out =
-            in_place ? in : place(target, where, std::span<const std::uint8_t>(Bytes(size, Poisoned::kPoison)));
+        const auto out = in_place
+                             ? in
+                             : place(target, where,
+                                     std::span<const std::uint8_t>(Bytes(size, Poisoned::kPoison)));
         Message message{keystream ? nullptr : in.data(), out.data(), size};
         message.aad = place(aad_, where, aad).data();
         message.aad_size = aad_size;
@@ -76,9 +78,9 @@ class Bounds : public ModesTest {
             const auto all = memory->all();
             const auto rest =
                 where == Side::begin ? all.subspan(used) : all.first(all.size() - used);
-            ASSERT_TRUE(
-                std::ranges::all_of(rest, [](auto byte) { return byte == Poisoned::kPoison; }))
-                << what;
+            ASSERT_TRUE(std::ranges::all_of(rest, [](auto byte) {
+                return byte == Poisoned::kPoison;
+            })) << what;
         }
     }
 
@@ -120,9 +122,9 @@ TEST_P(Bounds, EveryAadLengthAgainstBothGuards) {
 
 TEST_P(Bounds, EdgesAgainstBothGuards) {
     std::vector<std::size_t> sizes;
-    for (const std::size_t edge : slow() ? std::vector<std::size_t>{4096}
-                                         : std::vector<std::size_t>{512, 1024, 4096, 65536, 262144,
-                                                                    1 << 20})
+    for (const std::size_t edge :
+         slow() ? std::vector<std::size_t>{4096}
+                : std::vector<std::size_t>{512, 1024, 4096, 65536, 262144, 1 << 20})
         for (const std::size_t size : {edge - 16, edge - 1, edge + 1, edge + 48})
             sizes.push_back(size);
     for (std::size_t size = slow() ? 4090 : 4000; size <= 4100; ++size) sizes.push_back(size);
@@ -171,7 +173,8 @@ TEST_P(Bounds, BatchesAgainstGuards) {
             const Message& m = messages[i];
             ASSERT_EQ(difference(answers[i].out, std::span(m.out, m.size)), "")
                 << name(cipher.mode) << " " << name(cipher.direction) << ", message " << i;
-            ASSERT_EQ(difference(answers[i].tag, std::span(m.tag, tagged ? cipher.tag : 0)), "") << i;
+            ASSERT_EQ(difference(answers[i].tag, std::span(m.tag, tagged ? cipher.tag : 0)), "")
+                << i;
         }
     });
 }

@@ -2,8 +2,11 @@
 // The CUDA backend's modes without authentication, in every layout of its tables, against OpenSSL:
 // lengths, alignments, in place, batches, keystreams, counters that carry, streams and threads, and
 // errors.
+#include <cuda_runtime_api.h>
+
 #include <thread>
 
+#include "backends/cuda/gcm_kernels.hpp"
 #include "cuda/fixture.hpp"
 
 namespace dael::test {
@@ -31,7 +34,8 @@ TEST_P(Cuda, EveryShortLengthAlone) {
     for (const std::size_t bytes : kKeySizes) {
         const KeyRing ring({random_.bytes(bytes)});
         for (const Cipher& cipher : kParallel)
-            for (std::size_t size = 0; size <= 2048; size += whole_blocks_only(cipher.mode) ? 16 : 7)
+            for (std::size_t size = 0; size <= 2048;
+                 size += whole_blocks_only(cipher.mode) ? 16 : 7)
                 check(ring, cipher, {.size = size, .in_place = size % 2 != 0});
     }
 }
@@ -100,7 +104,9 @@ TEST_P(Cuda, CountersCarryThroughEveryByteAndWrap) {
         Block counter = random_.block();
         counter[15] = static_cast<std::uint8_t>(low);
         check(ring, kCtr,
-              {.size = std::size_t{6} << 20, .in_place = true, .start = counter,
+              {.size = std::size_t{6} << 20,
+               .in_place = true,
+               .start = counter,
                .skip = std::uint8_t{0}});
     }
 }
@@ -228,6 +234,40 @@ TEST_P(Cuda, PinnedMemoryIsKnownAsSuch) {
     EXPECT_FALSE(memory.is_pinned(*own, 16));
     memory.release(*own);
     memory.release_pinned(*pinned);
+}
+
+// The host's table of kernels, which decides what fits a GPU, against what the compiler made of
+// them.
+TEST_F(CudaTest, KernelsAreOfTheirShapes) {
+    const cuda::CurrentDevice current(0);
+    ASSERT_TRUE(current.result());
+    const cuda::Layout& layout = device_->layout();
+    std::vector<cuda::Kernel> kernels{cuda::ecb_kernel(true, 10, layout.inverse),
+                                      cuda::ctr_kernel(14, layout.forward),
+                                      cuda::ctr_stream_kernel(10, layout.forward),
+                                      cuda::cbc_decrypt_kernel(14, layout.inverse),
+                                      cuda::serial_kernel(cuda::Serial::ofb, 14, layout.forward),
+                                      cuda::xts_kernel(true, 14, layout.xts_inverse),
+                                      cuda::xts_kernel(false, 14, layout.forward),
+                                      cuda::keyed_cbc_encrypt_kernel(14, layout.forward),
+                                      cuda::gcm_key_setup_kernel(),
+                                      cuda::gcm_key_replace_kernel(),
+                                      cuda::gcm_number_kernel(),
+                                      cuda::gcm_plan_kernel(),
+                                      cuda::gcm_short_kernel(14, layout.gcm_short),
+                                      cuda::gcm_ctr_kernel(14, layout.gcm_ctr, false),
+                                      cuda::gcm_ctr_kernel(14, layout.gcm_ctr_keys, true),
+                                      cuda::ghash_tiles_kernel(),
+                                      cuda::ghash_rows_kernel(),
+                                      cuda::gcm_finish_kernel(14),
+                                      cuda::gcm_absorb_kernel(),
+                                      cuda::gcm_stream_tag_kernel(14)};
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+        cudaFuncAttributes made{};
+        ASSERT_EQ(cudaFuncGetAttributes(&made, kernels[i].function), cudaSuccess) << i;
+        EXPECT_EQ(made.sharedSizeBytes, kernels[i].shape.fixed) << i;
+        EXPECT_GE(made.maxThreadsPerBlock, static_cast<int>(kernels[i].shape.threads)) << i;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Cuda,

@@ -39,7 +39,8 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
                 if (kind == 1)
                     for (auto& word : bytes) word = static_cast<std::uint32_t>(random());
                 in_[kind].push_back(*device_->memory().allocate(kSize));
-                ASSERT_TRUE(device_->memory().copy_in(in_[kind].back(), bytes.data(), kSize, stream_));
+                ASSERT_TRUE(
+                    device_->memory().copy_in(in_[kind].back(), bytes.data(), kSize, stream_));
                 ASSERT_TRUE(device_->order().wait(stream_));
             }
     }
@@ -66,7 +67,8 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
             EXPECT_TRUE(device_->order().record(to_, stream_));
             EXPECT_TRUE(device_->order().wait(to_));
             if (i < kSamples / 20) continue;  // the first are cold
-            (kind ? samples.random : samples.fixed).push_back(*device_->order().elapsed_ms(from_, to_));
+            (kind ? samples.random : samples.fixed)
+                .push_back(*device_->order().elapsed_ms(from_, to_));
         }
         return samples;
     }
@@ -76,7 +78,8 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
         const double t = timing::smallest_of(kAttempts, [&] {
             return time([&](unsigned, const std::uint8_t* in) { run(cipher, key, in); });
         });
-        const auto what = std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction));
+        const auto what =
+            std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction));
         RecordProperty(what, std::to_string(t));
         EXPECT_LT(t, timing::kThreshold) << what;
     }

@@ -15,13 +15,13 @@
 namespace dael::test {
 
 // Skips, loudly, where there are fewer GPUs than `count`.
-#define DAEL_NEEDS_GPUS(count)                                                            \
-    do {                                                                                  \
-        std::string dael_why;                                                             \
-        const int dael_found = cuda::count_devices(&dael_why);                            \
-        if (dael_found < (count))                                                         \
-            GTEST_SKIP() << "needs " << (count) << " NVIDIA GPUs, found " << dael_found   \
-                         << (dael_why.empty() ? "" : ": ") << dael_why;                   \
+#define DAEL_NEEDS_GPUS(count)                                                          \
+    do {                                                                                \
+        std::string dael_why;                                                           \
+        const int dael_found = cuda::count_devices(&dael_why);                          \
+        if (dael_found < (count))                                                       \
+            GTEST_SKIP() << "needs " << (count) << " NVIDIA GPUs, found " << dael_found \
+                         << (dael_why.empty() ? "" : ": ") << dael_why;                 \
     } while (false)
 
 class CudaTest : public ::testing::Test {
@@ -82,10 +82,9 @@ class CudaTest : public ::testing::Test {
 
 // Through a subject, whose memory is poisoned around every message: "" or what was wrong.
 inline std::string fault_of(Subject& subject, TestBatch& batch) {
-    return batch.fault_of([&](const Cipher& cipher, std::span<const Key> keys,
-                              std::span<const Message> messages, std::span<Code> codes) {
-        return subject.run(cipher, keys, messages, codes);
-    });
+    return batch.fault_of(
+        [&](const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+            std::span<Code> codes) { return subject.run(cipher, keys, messages, codes); });
 }
 
 // Kernels in a form that is not this GPU's own: how many tables, and GHASH on tensor cores or not.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCM on device memory, with every layout of tables, with tensor cores and without, against OpenSSL:
-// every path that a message's size can take and the edges between them, many keys, and forgeries.
-// Lists lie in either memory, as the subject tosses.
+// GCM on device memory, with every layout of tables, with tensor cores and without, against
+// OpenSSL: every path that a message's size can take and the edges between them, many keys, and
+// forgeries. Lists lie in either memory, as the subject tosses.
 #include "cuda/fixture.hpp"
 
 namespace dael::test {
@@ -96,9 +96,9 @@ TEST_P(CudaGcm, StartsThatAreOfNoNonceAndCountersThatWrap) {
 
 TEST_P(CudaGcm, ShortTags) {
     const KeyRing ring(random_, 3);
-    for (const std::uint8_t tag : {4, 8, 12, 13, 14, 15})
+    for (const std::size_t tag : {4, 8, 12, 13, 14, 15})
         for (const Direction direction : kDirections) {
-            TestBatch batch(random_, ring, {Mode::gcm, direction, tag});
+            TestBatch batch(random_, ring, {Mode::gcm, direction, static_cast<std::uint8_t>(tag)});
             batch.add_sizes({0, 1, 100, 8192, 8193, 70000});
             check(batch);
         }

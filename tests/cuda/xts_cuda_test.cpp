@@ -20,8 +20,8 @@ class XtsCuda : public testing::TestWithParam<std::pair<int, int>> {
     void check(std::uint32_t sector, const Shape& shape) {
         for (const Direction direction : kDirections)
             for (const KeyRing* ring : {&small_, &large_}) {
-                TestBatch batch(random_, *ring, {.mode = Mode::xts, .direction = direction,
-                                                 .sector = sector});
+                TestBatch batch(random_, *ring,
+                                {.mode = Mode::xts, .direction = direction, .sector = sector});
                 batch.add(shape);
                 ASSERT_EQ(fault_of(*subject_, batch), "") << "sectors of " << sector;
             }
@@ -50,9 +50,9 @@ TEST_P(XtsCuda, AlignmentsAndShortLastSectors) {
             if (rest >= sector && rest != 0) continue;
             for (const std::size_t in_at : {0, 1, 4})
                 for (const std::size_t out_at : {0, 8, 15}) {
-                    check(sector, {.size = 7 * std::size_t{sector} + rest,
-                                   .in_at = in_at,
-                                   .out_at = out_at});
+                    check(
+                        sector,
+                        {.size = 7 * std::size_t{sector} + rest, .in_at = in_at, .out_at = out_at});
                     if (HasFatalFailure()) return;
                 }
         }
@@ -80,9 +80,11 @@ TEST_P(XtsCuda, SharesOfEveryKind) {
 }
 
 TEST_P(XtsCuda, NumbersCarryThroughAllTheirBytes) {
-    for (const auto& [low, high] :
-         {std::pair{std::uint64_t{0}, std::uint64_t{0}}, {0xffffffffull, 0}, {~0ull, 0},
-          {~0ull - 100, 0xffffffff}, {~0ull - 1, ~0ull - 1}})
+    for (const auto& [low, high] : {std::pair{std::uint64_t{0}, std::uint64_t{0}},
+                                    {0xffffffffull, 0},
+                                    {~0ull, 0},
+                                    {~0ull - 100, 0xffffffff},
+                                    {~0ull - 1, ~0ull - 1}})
         check(512, {.size = 512 * 300, .start = number(low, high)});
 }
 

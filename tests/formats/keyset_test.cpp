@@ -117,7 +117,7 @@ TEST(Keyset, KeysThatCannotBeUsed) {
     refused(replaced(good, "AesGcmHkdfStreamingKey", "AesCtrHmacStreamingKey"), Code::unsupported,
             "key 1000 of another type");
     refused(keyset_json({kGood}, 7), Code::bad_format, "primary");
-    refused(keyset_json({}), Code::bad_format, "primary");
+    refused(keyset_json({}), Code::bad_format, "no key");
     refused(keyset_json({KeyShape{.key = Bytes(16), .status = "DISABLED"}}), Code::bad_format,
             "primary");
     const auto shape = [](KeyShape s) { return keyset_json({s}); };

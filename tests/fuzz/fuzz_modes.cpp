@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every host backend gives the same bytes, tags and verdicts for the same batch, whatever the modes,
-// keys, starts, lengths, alignments, and forgeries.
+// Every host backend gives the same bytes, tags and verdicts for the same batch, whatever the
+// modes, keys, starts, lengths, alignments, and forgeries.
 #include <map>
 
 #include "core/registry.hpp"
@@ -39,8 +39,9 @@ struct Plan {
     Message message;  // start, skip and key
 };
 
-// What becomes of all messages: outputs, tags and codes, one behind the other. Each lies in a buffer
-// of exactly its size, so that AddressSanitizer sees what goes past it. `tags`: of what is opened.
+// What becomes of all messages: outputs, tags and codes, one behind the other. Each lies in a
+// buffer of exactly its size, so that AddressSanitizer sees what goes past it. `tags`: of what is
+// opened.
 Bytes run(core::Backend& backend, const Cipher& cipher, std::span<const Key> keys, bool prepared,
           const std::vector<Plan>& plans, const Bytes& content, std::vector<Bytes> tags) {
     std::vector<Bytes> ins, outs, aads;
@@ -135,9 +136,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
         auto tables = value(reference.tables(keys), "tables");
         for (std::size_t i = 0; i < plans.size(); ++i) {
             const Plan& plan = plans[i];
-            auto pieces = value(reference.begin(cipher, {keys, tables.get()}, plan.message.key,
-                                                plan.message.start),
-                                "begin");
+            auto pieces = value(
+                reference.begin(cipher, {keys, tables.get()}, plan.message.key, plan.message.start),
+                "begin");
             Bytes in(plan.size), out(plan.size), aad(plan.aad_size);
             for (std::size_t b = 0; b < plan.size; ++b)
                 in[b] = content[(plan.in_at + b) % content.size()];

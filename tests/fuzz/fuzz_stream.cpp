@@ -30,7 +30,7 @@ Engine& engine() {
 struct Case {
     Cipher cipher;
     const Key& key;
-    Message message;  // start, skip, size, AAD
+    Message message;           // start, skip, size, AAD
     Bytes in, aad, want, tag;  // `want` as OpenSSL has it in one call
 };
 
@@ -72,8 +72,8 @@ void check_slices(FuzzedDataProvider& data, const Case& c) {
     for (std::size_t at = 0; at < out.size(); at += parts.back().size) {
         const std::size_t head = at == 0 ? c.message.skip : 0;
         const std::size_t units = data.ConsumeIntegralInRange<std::size_t>(1, 40);
-        parts.push_back(modes::slice(c.cipher, whole, at,
-                                     std::min(units * unit - head, out.size() - at)));
+        parts.push_back(
+            modes::slice(c.cipher, whole, at, std::min(units * unit - head, out.size() - at)));
         require(parts.back().in == out.data() + at && parts.back().out == parts.back().in,
                 "parts lie end to end");
         value(modes::check(c.cipher, parts.back(), 1), "a part is a message");
@@ -153,7 +153,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     FuzzedDataProvider data(input, size);
     check_padding(data);
     Cipher cipher{fuzz::mode(data), fuzz::direction(data)};
-    if (cipher.mode == Mode::xts) cipher.sector = data.ConsumeIntegralInRange<std::uint32_t>(16, 600);
+    if (cipher.mode == Mode::xts)
+        cipher.sector = data.ConsumeIntegralInRange<std::uint32_t>(16, 600);
     const Key key = fuzz::key(data, cipher.mode == Mode::xts);
     Case c{cipher, key, {}, {}, {}, {}, Bytes(cipher.tag)};
     c.message.start = block(data);
@@ -173,9 +174,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     c.message.size = length;
     if (authenticates(cipher.mode)) {  // in both directions the tag is the ciphertext's
         auto tables = value(backend().tables(std::span(&key, 1)), "tables");
-        auto whole = value(
-            backend().begin(cipher, {std::span(&key, 1), tables.get()}, 0, c.message.start),
-            "begin");
+        auto whole =
+            value(backend().begin(cipher, {std::span(&key, 1), tables.get()}, 0, c.message.start),
+                  "begin");
         value(whole->aad(c.aad), "aad");
         value(whole->update(c.in.data(), c.want.data(), length), "update");
         const Block tag = value(whole->finish(), "finish");

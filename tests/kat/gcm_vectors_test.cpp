@@ -39,7 +39,8 @@ class GcmVectors : public GcmTest {
                 tags.push_back(seal ? Bytes(v.tag.size()) : v.tag);
                 messages.push_back({in.data(), out.back().data(), in.size(), v.aad.data(),
                                     v.aad.size(), tags.back().data(),
-                                    GcmCase{v.key, v.iv, {}, {}}.start(), static_cast<std::uint32_t>(i)});
+                                    GcmCase{v.key, v.iv, {}, {}}.start(),
+                                    static_cast<std::uint32_t>(i)});
                 used.push_back(&v);
             }
             std::vector<Code> results(messages.size(), Code::ok);

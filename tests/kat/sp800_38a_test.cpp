@@ -13,8 +13,8 @@ using namespace dael::test;
 
 class Sp80038a : public SubjectTest {
   protected:
-    void expect(const Vector& vector, const Use& use,
-                std::span<const std::uint8_t> in, std::span<const std::uint8_t> want) {
+    void expect(const Vector& vector, const Use& use, std::span<const std::uint8_t> in,
+                std::span<const std::uint8_t> want) {
         if (!can(use.mode, use.direction)) return;
         const auto key = Key::import(vector.key);
         ASSERT_TRUE(key);

@@ -29,7 +29,8 @@ class OpenClContext : public OpenClTest {
 TEST_F(OpenClContext, PinnedMemoryIsKnownToEveryEngineOnTheDevice) {
     const auto one = open_by_name(), other = open_by_name();
     ASSERT_TRUE(one && other);
-    EXPECT_EQ(one->device()->native().context, other->device()->native().context);
+    EXPECT_EQ(one->device()->adoption()->native().context,
+              other->device()->adoption()->native().context);
     const auto memory = one->device()->memory().allocate_pinned(5000);
     ASSERT_TRUE(memory) << memory.error().message;
     const auto* begin = static_cast<const std::uint8_t*>(*memory);

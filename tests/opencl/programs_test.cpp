@@ -56,7 +56,8 @@ class OpenClPrograms : public OpenClTest {
     // Builds as a new process would, and runs; whether the program came from the disk.
     bool build_anew(unsigned value = 7, const std::string& source = kSource) {
         const cl::Device device(static_cast<cl_device_id>(device_->native().device), true);
-        const opencl::Programs programs(context(), device);
+        opencl::Programs programs(context(), device);
+        programs.keep_on_disk(true);
         auto program = programs.build("one", source, "-DDAEL_VALUE=" + std::to_string(value));
         if (!program) {
             ADD_FAILURE() << program.error().message;
@@ -204,6 +205,7 @@ TEST_F(OpenClPrograms, ADeviceWorksWithStoredPrograms) {
     const Key key = *Key::import(raw);
     for (const int expected : {0, 1}) {
         device_ = open();
+        device_->programs().keep_on_disk(true);
         auto* data = put(in);
         const auto ran = run({Mode::ctr}, key, message(data, data, in.size(), random_block(1)));
         ASSERT_TRUE(ran) << ran.error().message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// That a start is not used twice: nonces by a counter, repeats within a batch found, batches refused
-// for them, and what was launched once not launched again.
+// That a start is not used twice: nonces by a counter, repeats within a batch found, batches
+// refused for them, and what was launched once not launched again.
 #include "modes/starts.hpp"
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST(FindRepeat, AgainstAPlainSet) {
             std::size_t number = random.below(starts);
             for (std::size_t b = 0; b < 4; ++b, number >>= 8)
                 m.start[(place + b) % 16] = static_cast<std::uint8_t>(number);
-            m.size = random.below(4);  // some without a byte,
+            m.size = random.below(4);                // some without a byte,
             if (random.below(8) == 0) m.tag = &tag;  // of those some with a tag
         }
         const auto want = plain_repeat(messages);
@@ -163,16 +163,15 @@ TEST_P(Repeats, AreRefusedInABatch) {
             for (const bool same_key : {true, false}) {
                 TestBatch batch(random, ring, cipher);
                 const Block start = fitting_start(cipher, random);
-                for (std::uint32_t i = 0; i < 40; ++i)
-                    batch.add({.size = 64, .key = i % 2});
+                for (std::uint32_t i = 0; i < 40; ++i) batch.add({.size = 64, .key = i % 2});
                 std::vector<Message> list = batch.messages;
                 list[11].start = list[same_key ? 31 : 30].start = start;
                 std::vector<Code> codes(list.size(), Code::ok);
                 const auto ran = engine_->run(cipher, *set, list, codes);
                 const bool both_ways = mode == Mode::ofb || makes_keystream(mode);
                 const bool refused =
-                    same_key && (both_ways || (authenticates(mode) &&
-                                               direction == Direction::encrypt));
+                    same_key &&
+                    (both_ways || (authenticates(mode) && direction == Direction::encrypt));
                 if (!refused || (both_ways && direction == Direction::decrypt)) {
                     EXPECT_NE(ran.code(), Code::limit) << name(mode);
                     continue;
@@ -197,8 +196,8 @@ TEST_P(Repeats, ForgottenNoncesAreNoticed) {
     Bytes data(64), tags(64);
     std::vector<Message> messages;
     for (std::size_t i = 0; i < 2; ++i)
-        messages.push_back({data.data() + 32 * i, data.data() + 32 * i, 32, nullptr, 0,
-                            tags.data() + 16 * i});
+        messages.push_back(
+            {data.data() + 32 * i, data.data() + 32 * i, 32, nullptr, 0, tags.data() + 16 * i});
     std::vector<Code> codes(2);
     EXPECT_EQ(engine_->run(gcm::sealing(), *set, messages, codes).code(), Code::limit);
     EXPECT_EQ(data, Bytes(64));

@@ -108,7 +108,7 @@ TEST(Chunks, CoverEveryByteOnceAndFitTheirBuffers) {
                         std::uint64_t done = 0;
                         for (const auto& chunk : chunks.chunks) {
                             std::size_t end = listed;
-                            if (listed) EXPECT_LE(chunk.count, 2u);
+                            EXPECT_LE(chunk.count, listed ? 2u : 1000u);
                             for (const auto& piece : chunks.of(chunk)) {
                                 if (piece.index != index) {
                                     ASSERT_EQ(done, list[index].size);
@@ -118,9 +118,10 @@ TEST(Chunks, CoverEveryByteOnceAndFitTheirBuffers) {
                                 const Message& whole = list[index];
                                 const Message part = piece.message;
                                 ASSERT_EQ(part.in, whole.in + done);
-                                const Message same = modes::can_cut(cipher)
-                                                         ? modes::slice(cipher, whole, done, part.size)
-                                                         : whole;
+                                const Message same =
+                                    modes::can_cut(cipher)
+                                        ? modes::slice(cipher, whole, done, part.size)
+                                        : whole;
                                 ASSERT_EQ(part.start, same.start);
                                 ASSERT_EQ(part.skip, same.skip);
                                 ASSERT_EQ(piece.data % 16, 0u);
@@ -195,7 +196,8 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
                             ASSERT_EQ(difference(answer.out, out), "")
                                 << name(mode) << " " << size << " pinned " << pinned_in
                                 << pinned_out << " in place " << in_place;
-                            if (authenticates(mode)) ASSERT_EQ(tag, answer.tag);
+                            ASSERT_EQ(difference(answer.tag, std::span(tag).first(answer.tag.size())),
+                                      "");
                         }
                     }
                 }
@@ -305,7 +307,8 @@ TEST(Transfer, NeighboursInPlace) {
                     if (authenticates(mode)) m.tag = tags.data() + 16 * i;
                     const Answer answer = oracle(keys.raw[0], cipher, m);
                     expected.insert(expected.end(), answer.out.begin(), answer.out.end());
-                    std::ranges::copy(answer.tag, tags.begin() + static_cast<std::ptrdiff_t>(16 * i));
+                    std::ranges::copy(answer.tag,
+                                      tags.begin() + static_cast<std::ptrdiff_t>(16 * i));
                 }
                 auto set = engine.keys(keys.keys);
                 ASSERT_TRUE(set);
@@ -363,7 +366,7 @@ TEST(Transfer, NothingToDoIsNeverRefused) {
                 ASSERT_TRUE(set);
                 for (const std::size_t messages : {0, 1, 5}) {
                     if (authenticates(mode) && messages != 0) continue;  // which has tags to make
-                    const std::vector<Message> empty(messages);  // null pointers, no bytes
+                    const std::vector<Message> empty(messages);          // null pointers, no bytes
                     std::vector<Code> codes(messages, Code::internal);
                     const auto ran = engine.run(cipher, *set, empty, codes);
                     ASSERT_TRUE(ran) << name(mode) << ": " << ran.error().message;
@@ -507,8 +510,8 @@ TEST(Transfer, EveryFailureIsReportedAndLeavesNothingBehind) {
             const std::string call = device.failed_call();
             one_failed = !call.empty();
             // What fails while slots are wiped and released is passed over.
-            if (one_failed) EXPECT_TRUE(errors == 1 || call == "fill" || call == "wait for stream");
-            if (!one_failed) EXPECT_EQ(errors, 0);
+            const bool passed_over = call == "fill" || call == "wait for stream";
+            EXPECT_TRUE(errors == (one_failed ? 1 : 0) || (errors == 0 && passed_over)) << call;
             failed.insert(call);
         }
         expect_clean(device);

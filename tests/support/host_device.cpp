@@ -100,8 +100,8 @@ Result<void*> HostDevice::allocate(std::size_t size) {
         return Error{Code::out_of_memory, name() + ": allocate: no memory"};
     device_used_ += size;
     most_memory_ = std::max(most_memory_.load(), device_used_);
-    auto* memory = static_cast<std::uint8_t*>(
-        std::aligned_alloc(kStretch, std::max<std::size_t>(1, (size + kStretch - 1) / kStretch) * kStretch));
+    auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(
+        kStretch, std::max<std::size_t>(1, (size + kStretch - 1) / kStretch) * kStretch));
     std::memset(memory, 0xdd, size);
     device_memory_[memory] = size;
     return static_cast<void*>(memory);

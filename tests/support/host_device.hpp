@@ -3,7 +3,8 @@
 // thread with a queue; copies and kernels run there, later than the call that asked for them. It is
 // strict where a GPU would be silently wrong or merely slow:
 //   - asynchronous copies must use page-locked host memory and stay inside one device allocation
-//     (a batch's codes, which are no secret, may be fetched to any: that copy waits, as a GPU's does);
+//     (a batch's codes, which are no secret, may be fetched to any: that copy waits, as a GPU's
+//     does);
 //   - kernels read and write this device's memory only, and get valid messages only, but for lists
 //     that lie in device memory;
 //   - device and page-locked memory must be wiped before it is released;
@@ -91,7 +92,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::string failed_call();            // which call fail_at hit; empty: none yet
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
-    std::uint64_t copied_out() const { return copied_out_; }  // bytes
+    std::uint64_t copied_out() const { return copied_out_; }    // bytes
     void capture(Stream stream) { captured_ = stream.handle; }  // null: none; it runs nevertheless
     std::uint64_t most_memory() const { return most_memory_; }  // bytes of the device's, at once
 

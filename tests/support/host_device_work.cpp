@@ -61,12 +61,12 @@ Result<std::unique_ptr<core::Pieces>> HostDevice::begin(const Cipher& cipher,
     return maths_->begin(cipher, tables->keys(), key, start);
 }
 
-// Where a message's memory must lie.
+// Where a message's memory must lie, if it has any.
 void HostDevice::check_message(const Cipher& cipher, const Message& m, const std::string& call) {
-    if (m.in) check_device_range(m.in, m.size, call + "'s in");
-    check_device_range(m.out, m.size, call + "'s out");
+    if (m.in && m.size != 0) check_device_range(m.in, m.size, call + "'s in");
+    if (m.size != 0) check_device_range(m.out, m.size, call + "'s out");
     if (!authenticates(cipher.mode)) return;
-    check_device_range(m.aad, m.aad_size, call + "'s aad");
+    if (m.aad_size != 0) check_device_range(m.aad, m.aad_size, call + "'s aad");
     check_device_range(m.tag, cipher.tag, call + "'s tag");
 }
 

@@ -80,9 +80,10 @@ class ThreadsSubject final : public Subject {
   public:
     explicit ThreadsSubject(const Target& target) {
         const auto engine = [&] { return std::move(*open_engine(target, device_)); };
-        subject_ = target.level == Level::memory    ? engine_memory_subject(engine(), "threads")
-                   : target.level == Level::engine ? engine_subject(engine(), "threads")
-                                                   : device_subject(std::make_unique<HostDeviceBackend>(device_));
+        subject_ = target.level == Level::memory ? engine_memory_subject(engine(), "threads")
+                   : target.level == Level::engine
+                       ? engine_subject(engine(), "threads")
+                       : device_subject(std::make_unique<HostDeviceBackend>(device_));
     }
     ~ThreadsSubject() override {
         subject_.reset();
@@ -188,14 +189,16 @@ const std::vector<Target>& all_targets() {
         for (const core::BackendEntry& entry : core::backend_list()) add_targets(targets, entry);
         targets.push_back({.name = "engine_auto", .backend = "auto", .level = Level::engine});
         const std::string threads = "threads";
-        targets.push_back({.name = threads, .backend = threads, .slow = true});
+        targets.push_back({.name = threads, .backend = threads});
         targets.push_back({.name = "engine_threads_chunks",
                            .backend = threads,
                            .level = Level::engine,
                            .threads = 3,
                            .chunk = 64 << 10});
-        targets.push_back(
-            {.name = "engine_threads_memory", .backend = threads, .level = Level::memory, .slow = true});
+        targets.push_back({.name = "engine_threads_memory",
+                           .backend = threads,
+                           .level = Level::memory,
+                           .slow = true});
         return targets;
     }();
     return list;

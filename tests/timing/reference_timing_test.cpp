@@ -11,8 +11,8 @@
 #include <x86intrin.h>
 #endif
 
-#include <daelstrom/padding.hpp>
 #include <daelstrom/key.hpp>
+#include <daelstrom/padding.hpp>
 
 #include "backends/reference/aes.hpp"
 #include "backends/reference/gcm.hpp"

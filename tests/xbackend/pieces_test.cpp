@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages in pieces: GCM of every backend gives OpenSSL's bytes and tag however the pieces are cut;
-// and through every engine so does every mode, from any clone and after any restart.
+// Messages in pieces: GCM of every backend gives OpenSSL's bytes and tag however the pieces are
+// cut; and through every engine so does every mode, from any clone and after any restart.
 #include "core/registry.hpp"
 #include "support/engine_test.hpp"
 #include "support/test_batch.hpp"
@@ -328,7 +328,8 @@ TEST_P(InPieces, RestartFromAnywhere) {
             const HostIn some = HostIn(w.in).first(i % 2 ? 37 : 0);
             if (w.opens_gcm()) {
                 bool done = true;
-                if (i % 4 == 1) done = bool(pieces->update_unverified(some, HostOut(room).first(37)));
+                if (i % 4 == 1)
+                    done = bool(pieces->update_unverified(some, HostOut(room).first(37)));
                 if (i % 4 == 3) done = bool(pieces->authenticate(some));
                 if (i % 4 == 2) done = !pieces->verify(Bytes(cipher.tag));
                 ASSERT_TRUE(done);
@@ -440,10 +441,9 @@ TEST_P(InPieces, WhatIsHeldBack) {
         ASSERT_TRUE(pieces->update(HostIn(w.in).first(20), {}));
         EXPECT_EQ(pieces->finish(HostOut(out).first(19)).code(), Code::invalid_argument);
         ASSERT_EQ(*pieces->finish(out), 20u);  // a last sector that is short
-        EXPECT_EQ(Bytes(out.begin(), out.begin() + 20),
-                  oracle(w.raw, cipher,
-                         {w.in.data(), nullptr, 20, nullptr, 0, nullptr, w.start})
-                      .out);
+        EXPECT_EQ(
+            Bytes(out.begin(), out.begin() + 20),
+            oracle(w.raw, cipher, {w.in.data(), nullptr, 20, nullptr, 0, nullptr, w.start}).out);
     });
 }
 
@@ -505,7 +505,8 @@ TEST_P(InPieces, NothingButATag) {
         ASSERT_TRUE(pieces) << pieces.error().message;
         Bytes tag(16);
         if (w.seals()) {
-            EXPECT_EQ(pieces->finish(HostOut(tag).first(5)).code(), Code::invalid_argument);  // changes nothing
+            EXPECT_EQ(pieces->finish(HostOut(tag).first(5)).code(),
+                      Code::invalid_argument);  // changes nothing
             ASSERT_EQ(*pieces->finish(tag), 16u);
             EXPECT_EQ(tag, w.answer.tag);
             return;

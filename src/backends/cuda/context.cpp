@@ -118,24 +118,28 @@ int device_in_use() noexcept {
 Result<Whereabouts> find_memory(const void* address) {
     Whereabouts found;
     if (!driver()) return found;
+    const auto at = reinterpret_cast<CUdeviceptr>(address);
     CUmemorytype type{};
     unsigned managed = 0;
     int device = -1;
-    CUdeviceptr start = 0;
-    std::size_t size = 0;
-    CUpointer_attribute asked[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-        CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void* answers[] = {&type, &managed, &device, &start, &size};
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void* answers[] = {&type, &managed, &device};
     // Of an address that it does not know the driver answers zeros.
-    const CUresult status =
-        driver()->pointer_attributes(5, asked, answers, reinterpret_cast<CUdeviceptr>(address));
+    const CUresult status = driver()->pointer_attributes(3, asked, answers, at);
     if (status == CUDA_ERROR_INVALID_VALUE) return found;
     if (status != CUDA_SUCCESS) return driver_failure(status, "cuPointerGetAttributes");
-    if (size != 0) found.end = reinterpret_cast<const unsigned char*>(start + size);
     found.pinned = type == CU_MEMORYTYPE_HOST && !managed;
     if (type == CU_MEMORYTYPE_DEVICE || managed) found.device = device;
+    CUdeviceptr start = 0;
+    std::size_t size = 0;
+    CUpointer_attribute range[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* ends[] = {&start, &size};
+    if (found.pinned && driver()->pointer_attributes(2, range, ends, at) == CUDA_SUCCESS &&
+        size != 0)
+        found.end = reinterpret_cast<const unsigned char*>(start + size);
     return found;
 }
 

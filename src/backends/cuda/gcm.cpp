@@ -26,7 +26,7 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
         made->batch_.number = messages.number;
         made->batch_.nonces = messages.nonces;
         made->many_keys_ = tables->count() != 1;
-        if (!made->many_keys_) DAEL_TRY(tables->keep(0, keys.list[0]));
+        if (!made->many_keys_ && !keys.list.empty()) DAEL_TRY(tables->keep(0, keys.list[0]));
     }
     return made;
 }

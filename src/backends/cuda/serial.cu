@@ -91,12 +91,13 @@ __global__ void __launch_bounds__(kWarps* kernels::kLanes, 1)
     // warps.
     const std::uint32_t warp = threadIdx.x / kernels::kLanes * gridDim.x + blockIdx.x;
     const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
-    const std::uint32_t count = number_of(work.number, work.count);
-    for (std::uint64_t i = warp * kernels::kLanes + threadIdx.x % kernels::kLanes; i < count;
+    const std::uint32_t number = number_of(work.number, work.count);
+    for (std::uint64_t i = warp * kernels::kLanes + threadIdx.x % kernels::kLanes; i < work.count;
          i += stride) {
         const std::uint32_t index = work.order ? work.order[i] : static_cast<std::uint32_t>(i);
         const Message& m = work.messages[index];
-        const Code code = validity(work, m);
+        // A place of the list that has no message now is nobody's success.
+        const Code code = index < number ? validity(work, m) : Code::internal;
         if (code == Code::ok) {
             const GcmKey& key = work.keys[m.key];
             if (key.rounds != kRounds) continue;  // another launch's

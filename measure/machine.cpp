@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/machine.hpp"
+#include "measure/machine.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -9,11 +9,10 @@
 #include <fstream>
 #include <memory>
 
-#include "bench/team.hpp"
+#include "measure/team.hpp"
 #include "commit.hpp"  // made by cmake/Commit.cmake
-#include "core/device.hpp"
 
-namespace dael::bench {
+namespace dael::measure {
 namespace {
 
 // The processor's name as Linux gives it; where it gives none (most of Arm), its architecture.
@@ -50,14 +49,6 @@ std::uint64_t pages(int name) {
 
 }  // namespace
 
-std::uint64_t available_memory() {
-    // Free pages alone leave out the page cache, which gives way.
-    std::ifstream info("/proc/meminfo");
-    for (std::string field; info >> field;)
-        if (std::uint64_t kib = 0; field == "MemAvailable:" && info >> kib) return kib << 10;
-    return pages(_SC_AVPHYS_PAGES);
-}
-
 Machine describe_host() {
     Machine machine;
     machine.cpu = cpu_name();
@@ -66,7 +57,7 @@ Machine describe_host() {
     return machine;
 }
 
-void describe_device(Machine& machine, const core::DeviceInfo& info) {
+void describe_device(Machine& machine, const DeviceInfo& info) {
     machine.gpu = info.name;
     machine.multiprocessors = info.multiprocessors;
     machine.gpu_memory = info.memory;
@@ -90,4 +81,4 @@ void describe_build(Report& report) {
     report.date = text.data();
 }
 
-}  // namespace dael::bench
+}  // namespace dael::measure

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace dael::bench {
+namespace dael::measure {
 
 class Team {
   public:
@@ -37,7 +37,4 @@ class Team {
 // How many threads `threads` stands for: 0 is every core that this process may use.
 int thread_count(int threads);
 
-// Bytes that no compressor, cache or clock gate could take for a pattern (not for secrets).
-void fill_random(Team& team, std::uint8_t* data, std::size_t size, std::uint64_t seed);
-
-}  // namespace dael::bench
+}  // namespace dael::measure

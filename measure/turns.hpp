@@ -9,7 +9,7 @@
 
 #include <daelstrom/error.hpp>
 
-namespace dael::bench {
+namespace dael::measure {
 
 // Takes one sample: the seconds of one call.
 using Sampler = std::function<Result<double>()>;
@@ -59,4 +59,4 @@ class PinnedThread {
     std::vector<unsigned char> before_;  // the affinity mask; empty if it could not be read
 };
 
-}  // namespace dael::bench
+}  // namespace dael::measure

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/measure.hpp"
+#include "measure/turns.hpp"
 
 #include <sched.h>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-namespace dael::bench {
+namespace dael::measure {
 namespace {
 
 double now() {
@@ -99,4 +99,4 @@ PinnedThread::~PinnedThread() {
     sched_setaffinity(0, sizeof mask, &mask);
 }
 
-}  // namespace dael::bench
+}  // namespace dael::measure

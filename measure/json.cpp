@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "bench/report.hpp"
+#include "measure/report.hpp"
 
-namespace dael::bench {
+namespace dael::measure {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -22,20 +22,13 @@ Json ceiling_json(const Ceiling& ceiling) {
 }
 
 Json row_json(const Row& row) {
-    Json json{{"backend", row.backend}};
-    if (!row.isa.empty()) json["isa"] = row.isa;
-    json["mode"] = mode_name(row);
-    json["direction"] = name(row.direction);
-    json["bits"] = row.bits;
-    if (row.sector != 0) json["sector"] = row.sector;
-    if (row.keys != 0) json["keys"] = row.keys;
-    json["size"] = row.size;
-    json["messages"] = row.messages;
-    json["where"] = row.where;
-    json["measure"] = row.measure;
-    json["placement"] = row.placement;
-    json["threads"] = row.threads;
-    if (row.data != "random") json["data"] = row.data;
+    Json json;
+    for (const auto& [field, value] : row.point.fields()) {
+        const auto* number = std::get_if<std::uint64_t>(&value);
+        const auto* text = std::get_if<std::string>(&value);
+        if (number && *number != 0) json[field] = *number;
+        if (text && !text->empty()) json[field] = *text;
+    }
     json["gbps"] = {{"median", rounded(row.gbps.median)},
                     {"min", rounded(row.gbps.min)},
                     {"max", rounded(row.gbps.max)}};
@@ -67,7 +60,6 @@ std::string to_json(const Report& report) {
         machine["driver"] = report.machine.driver;
         machine["cuda_runtime"] = report.machine.cuda_runtime;
     }
-    if (!report.machine.opengl.empty()) machine["opengl"] = report.machine.opengl;
     // One row a line, so that two results can be compared with diff.
     std::string text = "{\n";
     const auto field = [&text](const char* key, const Json& value) {
@@ -86,4 +78,4 @@ std::string to_json(const Report& report) {
     return text + "\n]}\n";
 }
 
-}  // namespace dael::bench
+}  // namespace dael::measure

@@ -4,21 +4,22 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 
-#include "bench/check.hpp"
-#include "bench/measure.hpp"
-#include "core/device.hpp"
+#include <daelstrom/device.hpp>
 
-namespace dael::bench {
+#include "measure/memory.hpp"
+#include "measure/turns.hpp"
+
+namespace dael::measure {
 
 enum class MemoryKind { device, pinned };
 
 // Memory of, or page-locked for, a device.
-class DeviceMemory {
+class DeviceBuffer {
   public:
-    DeviceMemory() = default;
-    static Result<DeviceMemory> allocate(core::Device& device, MemoryKind kind, std::size_t size);
+    DeviceBuffer() = default;
+    static Result<DeviceBuffer> allocate(const DeviceAccess& device, MemoryKind kind,
+                                         std::size_t size);
     std::uint8_t* data() const noexcept { return static_cast<std::uint8_t*>(memory_.get()); }
     std::size_t size() const noexcept { return size_; }
 
@@ -30,7 +31,7 @@ class DeviceMemory {
 class DeviceStream {
   public:
     // Timed: events on it tell times.
-    static Result<DeviceStream> create(core::Device& device, bool timed = false);
+    static Result<DeviceStream> create(const DeviceAccess& device, bool timed = false);
     Stream get() const noexcept { return *stream_; }
 
   private:
@@ -40,26 +41,31 @@ class DeviceStream {
 // What is put on a stream.
 using Launch = std::function<Result<>(Stream)>;
 
-// Takes times on one stream of a device.
+// Takes times on one stream of a device, which it does not keep alive.
 class DeviceClock {
   public:
-    static Result<DeviceClock> create(core::Device& device);
-    Stream stream() const noexcept { return stream_.get(); }
+    static Result<DeviceClock> create(const DeviceAccess& device);
+    const DeviceAccess& device() const noexcept { return *device_; }
 
-    // By events before and after one launch: the device's own time.
-    Sampler by_events(Launch launch) const;
+    // By events before and after one launch: the device's own time. `before`, if any, goes first,
+    // outside the measured time.
+    Sampler by_events(Launch launch, Launch before = {}) const;
     // By the host's clock, the wait for the end included.
     Sampler by_wall(Launch launch, const Sampling& sampling) const;
     // Launches one after another with one wait at the end, by the host's clock: the cost of each.
     Sampler back_to_back(Launch launch, int launches) const;
 
     Result<> run(const Launch& launch) const;  // launches and waits
+    Result<> copy_in(void* device_memory, const void* host, std::size_t size) const;
+    Result<> fill(void* device_memory, std::uint8_t value, std::size_t size) const;
     Fetch fetch_from(const std::uint8_t* device_memory) const;
+    // Reads and writes as many bytes as work on them does.
+    Launch copy_within(void* to, const void* from, std::size_t size) const;
 
   private:
-    core::Device* device_ = nullptr;
+    std::shared_ptr<const DeviceAccess> device_;
     DeviceStream stream_;
-    std::shared_ptr<core::Event> begin_, end_;
+    std::shared_ptr<Event> begin_, end_;
 };
 
-}  // namespace dael::bench
+}  // namespace dael::measure

@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/team.hpp"
+#include "measure/team.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-namespace dael::bench {
-namespace {
-
-// SplitMix64 (Steele, Lea and Flood 2014) at a given position, so that every thread can start
-// anywhere.
-std::uint64_t splitmix(std::uint64_t seed, std::uint64_t position) noexcept {
-    std::uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
-}  // namespace
-
+namespace dael::measure {
 Team::Team(int threads) : barrier_(std::max(1, threads)) {
     for (int i = 1; i < threads; ++i)
         helpers_.emplace_back([this, i] {
@@ -56,13 +42,4 @@ int thread_count(int threads) {
                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void fill_random(Team& team, std::uint8_t* data, std::size_t size, std::uint64_t seed) {
-    team.run(size, [=](std::size_t begin, std::size_t end) {
-        for (std::size_t at = begin; at < end; at += 8) {
-            const std::uint64_t word = splitmix(seed, at / 8);
-            std::memcpy(data + at, &word, std::min<std::size_t>(8, end - at));
-        }
-    });
-}
-
-}  // namespace dael::bench
+}  // namespace dael::measure
