@@ -12,6 +12,7 @@
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
 #include "support/oracle.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -139,8 +140,10 @@ TEST_P(CpuBackend, LongMessages) {
     ASSERT_TRUE(key);
     const std::size_t sizes[] = {(std::size_t{32} << 20) + 48, 16};
     for (const Mode mode : {Mode::cbc, Mode::ctr})
-        for (const bool in_place : {false, true})
+        for (const bool in_place : {false, true}) {
+            if (in_place && test::kSanitized) continue;
             expect_right(mode, Direction::decrypt, *key, sizes, 0, in_place, 3);
+        }
 }
 
 TEST_P(CpuBackend, ManyMessagesOfMixedLengths) {
