@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encrypts a buffer where it lies, in GPU memory, on a CUDA stream, and checks it against the host.
 #include <cuda_runtime.h>
-#include <daelstrom/engine.hpp>
+#include <daelstrom/ctr.hpp>
 
 #include <cstdio>
 #include <vector>
@@ -41,13 +41,13 @@ int main() {
 
     if (!fine(cudaMemcpyAsync(data, plain.data(), size, cudaMemcpyDefault, stream))) return 1;
     // In place, in stream order: launches and returns.
-    auto ran = engine->ctr(*key, counter, dael::DeviceIn{data, size}, dael::DeviceOut{data, size},
-                           dael::Stream{stream});
+    auto ran = dael::ctr::crypt(*engine, *key, counter, dael::DeviceIn{data, size},
+                                dael::DeviceOut{data, size}, dael::Stream{stream});
     if (!ran) return report(ran.error());
     if (!fine(cudaMemcpyAsync(got.data(), data, size, cudaMemcpyDefault, stream))) return 1;
     if (!fine(cudaStreamSynchronize(stream))) return 1;
 
-    if (auto checked = host->ctr(*key, counter, plain, expected); !checked)
+    if (auto checked = dael::ctr::crypt(*host, *key, counter, plain, expected); !checked)
         return report(checked.error());
     std::printf("%s: %s\n", ran->backend.c_str(), got == expected ? "as on the host" : "WRONG");
 

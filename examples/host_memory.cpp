@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encrypts and decrypts a buffer in host memory with AES-256-CTR, on the fastest thing there is.
-#include <daelstrom/engine.hpp>
+#include <daelstrom/ctr.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -37,13 +37,13 @@ int main() {
     const std::vector<std::uint8_t> plain(64 << 20, 'd');
     std::vector<std::uint8_t> secret(plain.size()), again(plain.size());
 
-    auto ran = engine->ctr(*key, counter, plain, secret);
+    auto ran = dael::ctr::crypt(*engine, *key, counter, plain, secret);
     if (!ran) return report(ran.error());
     std::printf("encrypted %zu MiB on %s\n", plain.size() >> 20, ran->backend.c_str());
 
     // CTR decrypts by doing the same again, and may start anywhere: here, at byte 1000.
-    auto back = engine->ctr(*key, counter, std::span(secret).subspan(1000),
-                            std::span(again).subspan(1000), 1000);
+    auto back = dael::ctr::crypt(*engine, *key, counter, std::span(secret).subspan(1000),
+                                 std::span(again).subspan(1000), 1000);
     if (!back) return report(back.error());
 
     const bool same = std::equal(plain.begin() + 1000, plain.end(), again.begin() + 1000);

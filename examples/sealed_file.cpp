@@ -38,7 +38,9 @@ int main() {
     auto done = dael::sealed::seal(
         *engine, *keys, aad,
         [&](dael::HostOut out) -> dael::Result<std::size_t> {
-            return std::fread(out.data(), 1, out.size(), plain);
+            const std::size_t size = std::fread(out.data(), 1, out.size(), plain);
+            if (std::ferror(plain)) return dael::Error{dael::Code::io, "the file cannot be read"};
+            return size;  // 0 is the end
         },
         [&](dael::HostIn in) -> dael::Result<> {
             if (std::fwrite(in.data(), 1, in.size(), sealed) == in.size()) return {};

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
-#include <daelstrom/modes.hpp>
 
 namespace dael {
 
@@ -49,8 +49,8 @@ struct DeviceRates {
     double pageable = 0;    // both ways through the staging rings
     std::size_t chunk = 0;  // bytes, the best for page-locked memory
     std::vector<KernelRate> kernels;
-    // The fastest shape of its kernels, where a device leaves a choice (opencl); else empty.
-    std::string shape = {};
+    // The fastest form of its kernels, where a device leaves a choice (opencl); else empty.
+    std::string form = {};
 };
 
 struct Calibration {

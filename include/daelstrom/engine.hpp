@@ -1,44 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine: AES wherever the data is.
+// The engine: AES wherever the data is. What is done is a Cipher, to what a Message; the modes'
+// headers (gcm.hpp, ctr.hpp, cbc.hpp, xts.hpp, ...) have named uses of these calls, and say what
+// each mode is good for and where its limits are.
 //
-// Safety: the modes here keep secrets but do not authenticate; see modes.hpp for each mode's
-// limits. Never use one (key, counter) or (key, IV) twice in CTR or OFB.
+// Safety: gcm authenticates, every other mode keeps secrets only. A start (nonce, counter block,
+// IV) must never repeat under one key: nonce.hpp counts them.
 //
-// An Engine may be used by any number of threads at once, with any number of keys and streams.
+// An Engine may be used by any number of threads at once, with any number of keys and streams. Key
+// sets, batches and pieces keep what they need of it alive. After fork() a child may go on using
+// the host backends; device backends answer Code::device there.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
-#include <daelstrom/gcm.hpp>
-#include <daelstrom/gcm_stream.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/keyed.hpp>
+#include <daelstrom/key_set.hpp>
 #include <daelstrom/memory.hpp>
-#include <daelstrom/modes.hpp>
+#include <daelstrom/message.hpp>
+#include <daelstrom/pieces.hpp>
 #include <daelstrom/plan.hpp>
-#include <daelstrom/xts.hpp>
 
 namespace dael {
 
 struct EngineOptions {
-    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1",
-    // "opencl", "opengl".
-    // Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused,
-    // never replaced.
+    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl",
+    // "opengl". Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or
+    // refused, never replaced.
     std::string backend = {};
-    // cpu backend: "sse", "avx2", "avx512"; empty: the best there is. opengl: "gl-int", "gl-float".
-    // cuda: "tables=4", 2 or 1. opencl: the shape of its kernels,
-    // "tables=1,teams=16,held=4,groups=4" or a part of that (docs/opencl.md).
-    std::string isa = {};
+    // The form of the backend, empty for its best. cpu, and auto's host side: "sse", "avx2",
+    // "avx512". cuda: "tables=4", 2 or 1. opencl: "tables=1,teams=16,held=4,groups=4" or a part of
+    // that (docs/opencl.md). opengl: "gl-int", "gl-float".
+    std::string form = {};
     int threads = 0;         // host threads for data in host memory; 0: all cores
-    std::size_t chunk = 0;   // bytes of a chunk between host and device; 0: as calibrated
+    std::size_t chunk = 0;   // most bytes of a chunk between host and device; 0: as calibrated
     bool calibrated = true;  // whether `auto` may read the calibration that this user stored
 };
 
@@ -49,12 +50,19 @@ struct Ran {
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
 };
 
-// Many messages in device memory, made ready for one launch; see Engine::prepare.
+// Messages in device memory, made ready by Engine::prepare: one launch does them all. For one
+// thread at a time; destroy it after the work. Launches of it on different streams follow each
+// other.
 class Batch {
   public:
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) noexcept;
     ~Batch();
+    // Device memory: a Code for each message, as a 32-bit number, once a launch has ended. Null
+    // where every message is done: lists from the host, outside gcm decryption.
+    const std::uint32_t* codes() const noexcept;
+    // Waits for the stream, and tells what became of each message. Errors: device.
+    Result<std::vector<Code>> results(Stream stream) const;
 
   private:
     friend class Engine;
@@ -67,125 +75,64 @@ class Engine {
   public:
     // Errors: unknown_backend, backend_absent (the message says what is missing), invalid_argument.
     static Result<Engine> open(EngineOptions options = {});
+
     Engine(Engine&&) noexcept;
     Engine& operator=(Engine&&) noexcept;
     ~Engine();
 
-    // Host memory. Transforms in.size() bytes; out.size() must be in.size(); `out` is `in` or apart
-    // from it; any alignment. Blocks until done. Errors: ragged_length, overlap, invalid_argument,
-    // unsupported, device, out_of_memory. After an error the output's bytes are unspecified.
-    Result<Ran> run(const Key& key, const Cipher& cipher, HostIn in, HostOut out);
-    // Many independent messages at once: the natural call for CBC, CFB and OFB encryption.
-    Result<Ran> run(const Key& key, Mode mode, Direction direction,
-                    std::span<const Message> messages);
+    // Keys made ready once and used by index, all for XTS or none. They are copied.
+    // Errors: invalid_argument, out_of_memory, device.
+    Result<KeySet> keys(std::span<const Key> keys);
 
-    // Device memory, for an engine on a device backend: launches on the stream and returns, without
-    // synchronising or allocating; but the first use of an OpenCL kernel compiles it. Errors of the
-    // launch return here; errors of the device while it runs show at the stream's next
-    // synchronisation, as with any kernel. Pointers of any alignment; 16-byte aligned ones are
-    // fast. CBC, CFB and OFB that are sequential within a message need a Batch.
-    Result<Ran> run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
-                    Stream stream);
+    // One message in host memory, of any alignment, done when it returns (message.key is 0).
+    // Errors: those of modes::check (ragged_length, overlap, limit, invalid_argument), unsupported,
+    // authentication, device, out_of_memory. After an error the output's bytes are unspecified, but
+    // a message that fails to authenticate leaves no plaintext, and in place its ciphertext.
+    Result<Ran> run(const Cipher& cipher, const Key& key, const Message& message);
 
-    // A batch of messages whose `in` and `out` are device pointers. prepare() allocates and copies
-    // the descriptors; run() may be repeated, on any stream, one launch each. It belongs to this
-    // engine: destroy it after the work and before the engine.
-    Result<Batch> prepare(Mode mode, Direction direction, std::span<const Message> device_messages);
-    Result<Ran> run(const Key& key, const Batch& batch, Stream stream);
+    // The same in device memory: launches on the stream and returns, without synchronising or
+    // allocating; but the first use of an OpenCL kernel compiles it. Errors of the launch return
+    // here; errors of the device while it runs show at the stream's next synchronisation, as with
+    // any kernel. 16-byte aligned pointers are fast. Errors: as above; unsupported for gcm, and for
+    // CBC, CFB and OFB where they are sequential: prepare() those.
+    Result<Ran> run(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
 
-    // GCM; see gcm.hpp. Keys are made ready once and used by index.
-    // Errors: out_of_memory, device, unsupported.
-    Result<KeySet> prepare_keys(std::span<const Key> keys);
+    // Many messages in host memory at once, each under its key of the set; done when it returns.
+    // codes[i] tells of message i: ok; authentication; or why it was not touched. No message
+    // disturbs another. That they do not share output is up to the caller. The call itself fails
+    // only as a whole: invalid_argument, device, out_of_memory, and limit where two messages would
+    // be encrypted from the same start under the same key (checked in gcm, gcm_ctr, ctr and ofb).
+    Result<Ran> run(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
+                    std::span<Code> codes);
 
-    // Batches of messages in host memory; done when it returns. results[i] tells of message i: ok;
-    // authentication (open: its output then holds no plaintext); invalid_argument, overlap or limit
-    // for a message that was not touched. No message disturbs another. The call itself fails
-    // (invalid_argument, device, out_of_memory) only as a whole. `tag_size`: 4, 8, 12 to 16.
-    Result<Ran> seal_batch(const KeySet& keys, std::span<const GcmMessage> messages,
-                           std::span<Code> results, std::size_t tag_size = kTagSize);
-    Result<Ran> open_batch(const KeySet& keys, std::span<const GcmMessage> messages,
-                           std::span<Code> results, std::size_t tag_size = kTagSize);
+    // A batch in device memory. Allocates; synchronous, but waits for nobody else's work. The list
+    // lies on the host, and is checked and copied; or in device memory, where a kernel may make it,
+    // and is read and checked at each launch (gcm, gcm_ctr and cbc encryption; cuda): a message
+    // that makes no sense has a code that says so. That its memory is what it says is for whoever
+    // makes the list. Keys are the set's at the launch. Errors: as above; unsupported.
+    Result<Batch> prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages);
 
-    // Batches in device memory; see GcmBatch in gcm.hpp. prepare_gcm() allocates and is
-    // synchronous; seal() and open() launch on the stream and return; results() waits. Errors: as
-    // above.
-    Result<GcmBatch> prepare_gcm(const KeySet& keys, std::span<const GcmMessage> messages,
-                                 std::size_t tag_size = kTagSize);
-    Result<GcmBatch> prepare_gcm(const KeySet& keys, const GcmMessage* device_list,
-                                 std::uint32_t count, std::size_t tag_size = kTagSize);
-    Result<Ran> seal(GcmBatch& batch, Stream stream);
-    Result<Ran> open(GcmBatch& batch, Stream stream);
-    Result<std::vector<Code>> results(const GcmBatch& batch, Stream stream);
+    // Launches on the stream and returns, without allocation. What encrypts, from a list whose
+    // starts are fixed, is launched once only (Code::limit after that); decryption, ECB and XTS as
+    // often as wanted. It can be captured into a CUDA graph if it may be launched again, or has
+    // nonces that count on the device.
+    Result<Ran> launch(Batch& batch, Stream stream);
 
-    // Batches with a key for each message, without authentication; see keyed.hpp. In host memory,
-    // with results as of seal_batch(): counter mode as prepare_gcm() has it with `tag_size` 0, and
-    // CBC encryption, where ragged_length is a message's size that is no multiple of 16.
-    Result<Ran> ctr_batch(const KeySet& keys, std::span<const GcmMessage> messages,
-                          std::span<Code> results);
-    Result<Ran> cbc_encrypt_batch(const KeySet& keys, std::span<const KeyedMessage> messages,
-                                  std::span<Code> results);
-    // In device memory, as prepare_gcm(), seal() and results() are.
-    Result<KeyedBatch> prepare_cbc_encrypt(const KeySet& keys,
-                                           std::span<const KeyedMessage> messages);
-    Result<KeyedBatch> prepare_cbc_encrypt(const KeySet& keys, const KeyedMessage* device_list,
-                                           std::uint32_t count);
-    Result<Ran> run(KeyedBatch& batch, Stream stream);
-    Result<std::vector<Code>> results(const KeyedBatch& batch, Stream stream);
-
-    // One message in host memory, with an IV of any length from 1 byte (12 is the fast and usual
-    // one); tag.size() is the tag's size. Errors: as above, authentication among them.
-    Result<Ran> gcm_seal(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,
-                         HostOut out, std::span<std::uint8_t> tag);
-    Result<Ran> gcm_open(const Key& key, std::span<const std::uint8_t> iv, HostIn aad, HostIn in,
-                         HostOut out, std::span<const std::uint8_t> tag);
-    // The same in pieces; see gcm_stream.hpp.
-    Result<GcmSealer> gcm_sealer(const Key& key, std::span<const std::uint8_t> iv);
-    Result<GcmOpener> gcm_opener(const Key& key, std::span<const std::uint8_t> iv);
-
-    // XTS over neighbouring sectors; see xts.hpp. in.size() is whole sectors, but for the last,
-    // which may be shorter, down to 16 bytes. Otherwise as run(), on host and on device memory.
-    Result<Ran> xts_encrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in, HostOut out);
-    Result<Ran> xts_decrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in, HostOut out);
-    Result<Ran> xts_encrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
-                            DeviceOut out, Stream stream);
-    Result<Ran> xts_decrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
-                            DeviceOut out, Stream stream);
-
-    // The same calls by the modes' names (direction as named; CTR and OFB do the same both ways).
-    Result<Ran> ecb_encrypt(const Key& key, HostIn in, HostOut out) {
-        return run(key, {Mode::ecb, Direction::encrypt, {}, 0}, in, out);
-    }
-    Result<Ran> ecb_decrypt(const Key& key, HostIn in, HostOut out) {
-        return run(key, {Mode::ecb, Direction::decrypt, {}, 0}, in, out);
-    }
-    Result<Ran> cbc_encrypt(const Key& key, const Block& iv, HostIn in, HostOut out) {
-        return run(key, {Mode::cbc, Direction::encrypt, iv, 0}, in, out);
-    }
-    Result<Ran> cbc_decrypt(const Key& key, const Block& iv, HostIn in, HostOut out) {
-        return run(key, {Mode::cbc, Direction::decrypt, iv, 0}, in, out);
-    }
-    Result<Ran> ctr(const Key& key, const Block& counter, HostIn in, HostOut out,
-                    std::uint64_t offset = 0) {
-        return run(key, {Mode::ctr, Direction::encrypt, counter, offset}, in, out);
-    }
-    Result<Ran> ctr(const Key& key, const Block& counter, DeviceIn in, DeviceOut out, Stream stream,
-                    std::uint64_t offset = 0) {
-        return run(key, {Mode::ctr, Direction::encrypt, counter, offset}, in, out, stream);
-    }
+    // A message in host memory in pieces; see pieces.hpp. With an engine on a device, through that.
+    Result<Pieces> begin(const Cipher& cipher, const Key& key, const Block& start);
 
     // What this engine would do with a job, and why, with the figures that it goes by.
     Plan explain(const Job& job) const;
-
     // The backends in use: the forced one; under "auto" the host's, and each device once a job, or
     // explain(), has had a need of it. Starts nothing.
     std::vector<std::string> backends() const;
 
-    struct State;  // src/pipeline/engine.cpp
-    State& state() noexcept { return *state_; }
+    struct State;  // src/pipeline/engine_state.hpp
+    const std::shared_ptr<State>& state() const noexcept { return state_; }
+    explicit Engine(std::shared_ptr<State> state) noexcept;
 
   private:
-    explicit Engine(std::unique_ptr<State> state) noexcept;
-    std::unique_ptr<State> state_;
+    std::shared_ptr<State> state_;
 };
 
 }  // namespace dael

@@ -71,3 +71,9 @@ class [[nodiscard]] Result {
     do {                                                                                    \
         if (auto dael_try_ = (expression); !dael_try_) return std::move(dael_try_).error(); \
     } while (false)
+
+// The same for a call that has a value, which gets a name: `DAEL_LET(engine, Engine::open());`
+#define DAEL_LET(name, expression)                                   \
+    auto name##_or_error = (expression);                             \
+    if (!name##_or_error) return std::move(name##_or_error).error(); \
+    auto& name = *name##_or_error

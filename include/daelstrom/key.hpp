@@ -23,6 +23,11 @@ class Key {
     // Errors: Code::key_size; Code::out_of_memory. The caller still owns, and should wipe, `bytes`.
     static Result<Key> import(std::span<const std::uint8_t> bytes);
 
+    // For XTS: two AES keys one after the other, the data's and the tweak's, 32 bytes in all
+    // (XTS-AES-128) or 64 (XTS-AES-256). Errors: as above; invalid_argument when the halves are
+    // equal, which would undo the tweak (FIPS 140-3 IG C.I).
+    static Result<Key> import_xts(std::span<const std::uint8_t> bytes);
+
     Key(Key&&) noexcept;
     Key& operator=(Key&&) noexcept;
     Key(const Key&) = delete;
@@ -32,15 +37,19 @@ class Key {
     // A second, independent copy, asked for by name.
     Result<Key> duplicate() const;
 
-    int bits() const noexcept;    // 128, 192 or 256
+    int bits() const noexcept;    // 128, 192 or 256; for XTS of each of the two
     int rounds() const noexcept;  // 10, 12 or 14
+    bool is_xts() const noexcept { return xts_; }
 
-    // For backends: the raw key and both expanded schedules (src/core/key_schedule.hpp).
+    // For backends: the raw key and both expanded schedules (src/core/key_schedule.hpp), and of an
+    // XTS key the tweak's.
     const core::KeySchedule& schedule() const noexcept { return *schedule_; }
+    const core::KeySchedule& tweak() const noexcept;
 
   private:
-    explicit Key(core::KeySchedule* schedule) noexcept : schedule_(schedule) {}
-    core::KeySchedule* schedule_;
+    Key(core::KeySchedule* schedule, bool xts) noexcept : schedule_(schedule), xts_(xts) {}
+    core::KeySchedule* schedule_;  // one, or two of an XTS key
+    bool xts_ = false;
 };
 
 // Overwrites memory in a way that the compiler may not remove.

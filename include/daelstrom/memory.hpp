@@ -29,8 +29,11 @@ struct Stream {
     void* handle = nullptr;
 };
 
-// Page-locked host memory, which a device copies to and from at full speed and asynchronously.
-// Without a device it is plain memory. Both are thread-safe; nullptr means that memory ran out.
+// Page-locked host memory, which devices copy to and from at full speed and asynchronously. Without
+// a device it is plain memory. The first call of a process chooses the device that locks: one that
+// the process uses already (of CUDA's the one that is current for the thread, before others), else
+// the first there is, which it starts; so where there are several, open the engine on yours first.
+// Both are thread-safe; nullptr means that memory ran out.
 void* allocate_pinned(std::size_t size) noexcept;
 void release_pinned(void* memory) noexcept;
 

@@ -5,16 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael {
 
 // A job in outline, for explain().
 struct Job {
-    Mode mode = Mode::ctr;
-    Direction direction = Direction::encrypt;
+    Cipher cipher = {};
     int key_bits = 128;
     std::uint64_t size = 0;  // bytes of one message
     std::uint64_t messages = 1;
@@ -46,6 +46,12 @@ struct BackendInfo {
     bool present = false;
     std::string missing;  // what is missing when not present
 };
-std::vector<BackendInfo> list_backends();
+
+// Every kind of backend that daelstrom knows, with name and summary alone: nothing is asked.
+std::vector<BackendInfo> backend_kinds();
+// What the machine has of each, or of this kind alone; several devices have an entry each. Drivers
+// are loaded and devices opened: where a driver that aborts must not end the program, ask from a
+// child process, as `daelstrom devices` does.
+std::vector<BackendInfo> list_backends(std::string_view kind = {});
 
 }  // namespace dael

@@ -8,53 +8,32 @@
 // may be only the beginning. A stream holds at most 2^32 segments. Associated data is not stored;
 // opening takes the same. A sealed stream tells its size and nothing else about its plaintext.
 //
+// Here are streams in memory, through callbacks and in files. sealed_keys.hpp has the keys,
+// sealed_lock.hpp passphrases, and sealed_chunks.hpp the parts for those who move bytes themselves.
+//
 // Calls block until done. One Engine and one Keys serve any number of threads at once; a File is
-// for one thread at a time.
+// for one thread at a time. What a callback throws becomes an error (internal); a thread that is
+// cancelled in one unwinds, with what it leaves wiped as after an error.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
+#include <daelstrom/sealed_chunks.hpp>
+#include <daelstrom/sealed_keys.hpp>
+#include <daelstrom/sealed_lock.hpp>
 
 namespace dael::sealed {
 
-// Bytes of a ciphertext segment with its tag, in Tink's templates ..._4KB and ..._1MB.
-inline constexpr std::uint32_t kSmallSegment = 4096;
-inline constexpr std::uint32_t kLargeSegment = 1 << 20;
-
-// What seals and what may open: the first key seals, and opening tries every one. In locked memory
-// that wipes itself.
-class Keys {
-  public:
-    struct State;
-
-    // 16 or 32 bytes: Tink's AES128_GCM_HKDF_... and AES256_GCM_HKDF_..., with SHA-256. Seals with
-    // segments of this size and opens both sizes. Errors: key_size, invalid_argument.
-    static Result<Keys> from_key(HostIn bytes, std::uint32_t segment = kLargeSegment);
-    // A keyset as Tink writes it in JSON, not encrypted: the primary key seals, every enabled one
-    // opens. Errors: bad_format, unsupported. Nothing of the text is kept; wiping it is up to the
-    // caller.
-    static Result<Keys> from_keyset(HostIn json);
-
-    Keys(Keys&&) noexcept;
-    Keys& operator=(Keys&&) noexcept;
-    ~Keys();
-    std::uint32_t segment() const noexcept;  // bytes, of what is sealed with these keys
-
-    explicit Keys(std::unique_ptr<State> state) noexcept;  // src/formats
-    const State& state() const noexcept { return *state_; }
-
-  private:
-    std::unique_ptr<State> state_;
-};
-
-// Where a stream comes from: fills `out` unless the data ends first; returns how much came.
+// Where a stream comes from: puts some bytes into `out`, which is never empty, and returns how
+// many. As few as it likes: it is called until it returns 0, which is the end, and not again. What
+// failed must be returned as an error: what ends a stream before its time seals a beginning.
 using Read = std::function<Result<std::size_t>(HostOut out)>;
 // Any `out.size()` bytes of a stream, from byte `at` on.
 using ReadAt = std::function<Result<>(std::uint64_t at, HostOut out)>;
@@ -67,25 +46,29 @@ struct Done {
 };
 
 // Bytes that sealing makes of `plain` bytes. Errors: limit.
-Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain);
+DAEL_API Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain);
 
-// From memory to memory. sealed.size() must be sealed_size(). Errors: as Engine::seal_batch, limit.
-Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain, HostOut sealed);
+// From memory to memory; the two lie apart (Code::overlap, before anything is touched: a stream is
+// longer than its plaintext). sealed.size() must be sealed_size(). Errors: as Engine::run,
+// limit.
+DAEL_API Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain,
+                           HostOut sealed);
 // plain.size() may be anything from the plaintext's size on; sealed.size() is always enough. On
-// failure all of `plain` is wiped. Errors: authentication, naming the segment; bad_format for what
-// is too short to be sealed data; invalid_argument.
-Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed, HostOut plain);
+// failure all of `plain` is wiped, but for overlap. Errors: authentication, naming the segment;
+// bad_format for what is too short to be sealed data; invalid_argument.
+DAEL_API Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed,
+                           HostOut plain);
 
 // From a stream to a stream, in constant memory. When opening, verified plaintext goes out before
 // the end is known to be authentic: throw it away if the call fails. Errors: those of the callbacks
 // too.
-Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plain,
-                  const Write& sealed);
-Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& sealed,
-                  const Write& plain);
+DAEL_API Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plain,
+                           const Write& sealed);
+DAEL_API Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& sealed,
+                           const Write& plain);
 
 // A sealed stream that can be read from anywhere: reads what a range touches, and nothing else.
-class File {
+class DAEL_API File {
   public:
     // `size`: bytes of the whole stream behind `read`. Errors: bad_format, authentication.
     static Result<File> open(Engine& engine, const Keys& keys, HostIn aad, ReadAt read,
@@ -118,34 +101,5 @@ class File {
     explicit File(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };
-
-// A passphrase in the key's place: a Lock stands in front of the sealed stream and holds the
-// stream's own random key, encrypted under scrypt (RFC 7914) of the passphrase. docs/format.md has
-// its bytes.
-inline constexpr std::size_t kLockSize = 108;
-using Lock = std::array<std::uint8_t, kLockSize>;
-
-// What guessing costs: N = 2^log2_n and r take 128 N r bytes of memory, at most 1 GiB here; N r p
-// steps at most 2^25. A lock that asks for more is refused before anything is computed.
-struct Cost {
-    int log2_n = 17, r = 8, p = 1;  // 128 MiB
-};
-
-struct Locked {
-    Lock lock;
-    Keys keys;  // for this one stream
-};
-
-// Whether a stream begins as a Lock does; 8 bytes tell.
-bool is_lock(HostIn start) noexcept;
-// A new random key, and its lock. Errors: invalid_argument for a cost or a segment that cannot be.
-Result<Locked> make_lock(Engine& engine, HostIn passphrase, std::uint32_t segment = kLargeSegment,
-                         Cost cost = {});
-// Errors: authentication for another passphrase or an altered lock; bad_format; limit for its cost.
-Result<Keys> unlock(Engine& engine, HostIn passphrase, const Lock& lock);
-// The same key under another passphrase: what stands behind the lock stays as it is. Whoever has
-// the old lock and the old passphrase can still open it.
-Result<Lock> relock(Engine& engine, HostIn old_passphrase, HostIn new_passphrase, const Lock& lock,
-                    Cost cost = {});
 
 }  // namespace dael::sealed

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a backend is: a name, a check that this machine has it, and a small table of primitives over
-// segments of data. What the modes mean (padding, offsets, chaining across chunks, limits) is
-// written once above it, in src/modes; cutting work up for threads and devices is src/pipeline's.
+// What a backend is: a name, a check that this machine has it, and one call that runs a cipher over
+// messages. What the modes mean (padding, offsets, chaining across chunks, limits) is written once
+// above it, in src/modes; cutting work up for threads and devices is src/pipeline's.
 //
-// A backend's primitives may be called from any number of threads at once.
+// All calls of a backend may come from any number of threads at once.
 #pragma once
 
 #include <memory>
@@ -12,70 +12,62 @@
 #include <string_view>
 #include <vector>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
-#include <daelstrom/gcm.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
-#include <daelstrom/modes.hpp>
-#include <daelstrom/xts.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::core {
 
-// A run of bytes that one primitive call transforms, already valid for its mode: sizes are whole
-// blocks where the mode asks for them, and `out` is `in` itself or does not overlap it.
-struct Segment {
-    const std::uint8_t* in = nullptr;
-    std::uint8_t* out = nullptr;
-    std::size_t size = 0;   // bytes
-    Block iv{};             // CTR: the first counter block; CBC, CFB, OFB: the block before
-    std::uint8_t skip = 0;  // CTR only: bytes of the first keystream block to leave out, 0 to 15
-};
-
-struct Operation {
-    Mode mode = Mode::ctr;
-    Direction direction = Direction::encrypt;
-    const Key* key = nullptr;
-};
-
-// XTS over neighbouring sectors. A segment of it has the number of its first sector, 128 bits
-// little-endian, as its `iv`; all its sectors are `sector_size` bytes, but the last may be shorter,
-// down to 16.
-struct XtsOperation {
-    Direction direction = Direction::encrypt;
-    const XtsKey* key = nullptr;
-    std::size_t sector_size = 512;
-};
-
-// One GCM message, already valid: sizes within the limits, pointers where there is a size. `iv` is
-// host memory of 1 byte or more; the rest lies where the backend reaches.
-struct GcmSegment {
-    const std::uint8_t* in = nullptr;
-    std::uint8_t* out = nullptr;
-    std::size_t size = 0;
-    const std::uint8_t* aad = nullptr;
-    std::size_t aad_size = 0;
-    const std::uint8_t* iv = nullptr;
-    std::size_t iv_size = 0;
-    std::uint8_t* tag = nullptr;  // tag_size bytes
-    std::size_t tag_size = 16;
-    std::uint32_t key = 0;  // index into the prepared keys
-};
-
-// Keys as one backend wants them for GCM. Wiped when it goes.
-class PreparedKeys {
+// What a backend makes of keys ahead of time: expanded, with what GHASH needs of each, where it
+// wants them (a device: in its memory). Holds all that it needs of the keys; wiped when it goes,
+// which must be after the work.
+class KeyTables {
   public:
-    virtual ~PreparedKeys() = default;
+    virtual ~KeyTables() = default;
+    // Puts another key in the place of key `index`. On a device in the stream's order: work that is
+    // in the stream has the old key, work that follows has the new one; no allocation there. On the
+    // host at once, and nothing may use the tables meanwhile. The new key may have another size.
+    virtual Result<> replace(std::uint32_t index, const Key& key, Stream stream) = 0;
 };
 
-// A GCM message in pieces, on the calling thread: aad() any number of times, then update(), then
-// finish(), which yields the whole tag. Decrypts without verifying: what is above it must not
-// release that (src/modes).
-class GcmStream {
+// The keys of a call; messages name theirs by index. All are of one kind: for XTS, or not.
+struct Keys {
+    std::span<const Key> list;
+    const KeyTables* tables = nullptr;  // this backend's; null: nothing was made ready
+};
+
+// A message in pieces, on the calling thread and in host memory, for one thread at a time; made by
+// Backend::begin. It must not outlive its keys. The order of calls (aad, then update, then finish,
+// once) and the limits are seen to above it.
+class Pieces {
   public:
-    virtual ~GcmStream() = default;
-    virtual Result<> aad(std::span<const std::uint8_t> bytes) = 0;
-    virtual Result<> update(std::span<const std::uint8_t> in, std::uint8_t* out) = 0;
-    virtual Result<Block> finish() = 0;
+    virtual ~Pieces() = default;
+    // Any number of bytes. Decrypting, it yields what nobody has verified yet: what is above it
+    // must not hand that out.
+    virtual Result<> aad(HostIn bytes) = 0;
+    virtual Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) = 0;
+    virtual Result<Block> finish() = 0;  // the whole tag
+    // Another one in the same state.
+    virtual Result<std::unique_ptr<Pieces>> clone() const = 0;
+    // As begun anew under the same key, without allocation.
+    virtual Result<> restart(const Block& start) = 0;
+};
+
+// Whether a backend takes a cipher. `batches`: many messages at once only, since one alone is
+// sequential there.
+struct Can {
+    enum Answer : std::uint8_t { no, batches, yes } answer = yes;
+    std::string_view why = {};  // where it is not `yes`: what is missing, and what to use instead
+};
+
+struct Profile {
+    std::string name;         // as asked for: "cpu", "cuda:0"
+    std::string description;  // "libipsec-mb 1.3.0, AVX-512 with VAES"
+    // Whether the host's threads should share out what run() is given. Backends that are parallel
+    // by themselves get whole messages, in one call.
+    bool shared_by_threads = true;
 };
 
 class Device;
@@ -84,54 +76,66 @@ class Backend {
   public:
     virtual ~Backend() = default;
 
-    virtual std::string_view name() const = 0;    // as asked for: "cpu", "cuda:0"
-    virtual std::string description() const = 0;  // "libipsec-mb 1.3.0, AVX-512 with VAES"
+    virtual const Profile& profile() const = 0;
+    virtual Can can(const Cipher& cipher, int key_bits) const = 0;
 
-    // Whether `run` takes this mode and direction; `segments` is how many it would get at once, for
-    // backends that do sequential modes only as a batch.
-    virtual bool supports(Mode mode, Direction direction, std::size_t segments) const = 0;
+    virtual Result<std::unique_ptr<KeyTables>> tables(std::span<const Key> keys) = 0;
 
-    // Host memory, on the calling thread, done when it returns. Segments are independent messages.
-    // A backend whose memory is its own (device() is not null) answers Code::unsupported.
-    virtual Result<> run(const Operation& operation, std::span<const Segment> segments) = 0;
+    // Host memory, on the calling thread, done when it returns. The messages are independent of
+    // each other and valid (modes::check); they may be under different keys, of different sizes.
+    // `codes`, one for each message, were set to ok by the caller: only decryption in a mode that
+    // authenticates writes there, Code::authentication for a message whose tag does not match. Its
+    // output then holds nothing of the plaintext, and where it was in place (in == out) the
+    // ciphertext as before. `codes` may be empty in the other modes. The return value tells of
+    // failures of the call as a whole.
+    //
+    // gcm_ctr never comes here: once checked it is ctr.
+    //
+    // Without tables every mode still works, GCM by expanding a key for the call in memory of the
+    // thread's own, and one message then costs no allocation and no lock. A backend whose memory is
+    // its own (device() is not null) answers Code::unsupported.
+    virtual Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,
+                         std::span<Code> codes) = 0;
 
-    // GCM over host memory, on the calling thread. A result for each segment: ok, or authentication
-    // when opening finds another tag, and then its output holds no plaintext. The return value
-    // tells of failures of the whole call. Backends without GCM answer Code::unsupported.
-    virtual Result<std::unique_ptr<PreparedKeys>> prepare_keys(std::span<const Key> keys);
-    virtual Result<> gcm(Direction direction, const PreparedKeys& keys,
-                         std::span<const GcmSegment> segments, std::span<Code> results);
-    virtual Result<std::unique_ptr<GcmStream>> gcm_stream(Direction direction,
-                                                          const PreparedKeys& keys,
-                                                          std::uint32_t key,
-                                                          std::span<const std::uint8_t> iv);
-
-    // XTS over host memory, on the calling thread. Backends without it answer Code::unsupported.
-    virtual bool has_xts() const { return false; }
-    virtual Result<> xts(const XtsOperation& operation, const Segment& segment);
-
-    // Whether the host's threads should share out what run() is given. Backends that are parallel
-    // by themselves get whole messages, in one call.
-    virtual bool shared_by_threads() const { return true; }
+    // A message in pieces, for modes that authenticate (the other modes' pieces are made of run(),
+    // in src/pipeline/pieces.cpp); on a device backend too, through the device. `keys` has tables.
+    virtual Result<std::unique_ptr<Pieces>> begin(const Cipher& cipher, const Keys& keys,
+                                                  std::uint32_t key, const Block& start) = 0;
 
     // The processor with its own memory behind this backend; null for host backends.
     virtual Device* device() { return nullptr; }
 };
 
 // What backends have in common to say, under a name of theirs: of an object that a child of fork()
-// has from its parent; and of one message in a mode that only batches make parallel.
+// has from its parent; of one message in a mode that only batches make parallel; of tables or
+// batches of another backend.
 Error opened_before_fork(std::string_view name);
-Error sequential_within_message(std::string_view name, const Operation& operation);
+Error sequential_within_message(std::string_view name, const Cipher& cipher);
+Error made_for_another(std::string_view name, std::string_view what);
+// Why a Can is not what was asked for, as an Error: "backend 'cuda': ...".
+Error cannot(std::string_view name, const Cipher& cipher, const Can& can);
 
 struct BackendOptions {
-    // cpu: "sse", "avx2", "avx512", or "" for the best that the machine has. cuda: how many
-    // tables its kernels have ("tables=1"), or "" for all that fit. opencl: a shape of its kernels
-    // (Device::shapes()). opengl: "gl-int", which is "" too, or "gl-float".
-    std::string isa;
+    // Which form of itself a backend takes, "" for its best; each parses its own. cpu: "sse",
+    // "avx2", "avx512". cuda: how many tables its kernels have, "tables=1". opencl: a form of its
+    // kernels (Forms). opengl: "gl-int", "gl-float".
+    std::string form;
     int index = 0;  // which device, for backends with several
     // opencl: the caller's own, in place of one by index.
     void* context = nullptr;
     void* device = nullptr;
+    // cuda: whether the device may wait with starting until it is used, for those who open all that
+    // there are and use few. What opening it would have refused then shows at its first use.
+    bool later = false;
+};
+
+// GB/s of AES-128 on one core.
+struct Expected {
+    double parallel = 1;  // ECB, CTR, CBC decryption, XTS
+    double cfb_decrypt = 0.5;
+    double sequential = 0.5;        // one message
+    double sequential_batch = 0.5;  // 16 messages
+    double gcm = 0.5;
 };
 
 // How a backend enters the list (src/backends/list.cpp). `name` is what --backend takes.
@@ -145,6 +149,18 @@ struct BackendEntry {
     // What a device is called by its driver, without opening it; empty for one that is to be used
     // only where it is asked for by name. Null for backends without memory of their own.
     std::string (*device_name)(int index) = nullptr;
+    // How many of them, from the first, may be looked at by those who did not ask for this backend
+    // by name, and are found without loading the drivers of the others. Null: all.
+    int (*offered)() = nullptr;
+    // What the planner expects of a host backend in this form on this machine, where nothing was
+    // measured. Null: `auto` never chooses the backend for data in host memory.
+    Expected (*expected)(const std::string& form) = nullptr;
+    // The forms that tests and `daelstrom bench` go through, where there are several: names for
+    // BackendOptions::form. Only those that this machine has.
+    std::vector<std::string> (*forms)() = nullptr;
+    // A device of this kind that this process has started, whether we have or somebody else; -1:
+    // none. Starts nothing. Null where the driver does not tell.
+    int (*in_use)() = nullptr;
 };
 
 }  // namespace dael::core

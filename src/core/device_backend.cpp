@@ -3,17 +3,21 @@
 
 namespace dael::core {
 
-std::string DeviceBackend::description() const {
-    const DeviceInfo& info = device_->info();
-    const auto tenths = info.memory * 10 >> 30;
-    return info.name + ", " + info.architecture + ", " + std::to_string(info.multiprocessors) +
-           " " + processors_ + ", " + std::to_string(tenths / 10) + "." +
-           std::to_string(tenths % 10) + " GiB, " + device_->layout() + " tables";
+DeviceBackend::DeviceBackend(std::string name, std::string_view processors,
+                             std::unique_ptr<Device> device)
+    : profile_{std::move(name), description_of(device->info(), processors)},
+      device_(std::move(device)) {}
+
+Result<> DeviceBackend::run(const Cipher&, const Keys&, std::span<const Message>, std::span<Code>) {
+    return Error{Code::unsupported,
+                 profile_.name + ": data in host memory goes through the pipeline"};
 }
 
-Result<> DeviceBackend::run(const Operation&, std::span<const Segment>) {
-    return Error{Code::unsupported, name_.substr(0, name_.find(':')) +
-                                        ": data in host memory goes through the pipeline"};
+std::string description_of(const DeviceInfo& info, std::string_view processors) {
+    const auto tenths = info.memory * 10 >> 30;
+    return info.name + ", " + info.architecture + ", " + std::to_string(info.multiprocessors) +
+           " " + std::string(processors) + ", " + std::to_string(tenths / 10) + "." +
+           std::to_string(tenths % 10) + " GiB, " + info.layout + " tables";
 }
 
 }  // namespace dael::core

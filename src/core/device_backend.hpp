@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The backend around a device with memory of its own: all of its work goes through the device, and
-// data in host memory is the pipeline's to bring there.
+// data in host memory is the pipeline's to bring there. What is left to each kind of device: can(),
+// tables() and begin().
 #pragma once
 
 #include <memory>
@@ -10,32 +11,22 @@
 
 namespace dael::core {
 
-class DeviceBackend final : public Backend {
+class DeviceBackend : public Backend {
   public:
+    const Profile& profile() const override { return profile_; }
+    Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,
+                 std::span<Code> codes) final;
+    Device* device() final { return device_.get(); }
+
+  protected:
     // `name`: "cuda:0". `processors`: what the maker calls them, "SMs".
-    DeviceBackend(std::string name, std::string processors, std::unique_ptr<Device> device)
-        : name_(std::move(name)), processors_(std::move(processors)), device_(std::move(device)) {}
+    DeviceBackend(std::string name, std::string_view processors, std::unique_ptr<Device> device);
 
-    std::string_view name() const override { return name_; }
-    std::string description() const override;
-    bool supports(Mode mode, Direction direction, std::size_t segments) const override {
-        return parallel_within_message(mode, direction) || segments > 1;
-    }
-    Result<> run(const Operation& operation, std::span<const Segment> segments) override;
-    // A GCM message in pieces; whole ones in host memory go through the pipeline.
-    Result<std::unique_ptr<PreparedKeys>> prepare_keys(std::span<const Key> keys) override {
-        return device_->prepare_keys(keys);
-    }
-    Result<std::unique_ptr<GcmStream>> gcm_stream(Direction direction, const PreparedKeys& keys,
-                                                  std::uint32_t key,
-                                                  std::span<const std::uint8_t> iv) override {
-        return device_->gcm_stream(direction, keys, key, iv);
-    }
-    Device* device() override { return device_.get(); }
-
-  private:
-    const std::string name_, processors_;
+    Profile profile_;
     const std::unique_ptr<Device> device_;
 };
+
+// "NVIDIA H200, sm_90, 132 SMs, 140.4 GiB, 128 KiB tables".
+std::string description_of(const DeviceInfo& info, std::string_view processors);
 
 }  // namespace dael::core

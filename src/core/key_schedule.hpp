@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::core {
 

@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "core/quoted.hpp"
+
 namespace dael::core {
 namespace {
 
@@ -18,7 +20,9 @@ std::string known_names() {
 void visit_devices(const DeviceVisit& visit) {
     for (const BackendEntry& entry : backend_list()) {
         std::string missing;
-        const int count = entry.device_name ? entry.count(&missing) : 0;
+        const int count = !entry.device_name ? 0
+                          : entry.offered    ? entry.offered()
+                                             : entry.count(&missing);
         for (int index = 0; index < count; ++index) {
             const std::string name = entry.device_name(index);
             if (!name.empty() && visit(entry, index, name)) return;
@@ -27,7 +31,7 @@ void visit_devices(const DeviceVisit& visit) {
 }
 
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOptions options) {
-    const std::string asked(name);
+    const std::string asked = quoted(name);
     std::string_view index;
     if (const auto colon = name.find(':'); colon != name.npos) {
         index = name.substr(colon + 1);
@@ -36,21 +40,26 @@ Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOpti
             std::from_chars(index.data(), index.data() + index.size(), options.index);
         if (fault != std::errc{} || end != index.data() + index.size() || options.index < 0)
             return Error{Code::unknown_backend,
-                         "backend '" + asked + "': what follows the colon must be a device number"};
+                         "backend " + asked + ": what follows the colon must be a device number"};
     }
     for (const auto& entry : backend_list()) {
         if (name != entry.name) continue;
         std::string why;
         const int count = entry.count(&why);
         if (count == 0)
-            return Error{Code::backend_absent, "backend '" + asked + "' is not available: " + why};
+            return Error{Code::backend_absent, "backend " + asked + " is not available: " + why};
         if (options.index >= count)
-            return Error{Code::backend_absent, "backend '" + asked +
-                                                   "' is not available: this machine has " +
+            return Error{Code::backend_absent, "backend " + asked +
+                                                   " is not available: this machine has " +
                                                    std::to_string(count) + ", numbered from 0"};
+        // Backends say in their own words which forms they have, and repeat the one they were
+        // given.
+        if (quoted(options.form) != "'" + options.form + "'")
+            return Error{Code::invalid_argument,
+                         "backend " + asked + " has no form " + quoted(options.form)};
         return entry.open(options);
     }
-    return Error{Code::unknown_backend, "no backend '" + asked + "'; there are " + known_names()};
+    return Error{Code::unknown_backend, "no backend " + asked + "; there are " + known_names()};
 }
 
 }  // namespace dael::core

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/secure_memory.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
+#include <pthread.h>
 
+#include <cstdint>
 #include <cstring>
+#include <mutex>
 
 #include <daelstrom/key.hpp>
+
+#include "core/secret_arenas.hpp"
 
 namespace dael {
 
@@ -17,29 +20,34 @@ void wipe(void* memory, std::size_t size) noexcept {
 namespace core {
 namespace {
 
-std::size_t whole_pages(std::size_t size) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return (size + page - 1) / page * page;
-}
+// Never destroyed, since keys may outlive all that is.
+constinit std::mutex mutex;
+constinit SecretArenas arenas;
+
+// A child of fork() must find the mutex free, and the arenas as they are between two calls.
+[[maybe_unused]] const int survives_fork =
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
 
 }  // namespace
 
 void* secure_allocate(std::size_t size, Swapping swapping) noexcept {
-    const std::size_t pages = whole_pages(size);
-    void* memory = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    // In this order, neighbours become one mapping of the kernel's, whose number is limited: once
-    // locked, pages are present, and present pages of different mappings are not joined any more.
-    (void)madvise(memory, pages, MADV_DONTDUMP);
-    // Best effort: an unprivileged process may lock little, and a key that can be used but might be
-    // swapped serves its owner better than none.
-    if (swapping == Swapping::prevented) (void)mlock(memory, pages);
+    if (swapping == Swapping::prevented && size <= SecretArenas::kLargest) {
+        const std::lock_guard lock(mutex);
+        return arenas.allocate(size);
+    }
+    void* memory = map_secret(size);
+    if (memory && swapping == Swapping::prevented) lock_secret(memory, size);
     return memory;
 }
 
 void secure_release(void* memory, std::size_t size) noexcept {
     wipe(memory, size);
-    munmap(memory, whole_pages(size));
+    {
+        const std::lock_guard lock(mutex);
+        if (arenas.release(static_cast<std::uint8_t*>(memory), size)) return;
+    }
+    // Should the system refuse, then nothing but an address is lost: what was there is wiped.
+    (void)unmap_secret(memory, size);
 }
 
 }  // namespace core

@@ -16,10 +16,11 @@ class WipeAtEnd {
     WipeAtEnd(const WipeAtEnd&) = delete;
     WipeAtEnd& operator=(const WipeAtEnd&) = delete;
     ~WipeAtEnd() { wipe(memory_, size_); }
+    void keep() noexcept { size_ = 0; }  // it is not to be wiped after all
 
   private:
     void* const memory_;
-    const std::size_t size_;
+    std::size_t size_;
 };
 
 }  // namespace dael::core

@@ -1,36 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sealed stream opened straight into device memory.
-#include "formats/pieces.hpp"
 #include "formats/segment_cipher.hpp"
-#include "pipeline/engine_state.hpp"
+#include "pipeline/inflow.hpp"
+#include "pipeline/key_set.hpp"
 
 namespace dael::formats {
 
 Result<Ran> SegmentCipher::open(const sealed::ReadAt& read, std::uint64_t sealed, DeviceOut plain,
-                                Stream stream) {
+                                Stream stream) const {
     const std::uint64_t segments = sealed / layout_.segment + (sealed % layout_.segment != 0);
     auto* const to = static_cast<std::uint8_t*>(plain.data);
     std::uint64_t first = 0;  // the next chunk's first segment
-    pipeline::GcmSource source;
+    pipeline::Source source;
     source.size = sealed;
     source.piece = static_cast<std::size_t>(layout_.segment);
     source.next = [&](HostOut chunk, const std::uint8_t* arrived,
-                      std::vector<GcmMessage>& messages) -> Result<> {
-        const std::uint64_t from = first * layout_.segment;
-        DAEL_TRY(read(from, chunk));
-        const auto inside = plain_in_chunk(layout_, first, chunk.size());
-        if (!inside) return inside.error();
-        list(Direction::decrypt,
-             {.first = first, .size = *inside, .last = from + chunk.size() == sealed},
-             arrived + (first == 0 ? layout_.header : 0), to + layout_.plain_at(first));
-        messages.swap(messages_);
+                      std::vector<Message>& messages) -> Result<> {
+        DAEL_TRY(read(first * layout_.segment, chunk));
+        const auto found = layout_.of_sealed(first, chunk.size(),
+                                             first * layout_.segment + chunk.size() == sealed);
+        if (!found) return found.error();
+        list(Direction::decrypt, *found, first, first + found->count,
+             const_cast<std::uint8_t*>(arrived), to + found->plain.at, messages);
         first += messages.size();
         return {};
     };
     source.fault = [&](std::uint64_t i, Code code) {
         return segment_fault(i, i + 1 == segments, code);
     };
-    return engine_->state().open_into(keys_, source, plain, stream);
+    return pipeline::open_into(*engine_, keys_.state(), source, plain, stream);
 }
 
 }  // namespace dael::formats

@@ -5,37 +5,24 @@
 
 #include <daelstrom/sealed.hpp>
 
+#include "core/guard.hpp"
+#include "core/wipe_at_end.hpp"
 #include "formats/buffer.hpp"
-#include "formats/guard.hpp"
-#include "formats/pieces.hpp"
-#include "formats/segment_cipher.hpp"
+#include "formats/chunks.hpp"
 
 namespace dael::sealed {
 
-using formats::Layout;
-
 struct File::State {
-    formats::SegmentCipher cipher;
+    Opener opener;
     ReadAt read;
-    std::uint64_t sealed;    // bytes of the stream
-    std::uint64_t plain;     // bytes of plaintext, by the stream's size
-    std::uint64_t segments;  // of the stream
+    std::uint64_t sealed;  // bytes of the stream
+    std::uint64_t plain;   // bytes of plaintext, by the stream's size
 
-    // Opens segments `first` to `end`, not included, and hands each to `take` in order.
-    template <class Take>
-    Result<Ran> open(std::uint64_t first, std::uint64_t end, formats::Buffer& buffer, Take take) {
-        const Layout& layout = cipher.layout();
-        const std::uint64_t from = first * layout.segment;
-        const std::uint64_t size = std::min(sealed, end * layout.segment) - from;
-        DAEL_TRY(read(from, buffer.use(size)));
-        const auto inside = formats::plain_in_chunk(layout, first, size);
-        if (!inside) return inside.error();
-        const std::size_t front = first == 0 ? layout.header : 0;
-        auto ran = cipher.open({first, *inside, end == segments, true}, buffer.data() + front,
-                               buffer.data() + front);
-        if (!ran) return ran;
-        DAEL_TRY(formats::for_pieces(layout, first, buffer.data(), *inside, take));
-        return ran;
+    // Opens a chunk in `buffer`.
+    Result<Ran> open(const Chunk& chunk, formats::Buffer& buffer) const {
+        const HostOut bytes = buffer.use(chunk.sealed.size);
+        DAEL_TRY(read(chunk.sealed.at, bytes));
+        return opener.open_in_place(chunk, bytes);
     }
 };
 
@@ -46,18 +33,16 @@ File::~File() = default;
 
 Result<File> File::open(Engine& engine, const Keys& keys, HostIn aad, ReadAt read,
                         std::uint64_t size) {
-    return formats::guarded([&]() -> Result<File> {
-        const std::uint64_t wanted = formats::head_size(keys);
+    return core::guarded([&]() -> Result<File> {
+        const std::uint64_t wanted = Opener::head_size(keys);
         formats::Buffer head(std::min(size, wanted));
         DAEL_TRY(read(0, head.all()));
-        auto cipher = formats::find_key(engine, keys, aad, head.all(), size < wanted);
-        if (!cipher) return std::move(cipher).error();
-        const Layout layout = cipher->layout();
-        const auto plain = layout.plain_size(size);
+        auto opener = Opener::start(engine, keys, aad, head.all(), size < wanted);
+        if (!opener) return std::move(opener).error();
+        const auto plain = opener->layout().plain_size(size);
         if (!plain) return plain.error();
-        const std::uint64_t segments = (size + layout.segment - 1) / layout.segment;
-        return File(std::make_unique<State>(
-            State{std::move(*cipher), std::move(read), size, *plain, segments}));
+        return File(
+            std::make_unique<State>(State{std::move(*opener), std::move(read), size, *plain}));
     });
 }
 
@@ -66,53 +51,52 @@ std::uint64_t File::size() const noexcept {
 }
 
 Result<> File::check_size() {
-    return formats::guarded([&]() -> Result<> {
-        formats::Buffer buffer(state_->cipher.layout().segment);
-        auto opened = state_->open(state_->segments - 1, state_->segments, buffer,
-                                   [](HostOut) { return Result<>(); });
+    return core::guarded([&]() -> Result<> {
+        const auto last = state_->opener.layout().covering({state_->plain, 0}, state_->plain);
+        if (!last) return last.error();
+        formats::Buffer buffer(last->sealed.size);
+        auto opened = state_->open(*last, buffer);
         if (!opened) return std::move(opened).error();
         return {};
     });
 }
 
 Result<Ran> File::read(std::uint64_t at, HostOut out) {
-    if (at > state_->plain || out.size() > state_->plain - at)
-        return Error{Code::invalid_argument,
-                     "bytes " + std::to_string(at) + " to " + std::to_string(at + out.size()) +
-                         " are not all within the " + std::to_string(state_->plain) +
-                         " bytes of plaintext"};
+    const Layout& layout = state_->opener.layout();
+    const auto all = layout.covering({at, out.size()}, state_->plain);
+    if (!all) return all.error();
     if (out.empty()) return Ran{};
-    auto done = formats::guarded([&]() -> Result<Ran> {
-        constexpr std::uint64_t kWindow = 32 << 20;
-        const Layout& layout = state_->cipher.layout();
-        // What ends where the plaintext does takes the last segment in, even if that is empty.
-        const std::uint64_t end = at + out.size() == state_->plain
-                                      ? state_->segments
-                                      : layout.segment_of(at + out.size() - 1) + 1;
-        const std::uint64_t first = layout.segment_of(at);
+    core::WipeAtEnd unless_done(out.data(), out.size());
+    auto done = core::guarded([&]() -> Result<Ran> {
+        constexpr std::uint64_t kWindow = 32 << 20;  // bytes
+        const std::uint64_t end = all->first + all->count;
         const std::uint64_t step =
-            std::clamp<std::uint64_t>(kWindow / layout.segment, 1, end - first);
+            std::clamp<std::uint64_t>(kWindow / layout.segment, 1, all->count);
         formats::Buffer buffer(step * layout.segment);
         Ran ran;
-        std::uint64_t position = layout.plain_at(first), written = 0;
-        for (std::uint64_t i = first; i < end; i += step) {
-            auto opened =
-                state_->open(i, std::min(end, i + step), buffer, [&](HostOut piece) -> Result<> {
-                    const std::uint64_t skip =
-                        std::min<std::uint64_t>(at + written - position, piece.size());
-                    const std::uint64_t size =
-                        std::min<std::uint64_t>(piece.size() - skip, out.size() - written);
-                    std::copy_n(piece.data() + skip, size, out.data() + written);
-                    position += piece.size();
-                    written += size;
-                    return {};
-                });
+        std::uint64_t written = 0;
+        for (std::uint64_t first = all->first; first < end; first += step) {
+            // What the range has of these segments, and all of them where they reach the end.
+            const std::uint64_t next = std::min(end, first + step);
+            const std::uint64_t from = layout.plain_at(first);
+            const std::uint64_t to = next == end ? at + out.size() : layout.plain_at(next);
+            const auto chunk = layout.covering({from, to - from}, state_->plain);
+            if (!chunk) return chunk.error();
+            auto opened = state_->open(*chunk, buffer);
             if (!opened) return opened;
             ran = std::move(*opened);
+            for (std::uint64_t i = 0; i < chunk->count; ++i) {
+                const Range place = layout.place(*chunk, i);
+                const std::uint64_t begin = layout.plain_at(chunk->first + i);
+                const std::uint64_t skip = at > begin ? std::min(at - begin, place.size) : 0;
+                const auto size = std::min<std::uint64_t>(place.size - skip, out.size() - written);
+                std::copy_n(buffer.data() + place.at + skip, size, out.data() + written);
+                written += size;
+            }
         }
         return ran;
     });
-    if (!done) wipe(out.data(), out.size());
+    if (done) unless_done.keep();
     return done;
 }
 
@@ -121,11 +105,14 @@ Result<Ran> File::read_all(DeviceOut out, Stream stream) {
         return Error{Code::invalid_argument, "the plaintext has " + std::to_string(state_->plain) +
                                                  " bytes, as size() tells; the output has " +
                                                  std::to_string(out.size)};
-    return formats::guarded([&]() -> Result<Ran> {
-        if (out.size != 0) return state_->cipher.open(state_->read, state_->sealed, out, stream);
+    return core::guarded([&]() -> Result<Ran> {
+        const auto& cipher = state_->opener.state().cipher;
+        if (out.size != 0) return cipher.open(state_->read, state_->sealed, out, stream);
         // An empty output need not point anywhere, which is how a device is found.
-        formats::Buffer buffer(state_->cipher.layout().segment);
-        return state_->open(0, 1, buffer, [](HostOut) { return Result<>(); });
+        formats::Buffer buffer(state_->sealed);
+        const auto all = state_->opener.layout().covering({}, 0);
+        if (!all) return all.error();
+        return state_->open(*all, buffer);
     });
 }
 

@@ -13,6 +13,8 @@
 
 #include <daelstrom/key.hpp>
 
+#include "core/libcrypto.hpp"
+
 namespace dael::formats {
 namespace {
 
@@ -36,7 +38,7 @@ bool hmac(Hash hash, Bytes key, std::initializer_list<Bytes> parts, Digest& out)
         void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
         void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
     };
-    const std::unique_ptr<EVP_MAC, Free> mac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
+    const std::unique_ptr<EVP_MAC, Free> mac(EVP_MAC_fetch(core::libcrypto(), "HMAC", nullptr));
     const std::unique_ptr<EVP_MAC_CTX, Free> context(mac ? EVP_MAC_CTX_new(mac.get()) : nullptr);
     if (!context) return false;
     const std::array<OSSL_PARAM, 2> parameters{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/keys.hpp"
 
-#include "formats/guard.hpp"
+#include "core/guard.hpp"
 #include "formats/keyset.hpp"
 
 namespace dael {
@@ -15,7 +15,7 @@ Result<> formats::check(const StreamKey& key) {
         return Error{Code::key_size, "a key of " + std::to_string(size) +
                                          " bytes; it must be as long as the " +
                                          std::to_string(key.derived) + " bytes derived from it"};
-    if (key.segment <= header_size(key.derived) + kTagSize)
+    if (key.segment <= header_size(key.derived) + gcm::kTagSize)
         return Error{Code::bad_format,
                      "segments of " + std::to_string(key.segment) +
                          " bytes; they must have room for a header, a tag and a byte"};
@@ -38,7 +38,7 @@ std::uint32_t Keys::segment() const noexcept {
 }
 
 Result<Keys> Keys::from_key(HostIn bytes, std::uint32_t segment) {
-    return formats::guarded([&]() -> Result<Keys> {
+    return core::guarded([&]() -> Result<Keys> {
         if (bytes.size() != 16 && bytes.size() != 32)
             return Error{Code::key_size, "key is " + std::to_string(bytes.size()) +
                                              " bytes; sealing takes 16 or 32"};
@@ -57,7 +57,7 @@ Result<Keys> Keys::from_key(HostIn bytes, std::uint32_t segment) {
 }
 
 Result<Keys> Keys::from_keyset(HostIn json) {
-    return formats::guarded([&]() -> Result<Keys> {
+    return core::guarded([&]() -> Result<Keys> {
         auto keys = formats::parse_keyset(json);
         if (!keys) return std::move(keys).error();
         auto state = std::make_unique<State>();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/segment_cipher.hpp"
 
-#include <openssl/rand.h>
-
 #include <algorithm>
 #include <span>
 #include <string>
 
-#include "core/ghash_math.hpp"
+#include "core/random.hpp"
+#include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
 
 namespace dael::formats {
@@ -42,24 +41,19 @@ Result<Key> derive(const StreamKey& key, HostIn aad, HostIn header) {
 // Whether a segment is authentic, without its plaintext being made: that may be meant for memory
 // of a device alone. A tag over the same bytes as AAD differs from theirs only in the lengths that
 // GHASH takes in last: by the difference of the two, times the hash subkey.
-Result<bool> is_authentic(Engine& engine, const Key& key,
-                          const std::array<std::uint8_t, kNonceSize>& nonce, HostIn data,
+Result<bool> is_authentic(Engine& engine, const Key& key, const gcm::Nonce& nonce, HostIn data,
                           const std::uint8_t* tag) {
-    auto secret = SecretBytes::create(2 * kBlockSize);
-    if (!secret) return std::move(secret).error();
-    const HostOut expected = secret->bytes().first(kBlockSize);
-    const HostOut subkey = secret->bytes().last(kBlockSize);  // zeros so far
-    if (auto ran = engine.gcm_seal(key, nonce, data, {}, {}, expected); !ran)
-        return std::move(ran).error();
-    if (auto ran = engine.ecb_encrypt(key, subkey, subkey); !ran) return std::move(ran).error();
+    std::array<std::uint8_t, gcm::kTagSize> expected{};
+    modes::Element h = modes::hash_subkey(key.schedule());
+    const core::WipeAtEnd wipe_tag(expected), wipe_h(h);
+    DAEL_TRY(gcm::seal(engine, key, nonce, data, {}, {}, expected));
     const Block as_aad = modes::lengths_block(data.size(), 0);
     const Block as_data = modes::lengths_block(0, data.size());
-    const core::FieldElement lengths =
-        core::load_element(as_aad.data()) ^ core::load_element(as_data.data());
-    core::store_element(expected.data(),
-                        core::load_element(expected.data()) ^
-                            core::multiply(lengths, core::load_element(subkey.data())));
-    return modes::equal_tags(expected.data(), tag, kTagSize);
+    const modes::Element lengths =
+        modes::add(modes::load_element(as_aad.data()), modes::load_element(as_data.data()));
+    modes::store_element(expected.data(), modes::add(modes::load_element(expected.data()),
+                                                     modes::multiply(lengths, h)));
+    return modes::equal_tags(expected.data(), tag, gcm::kTagSize);
 }
 
 }  // namespace
@@ -68,56 +62,65 @@ Result<SegmentCipher> SegmentCipher::start(Engine& engine, const StreamKey& key,
     std::array<std::uint8_t, kMostHeader> header{};
     const std::size_t size = header_size(key.derived);
     header[0] = static_cast<std::uint8_t>(size);
-    if (RAND_bytes(header.data() + 1, static_cast<int>(size - 1)) != 1)
-        return Error{Code::internal, "the random generator of libcrypto failed"};
+    DAEL_TRY(core::fill_random(std::span(header).subspan(1, size - 1)));
     return resume(engine, key, aad, HostIn(header).first(size));
 }
 
 Result<SegmentCipher> SegmentCipher::resume(Engine& engine, const StreamKey& key, HostIn aad,
                                             HostIn header) {
-    auto cipher_key = derive(key, aad, header);
-    if (!cipher_key) return std::move(cipher_key).error();
-    auto prepared = engine.prepare_keys({&*cipher_key, 1});
-    if (!prepared) return std::move(prepared).error();
-    SegmentCipher cipher(engine, key.layout(), std::move(*prepared));
+    DAEL_LET(derived, derive(key, aad, header));
+    DAEL_LET(keys, engine.keys({&derived, 1}));
+    SegmentCipher cipher(engine, key.layout(), std::move(keys));
     std::ranges::copy(header, cipher.header_.begin());
     std::ranges::copy(header.last(kPrefixSize), cipher.prefix_.begin());
     return cipher;
 }
 
-// Ciphertext is followed by its tag on the side where it lies; plaintext by as much room in place.
-void SegmentCipher::list(Direction direction, const Run& run, const std::uint8_t* from,
-                         std::uint8_t* to) {
+void SegmentCipher::list(Direction direction, const sealed::Chunk& chunk, std::uint64_t from,
+                         std::uint64_t to, std::uint8_t* sealed, std::uint8_t* plain,
+                         std::vector<Message>& messages) const {
     const bool opens = direction == Direction::decrypt;
-    std::uint64_t i = run.first, left = run.size;
-    messages_.clear();
-    while (left != 0 || (run.last && messages_.empty())) {
-        GcmMessage message;
-        message.in = from;
-        message.out = to;
-        message.size = std::min(left, layout_.room(i));
-        message.tag = (opens ? const_cast<std::uint8_t*>(from) : to) + message.size;
-        left -= message.size;
-        message.nonce = nonce_of(prefix_, i++, run.last && left == 0);
-        messages_.push_back(message);
-        from += message.size + (opens || run.in_place ? kTagSize : 0);
-        to += message.size + (opens && !run.in_place ? 0 : kTagSize);
+    messages.clear();
+    messages.reserve(to - from);
+    for (std::uint64_t i = from; i < to; ++i) {
+        const sealed::Range place = layout_.place(chunk, i - chunk.first);
+        std::uint8_t* const in_stream = sealed + place.at;
+        std::uint8_t* const clear =
+            plain ? plain + (layout_.plain_at(i) - chunk.plain.at) : in_stream;
+        Message& message = messages.emplace_back();
+        message.in = opens ? in_stream : clear;
+        message.out = opens ? clear : in_stream;
+        message.size = place.size;
+        message.tag = in_stream + place.size;
+        const bool last = chunk.last && i + 1 == chunk.first + chunk.count;
+        message.start = gcm::start(nonce_of(prefix_, i, last));
     }
 }
 
-Result<Ran> SegmentCipher::work(Direction direction, const Run& run, const std::uint8_t* from,
-                                std::uint8_t* to) {
-    list(direction, run, from, to);
-    if (messages_.empty()) return Ran{};
-    if (run.first + messages_.size() > kMostSegments) return layout_.too_long();
-    results_.assign(messages_.size(), Code::internal);
-    auto ran = direction == Direction::encrypt ? engine_->seal_batch(keys_, messages_, results_)
-                                               : engine_->open_batch(keys_, messages_, results_);
-    if (!ran) return ran;
-    const auto failed = std::ranges::find_if(results_, [](Code code) { return code != Code::ok; });
-    if (failed == results_.end()) return ran;
-    const auto at = static_cast<std::uint64_t>(failed - results_.begin());
-    return segment_fault(run.first + at, run.last && at + 1 == results_.size(), *failed);
+Result<Ran> SegmentCipher::run(Direction direction, const sealed::Chunk& chunk,
+                               std::uint8_t* sealed, std::uint8_t* plain) const {
+    // Enough at a time for many cores and for a device's pipeline, without a list as long as the
+    // whole of a large stream's.
+    constexpr std::uint64_t kAtOnce = std::uint64_t{256} << 20;  // bytes
+    const std::uint64_t step = std::max<std::uint64_t>(1, kAtOnce / layout_.segment);
+    const std::uint64_t end = chunk.first + chunk.count;
+    std::vector<Message> messages;
+    std::vector<Code> codes;
+    const Cipher cipher = direction == Direction::encrypt ? gcm::sealing() : gcm::opening();
+    Engine engine(engine_);
+    Ran ran;
+    for (std::uint64_t first = chunk.first; first < end; first += step) {
+        list(direction, chunk, first, std::min(end, first + step), sealed, plain, messages);
+        codes.assign(messages.size(), Code::internal);
+        DAEL_LET(done, engine.run(cipher, keys_, messages, codes));
+        const auto bad = std::ranges::find_if(codes, [](Code code) { return code != Code::ok; });
+        if (bad != codes.end()) {
+            const std::uint64_t i = first + static_cast<std::uint64_t>(bad - codes.begin());
+            return segment_fault(i, chunk.last && i + 1 == end, *bad);
+        }
+        ran = std::move(done);
+    }
+    return ran;
 }
 
 Error segment_fault(std::uint64_t i, bool last, Code code) {
@@ -149,15 +152,15 @@ Result<SegmentCipher> find_key(Engine& engine, const sealed::Keys& keys, HostIn 
         return SegmentCipher::resume(engine, *candidates[0], aad, header);
     for (const StreamKey* key : candidates) {
         const std::size_t end = std::min<std::size_t>(head.size(), key->segment);
-        if (end < header.size() + kTagSize) return cut_off(head.size());
+        if (end < header.size() + gcm::kTagSize) return cut_off(head.size());
         auto derived = derive(*key, aad, header);
         if (!derived) return std::move(derived).error();
         Prefix prefix;
         std::ranges::copy(header.last(kPrefixSize), prefix.begin());
-        const HostIn data = head.first(end - kTagSize).subspan(header.size());
+        const HostIn data = head.first(end - gcm::kTagSize).subspan(header.size());
         const auto authentic =
             is_authentic(engine, *derived, nonce_of(prefix, 0, whole && end == head.size()), data,
-                         head.data() + end - kTagSize);
+                         head.data() + end - gcm::kTagSize);
         if (!authentic) return authentic.error();
         if (*authentic) return SegmentCipher::resume(engine, *key, aad, header);
     }

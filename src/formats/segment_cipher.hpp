@@ -3,24 +3,17 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <vector>
 
 #include <daelstrom/engine.hpp>
+#include <daelstrom/sealed.hpp>
 
 #include "formats/keys.hpp"
 
 namespace dael::formats {
 
-// Segments one after another. Their plaintext lies packed, apart from their ciphertext and tags; or
-// in place: each where its ciphertext is, with gaps where the tags are.
-struct Run {
-    std::uint64_t first = 0;  // the first segment's number
-    std::uint64_t size = 0;   // bytes of plaintext: whole segments, but for a last one
-    bool last = false;        // whether the stream ends with them
-    bool in_place = false;
-};
-
-// For one thread at a time.
+// Any number of threads may use it at once.
 class SegmentCipher {
   public:
     // A new stream, with random salt and nonce prefix. Errors: those of the engine.
@@ -32,36 +25,31 @@ class SegmentCipher {
     const Layout& layout() const noexcept { return layout_; }
     HostIn header() const noexcept { return HostIn(header_).first(layout_.header); }
 
-    // Errors: limit, and those of the engine.
-    Result<Ran> seal(const Run& run, const std::uint8_t* plain, std::uint8_t* sealed) {
-        return work(Direction::encrypt, run, plain, sealed);
-    }
-    // Errors too: authentication, naming the first segment that fails. Then no plaintext of the
-    // run may be handed out.
-    Result<Ran> open(const Run& run, const std::uint8_t* sealed, std::uint8_t* plain) {
-        return work(Direction::decrypt, run, sealed, plain);
-    }
+    // The segments of a chunk, whose bytes of the stream are at `sealed` and whose plaintext is at
+    // `plain`, or in place where that is null. The header is neither read nor written. Errors:
+    // those of the engine; authentication, naming the first segment that fails, and then no
+    // plaintext of the chunk may be handed out.
+    Result<Ran> run(Direction direction, const sealed::Chunk& chunk, std::uint8_t* sealed,
+                    std::uint8_t* plain) const;
 
     // The whole stream, of `sealed` bytes behind `read`, into device memory of its plaintext's size
     // (device_file.cpp). On failure all of `plain` is wiped, unless it is refused before anything
-    // was touched: see Engine::State::open_into.
+    // was touched: see pipeline::open_into.
     Result<Ran> open(const sealed::ReadAt& read, std::uint64_t sealed, DeviceOut plain,
-                     Stream stream);
+                     Stream stream) const;
 
   private:
     SegmentCipher(Engine& engine, const Layout& layout, KeySet keys)
-        : engine_(&engine), layout_(layout), keys_(std::move(keys)) {}
-    Result<Ran> work(Direction direction, const Run& run, const std::uint8_t* from,
-                     std::uint8_t* to);
-    void list(Direction direction, const Run& run, const std::uint8_t* from, std::uint8_t* to);
+        : engine_(engine.state()), layout_(layout), keys_(std::move(keys)) {}
+    // Messages for segments `from` to `to`, not included, of a chunk.
+    void list(Direction direction, const sealed::Chunk& chunk, std::uint64_t from, std::uint64_t to,
+              std::uint8_t* sealed, std::uint8_t* plain, std::vector<Message>& messages) const;
 
-    Engine* engine_;
+    std::shared_ptr<Engine::State> engine_;
     Layout layout_;
     KeySet keys_;
     std::array<std::uint8_t, kMostHeader> header_{};
     Prefix prefix_{};
-    std::vector<GcmMessage> messages_;  // kept from run to run, for their memory
-    std::vector<Code> results_;
 };
 
 // What to say of segment i where an engine's result for it is `code`.

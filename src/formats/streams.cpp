@@ -5,20 +5,18 @@
 
 #include <daelstrom/sealed.hpp>
 
+#include "core/guard.hpp"
+#include "core/wipe_at_end.hpp"
 #include "formats/buffer.hpp"
-#include "formats/guard.hpp"
-#include "formats/pieces.hpp"
-#include "formats/segment_cipher.hpp"
+#include "formats/chunks.hpp"
 
 namespace dael::sealed {
 namespace {
 
 using formats::Buffer;
-using formats::Layout;
-using formats::SegmentCipher;
 
 // What goes through an engine at a time: enough for many cores, and for a device's pipeline.
-constexpr std::uint64_t kChunk = 32 << 20, kWindow = 256 << 20;  // bytes
+constexpr std::uint64_t kChunk = 32 << 20;  // bytes
 
 std::uint64_t segments_in(std::uint64_t bytes, const Layout& layout) {
     return std::max<std::uint64_t>(1, bytes / layout.segment);
@@ -31,17 +29,17 @@ class Source {
 
     // Up to `size` bytes that will be read next; nothing must be left of an earlier look.
     Result<HostIn> peek(std::size_t size) {
-        auto got = read_(kept_.emplace(size).all());
+        auto got = read_whole(kept_.emplace(size).use(size));
         if (!got) return std::move(got).error();
         left_ = kept_->use(*got);
         return left_;
     }
+    // Less than out.size() bytes come at the end alone.
     Result<std::size_t> fill(HostOut out) {
         const std::size_t first = std::min(out.size(), left_.size());
         std::copy_n(left_.begin(), first, out.begin());
         left_ = left_.subspan(first);
-        if (first == out.size()) return first;
-        auto got = read_(out.subspan(first));
+        auto got = read_whole(out.subspan(first));
         if (got) *got += first;
         return got;
     }
@@ -54,10 +52,37 @@ class Source {
     }
 
   private:
+    // However little comes at a time, as read() has it of pipes: only nothing at all is the end.
+    Result<std::size_t> read_whole(HostOut out) {
+        std::size_t size = 0;
+        while (size < out.size() && !ended_) {
+            auto got = read_(out.subspan(size));
+            if (!got) return got;
+            if (*got > out.size() - size)
+                return Error{Code::invalid_argument, "the reading callback says that it has put " +
+                                                         std::to_string(*got) +
+                                                         " bytes where there is room for " +
+                                                         std::to_string(out.size() - size)};
+            ended_ = *got == 0;
+            size += *got;
+        }
+        return size;
+    }
+
     const Read& read_;
+    bool ended_ = false;
     std::optional<Buffer> kept_;
     HostIn left_;
 };
+
+// A chunk of so many segments as there is room for, of which nothing but that is known yet.
+Chunk whole_chunk(const Layout& layout, std::uint64_t first, std::uint64_t count) {
+    const std::uint64_t at = layout.plain_at(first);
+    return {.first = first,
+            .count = count,
+            .plain = {at, layout.plain_at(first + count) - at},
+            .sealed = {first * layout.segment, count * layout.segment}};
+}
 
 }  // namespace
 
@@ -66,137 +91,112 @@ Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain) {
 }
 
 Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain, HostOut sealed) {
-    return formats::guarded([&]() -> Result<Done> {
+    return core::guarded([&]() -> Result<Done> {
         const auto size = sealed_size(keys, plain.size());
         if (!size) return size.error();
         if (sealed.size() != *size)
             return Error{Code::invalid_argument, "sealing makes " + std::to_string(*size) +
                                                      " bytes; the output has " +
                                                      std::to_string(sealed.size())};
-        auto cipher = SegmentCipher::start(engine, keys.state().keys.front(), aad);
-        if (!cipher) return std::move(cipher).error();
-        const Layout& layout = cipher->layout();
-        std::ranges::copy(cipher->header(), sealed.begin());
-        Done done{*size, {}};
-        const std::uint64_t end = layout.segments(plain.size());
-        for (std::uint64_t first = 0; first < end;) {
-            const std::uint64_t next = std::min(end, first + segments_in(kWindow, layout));
-            const std::uint64_t from = layout.plain_at(first);
-            const std::uint64_t to = next == end ? plain.size() : layout.plain_at(next);
-            auto ran =
-                cipher->seal({first, to - from, next == end}, plain.data() + from,
-                             sealed.data() + std::max(layout.header, first * layout.segment));
-            if (!ran) return std::move(ran).error();
-            done.ran = std::move(*ran);
-            first = next;
-        }
-        return done;
+        DAEL_TRY(formats::check_apart(plain, sealed));
+        auto sealer = Sealer::start(engine, keys, aad);
+        if (!sealer) return std::move(sealer).error();
+        auto ran = sealer->seal(plain, sealed, true);
+        if (!ran) return std::move(ran).error();
+        return Done{*size, std::move(*ran)};
     });
 }
 
 Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed, HostOut plain) {
-    auto opened = formats::guarded([&]() -> Result<Done> {
-        const auto head = sealed.first(std::min(sealed.size(), formats::head_size(keys)));
-        auto cipher = formats::find_key(engine, keys, aad, head, head.size() == sealed.size());
-        if (!cipher) return std::move(cipher).error();
-        const Layout& layout = cipher->layout();
-        const auto size = layout.plain_size(sealed.size());
-        if (!size) return size.error();
-        if (plain.size() < *size)
-            return Error{Code::invalid_argument, "opening makes " + std::to_string(*size) +
+    DAEL_TRY(formats::check_apart(sealed, plain));
+    core::WipeAtEnd unless_done(plain.data(), plain.size());
+    auto opened = core::guarded([&]() -> Result<Done> {
+        const auto head = sealed.first(std::min(sealed.size(), Opener::head_size(keys)));
+        const auto opener = Opener::start(engine, keys, aad, head, head.size() == sealed.size());
+        if (!opener) return opener.error();
+        const auto chunk = opener->layout().of_sealed(0, sealed.size(), true);
+        if (!chunk) return chunk.error();
+        const std::uint64_t size = chunk->plain.size;
+        if (plain.size() < size)
+            return Error{Code::invalid_argument, "opening makes " + std::to_string(size) +
                                                      " bytes; the output has room for " +
                                                      std::to_string(plain.size())};
-        Done done{*size, {}};
-        const std::uint64_t end = (sealed.size() + layout.segment - 1) / layout.segment;
-        for (std::uint64_t first = 0; first < end;) {
-            const std::uint64_t next = std::min(end, first + segments_in(kWindow, layout));
-            const std::uint64_t from = layout.plain_at(first);
-            const std::uint64_t to = next == end ? *size : layout.plain_at(next);
-            auto ran = cipher->open({first, to - from, next == end},
-                                    sealed.data() + std::max(layout.header, first * layout.segment),
-                                    plain.data() + from);
-            if (!ran) return std::move(ran).error();
-            done.ran = std::move(*ran);
-            first = next;
-        }
-        return done;
+        auto ran = opener->open(*chunk, sealed, plain.first(size));
+        if (!ran) return std::move(ran).error();
+        return Done{size, std::move(*ran)};
     });
-    if (!opened) wipe(plain.data(), plain.size());
+    if (opened) unless_done.keep();
     return opened;
 }
 
 Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plain,
                   const Write& sealed) {
-    return formats::guarded([&]() -> Result<Done> {
-        auto cipher = SegmentCipher::start(engine, keys.state().keys.front(), aad);
-        if (!cipher) return std::move(cipher).error();
-        const Layout& layout = cipher->layout();
+    return core::guarded([&]() -> Result<Done> {
+        auto sealer = Sealer::start(engine, keys, aad);
+        if (!sealer) return std::move(sealer).error();
+        const Layout& layout = sealer->layout();
         const std::uint64_t count = segments_in(kChunk, layout);
         Buffer buffer(count * layout.segment);
-        std::ranges::copy(cipher->header(), buffer.data());
         Source source(plain);
         Done done;
         for (std::uint64_t first = 0;; first += count) {
-            formats::Run run{.first = first, .in_place = true};
-            const std::uint64_t most = layout.plain_at(first + count) - layout.plain_at(first);
-            DAEL_TRY(formats::for_pieces(
-                layout, first, buffer.data(), most, [&](HostOut piece) -> Result<> {
-                    if (run.last) return {};
-                    buffer.use(
-                        static_cast<std::size_t>(piece.data() + piece.size() - buffer.data()));
-                    auto got = source.fill(piece);
-                    if (!got) return std::move(got).error();
-                    run.size += *got;
-                    run.last = *got < piece.size();
-                    return {};
-                }));
-            if (!run.last) {
+            const Chunk room = whole_chunk(layout, first, count);
+            std::uint64_t size = 0;
+            bool last = false;
+            for (std::uint64_t i = 0; i < count && !last; ++i) {
+                const Range place = layout.place(room, i);
+                auto got = source.fill(buffer.use(place.at + place.size).subspan(place.at));
+                if (!got) return std::move(got).error();
+                size += *got;
+                last = *got < place.size;
+            }
+            if (!last) {
                 auto ended = source.ended();
                 if (!ended) return std::move(ended).error();
-                run.last = *ended;
+                last = *ended;
             }
-            const std::size_t front = first == 0 ? layout.header : 0;
-            auto ran = cipher->seal(run, buffer.data() + front, buffer.data() + front);
+            const auto chunk = sealer->next(size, last);
+            if (!chunk) return chunk.error();
+            const HostOut bytes = buffer.use(chunk->sealed.size);
+            auto ran = sealer->seal_in_place(bytes, size, last);
             if (!ran) return std::move(ran).error();
+            DAEL_TRY(sealed(bytes));
+            done.size += bytes.size();
             done.ran = std::move(*ran);
-            const auto total = layout.sealed_size(layout.plain_at(first) + run.size);
-            if (!total) return total.error();
-            DAEL_TRY(sealed(buffer.use(*total - done.size)));
-            done.size = *total;
-            if (run.last) return done;
+            if (last) return done;
         }
     });
 }
 
 Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& sealed,
                   const Write& plain) {
-    return formats::guarded([&]() -> Result<Done> {
+    return core::guarded([&]() -> Result<Done> {
         Source source(sealed);
-        const std::size_t head_size = formats::head_size(keys);
+        const std::size_t head_size = Opener::head_size(keys);
         const auto head = source.peek(head_size);
         if (!head) return head.error();
-        auto cipher = formats::find_key(engine, keys, aad, *head, head->size() < head_size);
-        if (!cipher) return std::move(cipher).error();
-        const Layout& layout = cipher->layout();
+        const auto opener = Opener::start(engine, keys, aad, *head, head->size() < head_size);
+        if (!opener) return opener.error();
+        const Layout& layout = opener->layout();
         const std::uint64_t count = segments_in(kChunk, layout);
         Buffer buffer(count * layout.segment);
         Done done;
         for (std::uint64_t first = 0;; first += count) {
             auto got = source.fill(buffer.all());
             if (!got) return std::move(got).error();
-            buffer.use(*got);
             auto ended = *got < buffer.size() ? Result<bool>(true) : source.ended();
             if (!ended) return std::move(ended).error();
-            const auto size = formats::plain_in_chunk(layout, first, *got);
-            if (!size) return size.error();
-            const std::size_t front = first == 0 ? layout.header : 0;
-            auto ran = cipher->open({first, *size, *ended, true}, buffer.data() + front,
-                                    buffer.data() + front);
+            const auto chunk = layout.of_sealed(first, *got, *ended);
+            if (!chunk) return chunk.error();
+            const HostOut bytes = buffer.use(*got);
+            auto ran = opener->open_in_place(*chunk, bytes);
             if (!ran) return std::move(ran).error();
             done.ran = std::move(*ran);
-            done.size += *size;
-            DAEL_TRY(formats::for_pieces(layout, first, buffer.data(), *size,
-                                         [&](HostOut piece) { return plain(piece); }));
+            for (std::uint64_t i = 0; i < chunk->count; ++i) {
+                const Range place = layout.place(*chunk, i);
+                if (place.size != 0) DAEL_TRY(plain(bytes.subspan(place.at, place.size)));
+            }
+            done.size += chunk->plain.size;
             if (*ended) return done;
         }
     });

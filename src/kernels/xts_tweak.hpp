@@ -36,7 +36,7 @@ DAEL_HD constexpr Words4 times_x_to_32(const Words4& t) {
 }
 
 // a * b.
-DAEL_HD constexpr Words4 multiply(Words4 a, Words4 b) {
+DAEL_HD constexpr Words4 tweak_multiply(Words4 a, Words4 b) {
     Words4 product{0, 0, 0, 0};
     DAEL_UNROLL(1)
     for (int i = 0; i < 128; ++i) {
@@ -53,11 +53,11 @@ DAEL_HD constexpr Words4 multiply(Words4 a, Words4 b) {
 using Leaps = std::array<Words4, 9>;  // up to 2^15 rows, the longest sector there is
 constexpr Leaps make_leaps() {
     Words4 power{0, 1, 0, 0};
-    for (int i = 0; i < 6; ++i) power = multiply(power, power);
+    for (int i = 0; i < 6; ++i) power = tweak_multiply(power, power);
     Leaps leaps{};
     for (auto& leap : leaps) {
         leap = power;
-        power = multiply(power, power);
+        power = tweak_multiply(power, power);
     }
     return leaps;
 }
@@ -70,7 +70,7 @@ DAEL_HD Words4 leap_rows(Words4 t, std::uint32_t rows, const Words4* leaps) {
     for (std::uint32_t near = rows % 64; near != 0; --near) t = times_x_to_32(t);
     DAEL_UNROLL(1)
     for (std::uint32_t far = rows / 64; far != 0; far >>= 1, ++leaps)
-        if (far & 1) t = multiply(t, *leaps);
+        if (far & 1) t = tweak_multiply(t, *leaps);
     return t;
 }
 

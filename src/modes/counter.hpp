@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::modes {
 

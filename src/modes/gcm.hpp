@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GCM means (NIST SP 800-38D), apart from any backend: which messages it takes, how an IV
-// becomes the first counter block, and how tags are compared.
+// What GCM means (NIST SP 800-38D) that several backends need: how an IV becomes the first counter
+// block and back, counting, and how tags are compared.
 #pragma once
 
 #include <algorithm>
@@ -8,58 +8,27 @@
 
 #include <daelstrom/error.hpp>
 #include <daelstrom/gcm.hpp>
-#include <daelstrom/modes.hpp>
 
-#include "core/backend.hpp"
-#include "core/ghash_math.hpp"
+#include "core/key_schedule.hpp"
 #include "modes/counter.hpp"
+#include "modes/ghash.hpp"
 
 namespace dael::modes {
 
-// Whether GCM takes the message; `keys` is how many keys there are to choose from.
-// Errors: invalid_argument (null pointers, no such key, a size that no tag has), iv_size (none),
-// overlap (of the output with a part of the input, the AAD or the tag), limit.
-Result<> check(const core::GcmSegment& segment, std::size_t keys);
+// The hash subkey H: the cipher of a block of zeros (7.1, step 1), by slow and constant-time steps.
+Element hash_subkey(const core::KeySchedule& key) noexcept;
 
-// The same without the reason, and without the cost of a Result for each of many short messages.
-bool takes(const core::GcmSegment& segment, std::size_t keys) noexcept;
+// The pre-counter block J0 of an IV of any length from 1 byte (7.1, step 2).
+Block pre_counter(const Element& h, std::span<const std::uint8_t> iv) noexcept;
 
-// For every check of an index: invalid_argument.
-Error no_such_key(std::size_t key, std::size_t keys);
-
-// The same two for counter mode alone, a message without a tag: tag and tag_size do not count.
-// Errors: invalid_argument (AAD among them), overlap, limit.
-Result<> check_ctr(const core::GcmSegment& segment, std::size_t keys);
-bool takes_ctr(const core::GcmSegment& segment, std::size_t keys) noexcept;
-
-// What check() looks at by itself, for callers that learn of it piece by piece.
-Result<> check_tag_size(std::size_t size);
-Result<> check_iv_size(std::size_t size);
-Result<> check_data_size(std::uint64_t size);
-Result<> check_aad_size(std::uint64_t size);
-// Whether `in` and `out` of one size are the same memory or apart, and not null.
-Result<> check_data(const std::uint8_t* in, const std::uint8_t* out, std::size_t size);
-
-// A message of a batch as a backend takes it. It refers to the message, whose nonce it points to.
-inline core::GcmSegment to_segment(const GcmMessage& message, std::size_t tag_size) noexcept {
-    return {message.in,           message.out, message.size, message.aad, message.aad_size,
-            message.nonce.data(), kNonceSize,  message.tag,  tag_size,    message.key};
+// Whether J0 is that of a nonce of 12 bytes, which are its first; if not, it is of another IV.
+constexpr bool is_of_nonce(const Block& j0) noexcept {
+    return j0[12] == 0 && j0[13] == 0 && j0[14] == 0 && j0[15] == 1;
 }
 
-// The first counter block of counter mode alone: the nonce, then a 32-bit counter of 1.
-inline Block first_counter(const GcmMessage& message) noexcept {
-    Block counter{};
-    std::ranges::copy(message.nonce, counter.begin());
-    counter.back() = 1;
-    return counter;
-}
-
-// The pre-counter block J0 (7.1, step 2). `h` is the hash subkey, the cipher of a block of zeros.
-Block initial_counter(core::FieldElement h, std::span<const std::uint8_t> iv) noexcept;
-
-// The one IV of 16 bytes that initial_counter turns into `j0`, for libraries that take no long IVs.
+// The one IV of 16 bytes that pre_counter() turns into `j0`, for libraries that take IVs alone.
 // (A hash subkey of zero would have none; no AES key is known to have that, and one in 2^128 may.)
-Block iv_for_counter(core::FieldElement h, const Block& j0) noexcept;
+Block iv_for(const Element& h, const Block& j0) noexcept;
 
 // Counter mode over the next `size` bytes of a message in pieces, of which `done` came before and
 // whose next byte is in the block of `counter`; both go on. Calls run(at, size, skip) for each

@@ -2,14 +2,12 @@
 #include <algorithm>
 #include <cctype>
 
-#include <daelstrom/modes.hpp>
+#include "modes/traits.hpp"
 
 namespace dael {
 
 std::string_view name(Mode mode) noexcept {
-    constexpr std::array<std::string_view, 5> kNames{"ecb", "cbc", "cfb", "ofb", "ctr"};
-    const auto index = static_cast<std::size_t>(mode);
-    return index < kNames.size() ? kNames[index] : "unknown";
+    return static_cast<std::size_t>(mode) < kModes.size() ? modes::traits(mode).name : "unknown";
 }
 
 std::string_view name(Direction direction) noexcept {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "modes/padding.hpp"
+#include <daelstrom/padding.hpp>
 
 #include <algorithm>
 
-namespace dael::modes {
+namespace dael {
 
 Block pad(std::span<const std::uint8_t> tail) noexcept {
     Block block;
@@ -30,4 +30,4 @@ Result<std::size_t> unpad(const Block& last) noexcept {
     return kBlockSize - count;
 }
 
-}  // namespace dael::modes
+}  // namespace dael

@@ -10,29 +10,30 @@
 
 #include <daelstrom/calibration.hpp>
 
+#include "core/guard.hpp"
 #include "core/registry.hpp"
-#include "pipeline/guard.hpp"
-#include "pipeline/host.hpp"
 #include "pipeline/measure.hpp"
+#include "pipeline/share.hpp"
 
 namespace dael {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using pipeline::kLanes;
 
 constexpr double kGiga = 1e9;
 
-struct Way {
-    Mode mode;
-    Direction direction;
-};
-constexpr Way kWays[] = {
-    {Mode::ecb, Direction::encrypt}, {Mode::ecb, Direction::decrypt},
-    {Mode::cbc, Direction::encrypt}, {Mode::cbc, Direction::decrypt},
-    {Mode::cfb, Direction::encrypt}, {Mode::cfb, Direction::decrypt},
-    {Mode::ofb, Direction::encrypt}, {Mode::ctr, Direction::encrypt},
-};
+// What is measured: every mode in every direction that differs. gcm_ctr is ctr, and opening takes
+// as long as sealing (Planner goes by that).
+std::vector<Cipher> ciphers() {
+    std::vector<Cipher> all;
+    for (const Mode mode : kModes) {
+        if (mode == Mode::gcm_ctr) continue;
+        all.push_back({mode, Direction::encrypt});
+        if (!modes::traits(mode).both_ways && !authenticates(mode))
+            all.push_back({mode, Direction::decrypt});
+    }
+    return all;
+}
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -63,6 +64,12 @@ class Calibrator {
         for (const int bytes : {16, 24, 32})
             keys_.push_back(
                 *Key::import(std::vector<std::uint8_t>(static_cast<std::size_t>(bytes), 0x2b)));
+        for (const std::size_t bytes : {32u, 64u}) {
+            std::vector<std::uint8_t> halves(bytes, 0x2b);
+            std::fill(halves.begin() + static_cast<std::ptrdiff_t>(bytes / 2), halves.end(),
+                      std::uint8_t{0x7e});
+            xts_keys_.push_back(*Key::import_xts(halves));
+        }
     }
 
     Result<Calibration> run(const pipeline::Backends& hosts,
@@ -79,11 +86,11 @@ class Calibrator {
         const auto start = Clock::now();
         pipeline::Backends devices = find_devices();
         const double opening = seconds_since(start);
-        steps_ = static_cast<double>(hosts.size() * std::size(kWays) * keys_.size() +
-                                     devices.size() * (8 + std::size(kWays) * keys_.size()));
+        steps_ = static_cast<double>(hosts.size() * ciphers_.size() * keys_.size() +
+                                     devices.size() * (8 + ciphers_.size() * keys_.size()));
         for (const auto& host : hosts) DAEL_TRY(measure_host(*host, calibration));
         for (auto& device : devices) {
-            const std::string name(device->name());
+            const std::string name = device->profile().name;
             if (auto measured = measure_device(std::move(device), opening, calibration); !measured)
                 calibration.left_out.push_back(name + ": " + measured.error().message);
         }
@@ -99,33 +106,46 @@ class Calibrator {
         report(std::string(backend) + ": " + std::string(what), std::min(step_++ / steps_, 1.0));
     }
 
-    std::vector<core::Segment> messages(std::size_t count, std::size_t bytes) {
-        std::vector<core::Segment> segments;
-        const std::size_t size = bytes / count / kBlockSize * kBlockSize;
-        for (std::size_t i = 0; i < count; ++i)
-            segments.push_back({buffer_.data() + i * size, buffer_.data() + i * size, size, {}, 0});
-        return segments;
+    std::span<const Key> keys_of(const Cipher& cipher) const {
+        return cipher.mode == Mode::xts ? xts_keys_ : keys_;
     }
 
-    Result<double> host_rate(core::Backend& backend, const core::Operation& operation, int threads,
-                             std::size_t count) {
+    // In place, with a tag each where the mode has them.
+    std::vector<Message> messages(std::size_t count, std::size_t bytes) {
+        std::vector<Message> messages;
+        tags_.resize(count);
+        const std::size_t size = bytes / count / kBlockSize * kBlockSize;
+        for (std::size_t i = 0; i < count; ++i) {
+            std::uint8_t* const at = buffer_.data() + i * size;
+            messages.push_back({at, at, size, nullptr, 0, tags_[i].data()});
+        }
+        return messages;
+    }
+
+    Result<double> host_rate(core::Backend& backend, const Cipher& cipher, const core::Keys& keys,
+                             int threads, std::size_t count) {
         const auto cores = static_cast<std::size_t>(threads);
         const std::size_t bytes = threads == 1 ? effort_.one_core : effort_.every_core * cores;
-        const auto segments = messages(count, bytes);
+        const auto list = messages(count, bytes);
+        std::vector<Code> codes(list.size());
+        const auto survey = pipeline::survey(cipher, list);
         return best_rate(bytes, effort_.figure, [&]() -> Result<> {
-            auto ran = pipeline::run_on_host(backend, pool_, operation, segments, threads);
+            auto ran =
+                pipeline::run_on_host(backend, pool_, {cipher, keys, list, codes}, survey, threads);
             if (!ran) return std::move(ran).error();
             return {};
         });
     }
 
     Result<> measure_host(core::Backend& backend, Calibration& calibration) {
-        for (const auto& [mode, direction] : kWays)
-            for (const Key& key : keys_) {
-                step(backend.name(), name(mode));
-                const core::Operation operation{mode, direction, &key};
-                HostRate rate{std::string(backend.name()), mode, direction, key.bits()};
-                const bool parallel = parallel_within_message(mode, direction);
+        for (const Cipher& cipher : ciphers_)
+            for (const Key& key : keys_of(cipher)) {
+                step(backend.profile().name, name(cipher.mode));
+                if (backend.can(cipher, key.bits()).answer == core::Can::no) continue;
+                const std::span one(&key, 1);
+                DAEL_LET(tables, backend.tables(one));
+                const core::Keys keys{one, tables.get()};
+                HostRate rate{backend.profile().name, cipher.mode, cipher.direction, key.bits()};
                 const int all = pool_.threads();
                 const auto each = static_cast<std::size_t>(all);
                 struct {
@@ -133,13 +153,13 @@ class Calibrator {
                     int threads;
                     std::size_t count;
                 } const figures[] = {{rate.one_core, 1, 1},
-                                     {rate.all_cores, parallel ? all : 1, 1},
-                                     {rate.batch_core, 1, kLanes},
-                                     {rate.batch_all, all, kLanes * each}};
+                                     {rate.all_cores, modes::can_cut(cipher) ? all : 1, 1},
+                                     {rate.batch_core, 1, pipeline::kLanes},
+                                     {rate.batch_all, all, pipeline::kLanes * each}};
                 for (const auto& figure : figures) {
-                    auto measured = host_rate(backend, operation, figure.threads, figure.count);
-                    if (!measured) return std::move(measured).error();
-                    figure.rate = *measured;
+                    DAEL_LET(measured,
+                             host_rate(backend, cipher, keys, figure.threads, figure.count));
+                    figure.rate = measured;
                 }
                 calibration.hosts.push_back(std::move(rate));
             }
@@ -150,67 +170,67 @@ class Calibrator {
                             Calibration& calibration) {
         core::Device& device = *backend->device();
         DeviceRates rates;
-        rates.backend = backend->name();
+        rates.backend = backend->profile().name;
         rates.device = pipeline::identity(device.info());
         // Drivers put off most of the start until something is asked of the device.
         const auto start = Clock::now();
-        auto first = pipeline::measure_kernel(device, {Mode::ctr, Direction::encrypt, &keys_[0]},
-                                              std::size_t{1} << 20, 1);
-        if (!first) return std::move(first).error();
+        DAEL_TRY(pipeline::measure_kernel(*backend, {Mode::ctr, Direction::encrypt}, keys_[0],
+                                          std::size_t{1} << 20, 1));
         rates.start_seconds = std::max(opening + seconds_since(start), 1e-3);
-        DAEL_TRY(choose_shape(device, rates));
+        DAEL_TRY(choose_form(*backend, rates));
         DAEL_TRY(measure_copies(device, rates));
-        for (const auto& [mode, direction] : kWays)
-            for (const Key& key : keys_) {
-                step(rates.backend, std::string("kernel ") + std::string(name(mode)));
-                const bool parallel = parallel_within_message(mode, direction);
+        for (const Cipher& cipher : ciphers_)
+            for (const Key& key : keys_of(cipher)) {
+                step(rates.backend, std::string("kernel ") + std::string(name(cipher.mode)));
+                if (backend->can(cipher, key.bits()).answer == core::Can::no) continue;
+                const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
                 const std::size_t size = parallel ? effort_.kernel : effort_.sequential;
-                auto seconds = pipeline::measure_kernel(device, {mode, direction, &key}, size, 5);
-                if (!seconds) return std::move(seconds).error();
+                DAEL_LET(seconds, pipeline::measure_kernel(*backend, cipher, key, size, 5));
                 rates.kernels.push_back(
-                    {mode, direction, key.bits(),
-                     static_cast<double>(size) / kGiga / std::max(*seconds, 1e-9)});
+                    {cipher.mode, cipher.direction, key.bits(),
+                     static_cast<double>(size) / kGiga / std::max(seconds, 1e-9)});
             }
         calibration.devices.push_back(std::move(rates));
         return {};
     }
 
-    // What both directions of the cipher take in this shape of kernels, which stays in use.
-    Result<double> seconds_in_shape(core::Device& device, const std::string& shape) {
-        DAEL_TRY(device.use_shape(shape));
+    // What both directions of the cipher take in this form of kernels, which stays in use.
+    Result<double> seconds_in_form(core::Backend& backend, const std::string& form) {
+        DAEL_TRY(backend.device()->forms()->use(form));
         double sum = 0;
-        for (const auto& [mode, direction] :
-             {std::pair{Mode::ctr, Direction::encrypt}, std::pair{Mode::cbc, Direction::decrypt}}) {
-            const core::Operation operation{mode, direction, &keys_[0]};
-            auto seconds = pipeline::measure_kernel(device, operation, effort_.kernel, 5);
-            if (!seconds) return std::move(seconds).error();
-            sum += *seconds;
+        for (const Cipher& cipher :
+             {Cipher{Mode::ctr, Direction::encrypt}, Cipher{Mode::cbc, Direction::decrypt}}) {
+            DAEL_LET(seconds,
+                     pipeline::measure_kernel(backend, cipher, keys_[0], effort_.kernel, 5));
+            sum += seconds;
         }
         return sum;
     }
 
-    // The fastest shape; leaves it in use. Shapes are offers: a driver may refuse some of them.
-    Result<> choose_shape(core::Device& device, DeviceRates& rates) {
+    // The fastest form; leaves it in use. Forms are offers: a driver may refuse some of them.
+    Result<> choose_form(core::Backend& backend, DeviceRates& rates) {
+        core::Forms* const forms = backend.device()->forms();
+        if (!forms) return {};
         double best = std::numeric_limits<double>::infinity();
         Result<> refused;
-        for (const std::string& shape : device.shapes()) {
-            step(rates.backend, shape);
-            const auto seconds = seconds_in_shape(device, shape);
+        for (const std::string& form : forms->list()) {
+            step(rates.backend, form);
+            const auto seconds = seconds_in_form(backend, form);
             if (!seconds) refused = seconds.error();
             if (!seconds || *seconds >= best) continue;
             best = *seconds;
-            rates.shape = shape;
+            rates.form = form;
         }
-        return rates.shape.empty() ? refused : device.use_shape(rates.shape);
+        return rates.form.empty() ? refused : forms->use(rates.form);
     }
 
     // The bus, the best chunk, and what pageable memory makes of it.
     Result<> measure_copies(core::Device& device, DeviceRates& rates) {
-        const auto release = [&](std::uint8_t* memory) { device.release_pinned(memory); };
+        const auto release = [&](std::uint8_t* memory) { device.memory().release_pinned(memory); };
         using Pinned = std::unique_ptr<std::uint8_t, decltype(release)>;
         step(rates.backend, "page-locking memory");
-        auto in_memory = device.allocate_pinned(effort_.bus),
-             out_memory = device.allocate_pinned(effort_.bus);
+        auto in_memory = device.memory().allocate_pinned(effort_.bus),
+             out_memory = device.memory().allocate_pinned(effort_.bus);
         const Pinned in(in_memory ? static_cast<std::uint8_t*>(*in_memory) : nullptr, release);
         const Pinned out(out_memory ? static_cast<std::uint8_t*>(*out_memory) : nullptr, release);
         if (!in || !out) return in ? std::move(out_memory).error() : std::move(in_memory).error();
@@ -246,15 +266,19 @@ class Calibrator {
         pipeline::TransferOptions options;
         options.chunk = rates.chunk;
         options.threads = pool_.threads();
-        const core::Operation operation{Mode::ctr, Direction::encrypt, &keys_[0]};
-        const auto timed = [&](const core::Segment& segment) {
-            return best_rate(segment.size, effort_.figure, [&]() -> Result<> {
-                auto done = transfer.run(operation, std::span(&segment, 1), options);
+        const auto timed = [&](const Message& message) {
+            return best_rate(message.size, effort_.figure, [&]() -> Result<> {
+                Code code = Code::ok;
+                auto done = transfer.run({{Mode::ctr, Direction::encrypt},
+                                          {std::span(keys_).first(1)},
+                                          {&message, 1},
+                                          {&code, 1}},
+                                         options);
                 if (!done) return std::move(done).error();
                 return {};
             });
         };
-        const core::Segment large{pageable_in.data(), pageable_out.data(), effort_.bus, {}, 0};
+        const Message large{pageable_in.data(), pageable_out.data(), effort_.bus};
         DAEL_TRY(timed(large));  // allocates the staging rings
         auto rate = timed(large);
         if (!rate) return std::move(rate).error();
@@ -262,7 +286,7 @@ class Calibrator {
 
         step(rates.backend, "set-up");
         constexpr std::size_t kHardlyAny = 4096;
-        auto small = timed({pageable_in.data(), pageable_out.data(), kHardlyAny, {}, 0});
+        auto small = timed({pageable_in.data(), pageable_out.data(), kHardlyAny});
         if (!small) return std::move(small).error();
         rates.setup_seconds = static_cast<double>(kHardlyAny) / kGiga / *small;
         return {};
@@ -272,7 +296,9 @@ class Calibrator {
     const pipeline::Effort effort_;
     pipeline::ThreadPool pool_;
     std::vector<std::uint8_t> buffer_;
-    std::vector<Key> keys_;
+    std::vector<Key> keys_, xts_keys_;
+    std::vector<Block> tags_;
+    const std::vector<Cipher> ciphers_ = ciphers();
     double steps_ = 1;
     double step_ = 0;
 };
@@ -284,16 +310,18 @@ namespace pipeline {
 Result<Calibration> calibrate_backends(const Backends& hosts,
                                        const std::function<Backends()>& find_devices,
                                        const CalibrationProgress& progress, const Effort& effort) {
-    return guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
+    return core::guarded([&] { return Calibrator(progress, effort).run(hosts, find_devices); });
 }
 
 }  // namespace pipeline
 
 Result<Calibration> calibrate(const CalibrationProgress& progress) {
-    return pipeline::guarded([&] {
+    return core::guarded([&] {
         pipeline::Backends hosts;
-        for (const char* backend : {"cpu", "openssl"})
-            if (auto opened = core::open_backend(backend)) hosts.push_back(std::move(*opened));
+        for (const core::BackendEntry& entry : core::backend_list())
+            if (entry.expected)
+                if (auto opened = core::open_backend(entry.name))
+                    hosts.push_back(std::move(*opened));
         return pipeline::calibrate_backends(hosts, pipeline::open_devices, progress, {});
     });
 }

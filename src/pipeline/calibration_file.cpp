@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calibration as a file: where it lies, what it is keyed by, JSON to and fro.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,13 +16,13 @@
 #include <daelstrom/calibration.hpp>
 
 #include "core/cache_folder.hpp"
-#include "pipeline/guard.hpp"
+#include "core/guard.hpp"
 
 namespace dael {
 namespace {
 
 using nlohmann::json;
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 std::string first_line_with(const char* path, std::string_view start) {
     std::ifstream file(path);
@@ -56,9 +57,12 @@ json to_json(const DeviceRates& rates) {
             {"duplex", rates.duplex},
             {"pageable", rates.pageable},
             {"chunk", rates.chunk},
-            {"shape", rates.shape},
+            {"form", rates.form},
             {"kernels", kernels}};
 }
+
+// Of which there are up to sixteen at once.
+constexpr std::size_t kMostChunk = std::size_t{64} << 20;
 
 // These throw nlohmann's exceptions, or Damaged, on anything that is not as to_json() writes it.
 struct Damaged {};
@@ -104,9 +108,8 @@ DeviceRates device_from(const json& object) {
                       rate_at(object, "pageable"),
                       object.at("chunk").get<std::size_t>(),
                       {},
-                      object.at("shape").get<std::string>()};
-    if (rates.chunk == 0 || rates.chunk % 4096 != 0 || rates.chunk > std::size_t{1} << 30)
-        throw Damaged{};
+                      object.at("form").get<std::string>()};
+    if (rates.chunk == 0 || rates.chunk % 4096 != 0 || rates.chunk > kMostChunk) throw Damaged{};
     for (const json& kernel : object.at("kernels"))
         rates.kernels.push_back({mode_at(kernel), direction_at(kernel),
                                  kernel.at("key_bits").get<int>(), rate_at(kernel, "rate")});
@@ -178,16 +181,44 @@ Result<std::string> write_file(const Calibration& calibration) {
 }  // namespace
 
 Result<std::string> store(const Calibration& calibration) {
-    return pipeline::guarded([&] { return write_file(calibration); });
+    return core::guarded([&] { return write_file(calibration); });
 }
+
+namespace {
+
+// Larger files are not ours.
+constexpr off_t kMostFile = off_t{4} << 20;
+
+// The file's text, if it is a file of this user's, which nobody else may write, and no link: what
+// it says decides how and where this process works with keys.
+std::optional<std::string> read_file(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) return std::nullopt;
+    struct stat status {};
+    const bool trusted = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+                         (status.st_uid == geteuid() || status.st_uid == 0) &&
+                         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= kMostFile;
+    std::string text(trusted ? static_cast<std::size_t>(status.st_size) : 0, '\0');
+    std::size_t read = 0;
+    while (read < text.size()) {
+        const ssize_t count = ::read(file, text.data() + read, text.size() - read);
+        if (count <= 0) break;
+        read += static_cast<std::size_t>(count);
+    }
+    close(file);
+    if (!trusted || read != text.size()) return std::nullopt;
+    return text;
+}
+
+}  // namespace
 
 std::optional<Calibration> load_calibration() {
     const std::string path = calibration_path();
     if (path.empty()) return std::nullopt;
-    std::ifstream file(path);
-    if (!file) return std::nullopt;
+    const auto text = read_file(path);
+    if (!text) return std::nullopt;
     try {
-        const json document = json::parse(file);
+        const json document = json::parse(*text);
         if (document.at("version").get<int>() != kVersion) return std::nullopt;
         Calibration calibration{document.at("machine").get<std::string>(),
                                 document.at("made").get<std::string>(),

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 
-#include "modes/segment.hpp"
-#include "modes/xts.hpp"
-
 namespace dael::pipeline {
 namespace {
 
@@ -15,36 +12,42 @@ constexpr std::size_t kSmallest = std::size_t{1} << 20;  // of the small chunks 
 constexpr std::size_t kWorthOwnCopy = std::size_t{128} << 10;
 constexpr std::size_t kRamp = 8;  // the first chunk is this part of a full one
 
-std::size_t aligned(std::size_t size) {
-    return (size + kBlockSize - 1) / kBlockSize * kBlockSize;
+std::size_t aligned(std::uint64_t size) noexcept {
+    return static_cast<std::size_t>((size + kBlockSize - 1) / kBlockSize * kBlockSize);
 }
 
-// `slice(segment, begin, size)` is the mode's way to take a part of a segment.
-template <class Slice>
 class Packer {
   public:
-    Packer(Slice slice, std::size_t capacity) : slice_(slice), capacity_(capacity) {}
+    Packer(const Cipher& cipher, const Packing& packing)
+        : cipher_(cipher),
+          unit_(modes::traits(cipher.mode).unit(cipher)),
+          list_(packing.list),
+          capacity_(packing.capacity - packing.list),
+          most_pieces_(packing.most_pieces) {}
 
     // One message in chunks of its own: sizes double up to the full chunk, and halve towards the
-    // end. They are multiples of `unit`, and `least` where that is too much.
-    void ramp(const core::Segment& segment, std::size_t unit, std::size_t least) {
+    // end. They are whole pages where that goes, and whole units in any case.
+    void ramp(const Message& message, std::size_t index) {
+        const std::size_t step = cipher_.mode == Mode::xts ? unit_ : kPage;
         std::size_t next = std::max(kSmallest, capacity_ / kRamp);
-        for (std::size_t begin = 0; begin < segment.size;) {
-            const std::size_t left = segment.size - begin;
-            std::size_t size = std::min({next, capacity_, std::max(kSmallest, left / 2)});
-            size = std::max(size / unit * unit, least);
-            begin += add(segment, begin, size);
+        for (std::uint64_t begin = 0; begin < message.size;) {
+            const auto left = static_cast<std::size_t>(message.size - begin);
+            const std::size_t size = std::min({next, capacity_, std::max(kSmallest, left / 2)});
+            begin += add_part(message, index, begin, std::max(size / step * step, unit_));
             close();
             next = std::min(next * 2, capacity_);
         }
     }
 
     // Messages one after another into shared chunks.
-    void pack(const core::Segment& segment) {
-        for (std::size_t begin = 0; begin < segment.size;) {
-            if (used_ != 0 && aligned(segment.size - begin) > capacity_ - used_) close();
-            begin += add(segment, begin, capacity_);
+    void pack(const Message& message, std::size_t index) {
+        if (!modes::can_cut(cipher_)) {
+            add(message, index);
+            return;
         }
+        const std::size_t most = capacity_ / unit_ * unit_;
+        for (std::uint64_t begin = 0; begin < message.size;)
+            begin += add_part(message, index, begin, most);
     }
 
     Chunks finish() && {
@@ -53,89 +56,117 @@ class Packer {
     }
 
   private:
-    // Adds up to `size` bytes, where the mode may cut; returns how many.
-    std::size_t add(const core::Segment& segment, std::size_t begin, std::size_t size) {
-        const std::size_t whole = begin == 0 && segment.size > size ? size - segment.skip : size;
-        const std::size_t part = std::min(whole, segment.size - begin);
-        result_.pieces.push_back({slice_(segment, begin, part), used_});
-        used_ += aligned(part);
+    // Adds up to `size` bytes from `begin` on; returns how many.
+    std::uint64_t add_part(const Message& message, std::size_t index, std::uint64_t begin,
+                           std::size_t size) {
+        const std::size_t whole = begin == 0 && message.size > size ? size - message.skip : size;
+        const std::uint64_t part = std::min<std::uint64_t>(whole, message.size - begin);
+        add(modes::slice(cipher_, message, begin, part), index);
         return part;
     }
 
+    void add(const Message& message, std::size_t index) {
+        const std::size_t size = footprint(cipher_, message);
+        const std::size_t open = result_.pieces.size() - first_;
+        if (open != 0 && (size > capacity_ - used_ || open == most_pieces_)) close();
+        result_.pieces.push_back({message, index});
+        used_ += size;
+    }
+
     void close() {
-        if (used_ == 0) return;
-        const std::size_t first =
-            result_.chunks.empty() ? 0 : result_.chunks.back().first + result_.chunks.back().count;
-        const Piece& last = result_.pieces.back();
-        result_.chunks.push_back(
-            {first, result_.pieces.size() - first, last.place + last.segment.size});
+        const std::size_t count = result_.pieces.size() - first_;
+        if (count == 0) return;
+        Chunk chunk{first_, count};
+        const auto pieces = std::span(result_.pieces).subspan(first_);
+        std::size_t at = list_, end = list_;
+        for (Piece& piece : pieces) {
+            piece.data = at;
+            end = at + static_cast<std::size_t>(piece.message.size);
+            at += aligned(piece.message.size);
+        }
+        chunk.data_end = chunk.tags_end = chunk.end = end;
+        if (authenticates(cipher_.mode)) {
+            chunk.data_end = at;
+            for (Piece& piece : pieces) piece.tag = std::exchange(at, at + kBlockSize);
+            chunk.tags_end = at;
+            for (Piece& piece : pieces)
+                piece.aad = std::exchange(at, at + aligned(piece.message.aad_size));
+            chunk.end = at;
+        }
+        result_.chunks.push_back(chunk);
+        first_ = result_.pieces.size();
         used_ = 0;
     }
 
-    const Slice slice_;
-    const std::size_t capacity_;
-    std::size_t used_ = 0;  // bytes of the open chunk
+    const Cipher cipher_;
+    const std::size_t unit_, list_, capacity_, most_pieces_;
+    std::size_t first_ = 0;  // piece of the open chunk
+    std::size_t used_ = 0;   // bytes of the open chunk
     Chunks result_;
 };
 
 template <class Follows>
 std::vector<Extent> extents(std::span<const Piece> pieces, Follows follows) {
     std::vector<Extent> result;
-    for (const auto& [segment, place] : pieces) {
-        if (!result.empty() && segment.size < kWorthOwnCopy &&
-            result.back().place + result.back().size == place && follows(result.back(), segment))
-            result.back().size += segment.size;
+    for (const Piece& piece : pieces) {
+        const auto size = static_cast<std::size_t>(piece.message.size);
+        if (size == 0) continue;
+        if (!result.empty() && size < kWorthOwnCopy &&
+            result.back().place + result.back().size == piece.data &&
+            follows(result.back(), piece.message))
+            result.back().size += size;
         else
-            result.push_back({segment.in, segment.out, segment.size, place});
+            result.push_back({piece.message.in, piece.message.out, size, piece.data});
     }
     return result;
 }
 
 }  // namespace
 
-std::size_t least_chunk(Mode mode, Direction direction, std::span<const core::Segment> segments) {
+std::size_t footprint(const Cipher& cipher, const Message& message) noexcept {
+    return aligned(message.size) +
+           (authenticates(cipher.mode) ? kBlockSize + aligned(message.aad_size) : 0);
+}
+
+std::size_t least_chunk(const Request& request) {
     std::size_t least = kLeast;
-    if (parallel_within_message(mode, direction)) return least;
-    for (const auto& segment : segments) least = std::max(least, aligned(segment.size));
+    if (modes::can_cut(request.cipher))
+        return std::max(least, aligned(modes::traits(request.cipher.mode).unit(request.cipher)));
+    const std::size_t keys = request.keys.list.size();
+    for (const Message& message : request.messages)
+        if (modes::takes(request.cipher, message, keys))
+            least = std::max(least, footprint(request.cipher, message));
     return least;
 }
 
-Chunks cut(Mode mode, Direction direction, std::span<const core::Segment> segments,
-           std::size_t capacity) {
-    const auto slice = [mode](const core::Segment& segment, std::size_t begin, std::size_t size) {
-        return modes::slice(mode, segment, begin, size);
-    };
-    Packer packer(slice, capacity);
-    if (segments.size() == 1 && parallel_within_message(mode, direction))
-        packer.ramp(segments[0], kPage, kBlockSize);
-    else
-        for (const auto& segment : segments) packer.pack(segment);
-    return std::move(packer).finish();
-}
-
-std::size_t least_chunk(std::size_t sector_size) {
-    return std::max(kLeast, aligned(sector_size));
-}
-
-Chunks cut_sectors(const core::Segment& segment, std::size_t sector_size, std::size_t capacity) {
-    const auto slice = [sector_size](const core::Segment& whole, std::size_t begin,
-                                     std::size_t size) {
-        return modes::slice_sectors(whole, sector_size, begin, size);
-    };
-    Packer packer(slice, capacity);
-    packer.ramp(segment, sector_size, sector_size);
+Chunks cut(const Request& request, const Packing& packing) {
+    Packer packer(request.cipher, packing);
+    const bool alone = request.messages.size() == 1 && modes::can_cut(request.cipher);
+    (void)for_each_valid(request, 0, request.messages.size(),
+                         [&](std::size_t first, std::size_t count) -> Result<> {
+                             for (std::size_t i = first; i < first + count; ++i) {
+                                 const Message& message = request.messages[i];
+                                 if (message.size == 0 && !authenticates(request.cipher.mode))
+                                     continue;
+                                 if (alone)
+                                     packer.ramp(message, i);
+                                 else
+                                     packer.pack(message, i);
+                             }
+                             return {};
+                         });
     return std::move(packer).finish();
 }
 
 std::vector<Extent> extents_in(std::span<const Piece> pieces) {
-    return extents(pieces, [](const Extent& before, const core::Segment& segment) {
-        return before.in + before.size == segment.in;
+    return extents(pieces, [](const Extent& before, const Message& message) {
+        return before.in + before.size == message.in;
     });
 }
 
 std::vector<Extent> extents_out(std::span<const Piece> pieces) {
-    return extents(pieces, [](const Extent& before, const core::Segment& segment) {
-        return before.out + before.size == segment.out;
+    return extents(pieces, [](const Extent& before, const Message& message) {
+        return before.out + before.size == message.out;
     });
 }
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts messages into chunks that fit a slot, and packs short messages into one chunk.
 //
-// Promises: every IV is taken here, before anything is written, so that chunks may be processed in
-// place and in any order. Messages that the mode cannot cut stay whole. Empty messages are left
-// out.
+// Promises: every start is taken here, before anything is written, so that chunks may be processed
+// in place and in any order. Messages that the mode cannot cut stay whole. Messages that need
+// nothing of a device are left out: without a byte, in modes that do not authenticate.
+//
+// A chunk in its buffer, each part from a multiple of 16 on:
+//     list (where the device reads it) | data of each message | tags, 16 bytes each | AAD of each
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <vector>
 
-#include "core/backend.hpp"
+#include "pipeline/request.hpp"
 
 namespace dael::pipeline {
 
-// A segment of host memory and where it lies in its chunk's buffer.
+// A message of host memory, or a part of one, and where it lies in its chunk's buffer.
 struct Piece {
-    core::Segment segment;
-    std::size_t place = 0;  // bytes from the buffer's start, a multiple of 16
+    Message message;
+    std::size_t index = 0;  // of the message in the request
+    std::size_t data = 0;   // bytes from the buffer's start, as the others
+    std::size_t tag = 0;
+    std::size_t aad = 0;
 };
 
 // Host memory that one copy moves, since it is contiguous on both sides.
@@ -31,7 +37,9 @@ struct Extent {
 struct Chunk {
     std::size_t first = 0;  // of Chunks::pieces
     std::size_t count = 0;
-    std::size_t size = 0;  // bytes from the buffer's start that are in use
+    std::size_t data_end = 0;  // bytes from the buffer's start
+    std::size_t tags_end = 0;
+    std::size_t end = 0;
 };
 
 struct Chunks {
@@ -43,22 +51,28 @@ struct Chunks {
     }
 };
 
-// The smallest chunk in which every message that cannot be cut finds room.
-std::size_t least_chunk(Mode mode, Direction direction, std::span<const core::Segment> segments);
+// How a request's messages may be laid into chunks.
+struct Packing {
+    std::size_t capacity = 0;  // bytes of a buffer, at least least_chunk()
+    std::size_t list = 0;      // bytes that the list takes at the buffer's start
+    std::size_t most_pieces = ~std::size_t{0};
+};
 
-// Cuts for slots of `capacity` bytes, which is at least least_chunk(). A single long message starts
-// and ends with small chunks: while the first chunk goes in nothing comes out, and the other way
-// round at the end, and these two stretches are what keeps the whole below the bus's rate.
-Chunks cut(Mode mode, Direction direction, std::span<const core::Segment> segments,
-           std::size_t capacity);
+// What a message takes of a chunk.
+std::size_t footprint(const Cipher& cipher, const Message& message) noexcept;
 
-// The same for XTS: chunks of whole sectors, each a piece of its own.
-std::size_t least_chunk(std::size_t sector_size);
-Chunks cut_sectors(const core::Segment& segment, std::size_t sector_size, std::size_t capacity);
+// The smallest chunk in which every message that cannot be cut finds room, without a list.
+std::size_t least_chunk(const Request& request);
 
-// The copies of one side that a chunk takes: short pieces that follow one another in host memory,
-// and in the buffer, are one. (Long ones stay apart: neighbours may be separate page-locked
-// allocations, which one copy may not span.)
+// A single long message that may be cut starts and ends with small chunks: while the first chunk
+// goes in nothing comes out, and the other way round at the end, and these two stretches are what
+// keeps the whole below the bus's rate. Messages that the mode refuses get their codes, the others
+// ok.
+Chunks cut(const Request& request, const Packing& packing);
+
+// The copies of the data of one side that a chunk takes: short pieces that follow one another in
+// host memory, and in the buffer, are one. (Long ones stay apart: neighbours may be separate
+// page-locked allocations, which one copy may not span.)
 std::vector<Extent> extents_in(std::span<const Piece> pieces);
 std::vector<Extent> extents_out(std::span<const Piece> pieces);
 

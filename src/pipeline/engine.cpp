@@ -3,80 +3,71 @@
 // to the device that holds the data.
 #include <daelstrom/engine.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "core/guard.hpp"
+#include "core/quoted.hpp"
 #include "core/registry.hpp"
-#include "modes/segment.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
+#include "pipeline/key_set.hpp"
 
 namespace dael {
 
-struct Batch::State {
-    pipeline::Lane* lane;
-    Mode mode;
-    Direction direction;
-    std::unique_ptr<core::PreparedBatch> prepared;
-};
-
-Engine::Engine(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Engine::Engine(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 Engine::~Engine() = default;
-Batch::Batch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
-Batch::Batch(Batch&&) noexcept = default;
-Batch& Batch::operator=(Batch&&) noexcept = default;
-Batch::~Batch() = default;
 
 namespace {
 
-// What `auto` chooses among for host memory: the vector units where there are any, and OpenSSL,
-// which is faster where a single message keeps only one of their lanes busy. An instruction set
-// that was asked for leaves the first alone.
+// What `auto` chooses among for host memory, the one expected to be fastest first: the vector units
+// where there are any, and OpenSSL, which is faster where a single message keeps only one of their
+// lanes busy. Either will do where the other cannot be had: OpenSSL may be set up to have no AES
+// for us. A form that was asked for leaves only what has forms.
 Result<pipeline::Backends> open_hosts(const EngineOptions& options) {
+    std::vector<const core::BackendEntry*> entries;
+    for (const core::BackendEntry& entry : core::backend_list())
+        if (entry.expected && (options.form.empty() || entry.forms)) entries.push_back(&entry);
+    std::ranges::stable_sort(entries, std::ranges::greater{}, [&](const core::BackendEntry* entry) {
+        return entry->expected(options.form).parallel;
+    });
     pipeline::Backends hosts;
-    if (auto cpu = core::open_backend("cpu", {options.isa, 0}))
-        hosts.push_back(std::move(*cpu));
-    else if (!options.isa.empty())
-        return std::move(cpu).error();
-    if (!options.isa.empty()) return hosts;
-    auto openssl = core::open_backend("openssl");
-    if (!openssl) return std::move(openssl).error();
-    hosts.push_back(std::move(*openssl));
+    Error first{Code::backend_absent, "this build has no backend for host memory"};
+    for (const core::BackendEntry* entry : entries) {
+        auto host = core::open_backend(entry->name, {.form = options.form});
+        if (host)
+            hosts.push_back(std::move(*host));
+        else if (entry == entries.front())
+            first = std::move(host).error();
+    }
+    if (hosts.empty()) return first;
     return hosts;
 }
 
 Result<pipeline::Backends> open_forced(const EngineOptions& options,
                                        const core::NativeHandles& given) {
-    auto backend =
-        core::open_backend(options.backend, {options.isa, 0, given.context, given.device});
-    if (!backend) return std::move(backend).error();
+    DAEL_LET(backend,
+             core::open_backend(options.backend, {options.form, 0, given.context, given.device}));
     pipeline::Backends forced;
-    forced.push_back(std::move(*backend));
+    forced.push_back(std::move(backend));
     return forced;
 }
 
-Result<std::vector<core::Segment>> to_segments(Mode mode, std::span<const Message> messages) {
-    std::vector<core::Segment> segments;
-    segments.reserve(messages.size());
-    for (const Message& message : messages) {
-        auto valid = modes::check(mode, message);
-        if (valid) {
-            segments.push_back(modes::to_segment(message));
-            continue;
-        }
-        Error error = std::move(valid).error();
-        if (messages.size() > 1)
-            error.message = "message " + std::to_string(segments.size()) + ": " + error.message;
-        return error;
-    }
-    return segments;
+// A code of one message, as an Error of the call. By reference: the call that fills it in may be an
+// argument beside it, and arguments come in any order.
+Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message,
+                   const Code& code) {
+    if (!ran || code == Code::ok) return ran;
+    if (code == Code::authentication) return pipeline::authentication_failed();
+    DAEL_TRY(modes::check(cipher, message, 1));
+    return Error{code, std::string(describe(code))};
 }
 
 }  // namespace
 
 Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHandles& given) {
-    return guarded([&]() -> Result<Engine> {
+    return core::guarded([&]() -> Result<Engine> {
         if (options.threads < 0)
             return Error{Code::invalid_argument, "threads is " + std::to_string(options.threads) +
                                                      "; give 1 or more, or 0 for all cores"};
@@ -84,19 +75,20 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
             return Error{Code::invalid_argument, "chunk is " + std::to_string(options.chunk) +
                                                      " bytes; give a multiple of 4096, or 0"};
         if (options.backend.empty())
-            if (const char* forced = std::getenv("DAELSTROM_BACKEND")) options.backend = forced;
+            if (const char* forced = secure_getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
         const bool automatic = options.backend == "auto";
         const auto kind = options.backend.substr(0, options.backend.find(':'));
-        if (!options.isa.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument,
-                         "isa '" + options.isa + "' has no meaning for '" + options.backend +
-                             "', which has one form only; leave one of them "
-                             "out"};
+        if (!options.form.empty() && (kind == "reference" || kind == "openssl"))
+            return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
+                                                     " has no meaning for " +
+                                                     core::quoted(options.backend) +
+                                                     ", which has one form only; leave one of them "
+                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
-        return Engine::State::wrap(std::make_unique<Engine::State>(
+        return Engine(std::make_shared<Engine::State>(
             std::move(options), std::move(*backends),
             automatic ? open_devices_once : std::function<Backends()>(), std::move(calibration)));
     });
@@ -106,82 +98,59 @@ Result<Engine> Engine::open(EngineOptions options) {
     return pipeline::open_engine(std::move(options), {});
 }
 
-Result<Ran> Engine::run(const Key& key, const Cipher& cipher, HostIn in, HostOut out) {
-    if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
-    return pipeline::guarded([&]() -> Result<Ran> {
-        const Message message{in.data(), out.data(), in.size(), cipher.iv, cipher.offset};
-        DAEL_TRY(modes::check(cipher.mode, message));
-        const core::Segment segment = modes::to_segment(message);
-        return state_->run({cipher.mode, cipher.direction, &key}, std::span(&segment, 1));
+Result<KeySet> Engine::keys(std::span<const Key> keys) {
+    return core::guarded([&]() -> Result<KeySet> {
+        DAEL_LET(set, KeySet::State::make(state_, keys));
+        return KeySet(std::move(set));
     });
 }
 
-Result<Ran> Engine::run(const Key& key, Mode mode, Direction direction,
-                        std::span<const Message> messages) {
-    return pipeline::guarded([&]() -> Result<Ran> {
-        auto segments = to_segments(mode, messages);
-        if (!segments) return std::move(segments).error();
-        return state_->run({mode, direction, &key}, *segments);
+Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& message) {
+    return core::guarded([&]() -> Result<Ran> {
+        const std::span keys(&key, 1);
+        DAEL_TRY(modes::check(cipher));
+        DAEL_TRY(modes::check(cipher, keys));
+        DAEL_TRY(modes::check(cipher, message, 1));
+        Code code = Code::internal;
+        return as_one(state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1}), cipher,
+                      message, code);
     });
 }
 
-Result<Ran> Engine::run(const Key& key, const Cipher& cipher, DeviceIn in, DeviceOut out,
+Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& message,
                         Stream stream) {
-    if (in.size != out.size) return modes::sizes_differ(in.size, out.size);
-    return pipeline::guarded([&]() -> Result<Ran> {
-        const Message message{static_cast<const std::uint8_t*>(in.data),
-                              static_cast<std::uint8_t*>(out.data), in.size, cipher.iv,
-                              cipher.offset};
-        DAEL_TRY(modes::check(cipher.mode, message));
-        auto lane = state_->lane_of(in.data);
-        if (!lane) return std::move(lane).error();
-        if (in.size != 0)
-            DAEL_TRY((*lane)->device.run({cipher.mode, cipher.direction, &key},
-                                         modes::to_segment(message), stream));
-        return Ran{std::string((*lane)->backend->name()), 1, 0};
+    return core::guarded([&]() -> Result<Ran> {
+        const std::span keys(&key, 1);
+        DAEL_TRY(modes::check(cipher));
+        DAEL_TRY(modes::check(cipher, keys));
+        DAEL_TRY(modes::check(cipher, message, 1));
+        DAEL_LET(lane, state_->lane_of(std::span(&message, 1)));
+        if (authenticates(cipher.mode))
+            return Error{Code::unsupported, std::string(name(cipher.mode)) +
+                                                " in device memory takes keys made ready; use "
+                                                "Engine::keys(), prepare() and launch()"};
+        if (message.size != 0)
+            DAEL_TRY(lane->device.run(pipeline::for_backend(cipher), {keys}, message, stream));
+        return Ran{lane->name(), 1, 0};
     });
 }
 
-Result<Batch> Engine::prepare(Mode mode, Direction direction,
-                              std::span<const Message> device_messages) {
-    return pipeline::guarded([&]() -> Result<Batch> {
-        auto segments = to_segments(mode, device_messages);
-        if (!segments) return std::move(segments).error();
-        auto lane = state_->lane_of(segments->empty() ? nullptr : segments->front().in);
-        if (!lane) return std::move(lane).error();
-        auto prepared = (*lane)->device.prepare(mode, direction, *segments);
-        if (!prepared) return std::move(prepared).error();
-        return Batch(std::make_unique<Batch::State>(
-            Batch::State{*lane, mode, direction, std::move(*prepared)}));
+Result<Ran> Engine::run(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
+                        std::span<Code> codes) {
+    return core::guarded([&]() -> Result<Ran> {
+        KeySet::State& set = keys.state();
+        DAEL_TRY(modes::check(cipher));
+        DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));
+        DAEL_TRY(set.check_owner(*state_));
+        if (messages.size() != codes.size())
+            return Error{Code::invalid_argument, std::to_string(codes.size()) + " codes for " +
+                                                     std::to_string(messages.size()) +
+                                                     " messages; there must be as many"};
+        auto ran = state_->run(cipher, set.list, &set, messages, codes);
+        // Whatever was done of a call that failed, nothing is ok that nobody vouches for.
+        if (!ran) std::ranges::fill(codes, Code::internal);
+        return ran;
     });
-}
-
-Result<Ran> Engine::run(const Key& key, const Batch& batch, Stream stream) {
-    return pipeline::guarded([&]() -> Result<Ran> {
-        const auto& [lane, mode, direction, prepared] = *batch.state_;
-        DAEL_TRY(lane->device.run({mode, direction, &key}, *prepared, stream));
-        return Ran{std::string(lane->backend->name()), 1, 0};
-    });
-}
-
-Result<Ran> Engine::xts_encrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in,
-                                HostOut out) {
-    return state_->xts(Direction::encrypt, key, sectors, in, out);
-}
-
-Result<Ran> Engine::xts_decrypt(const XtsKey& key, const XtsSectors& sectors, HostIn in,
-                                HostOut out) {
-    return state_->xts(Direction::decrypt, key, sectors, in, out);
-}
-
-Result<Ran> Engine::xts_encrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
-                                DeviceOut out, Stream stream) {
-    return state_->xts(Direction::encrypt, key, sectors, in, out, stream);
-}
-
-Result<Ran> Engine::xts_decrypt(const XtsKey& key, const XtsSectors& sectors, DeviceIn in,
-                                DeviceOut out, Stream stream) {
-    return state_->xts(Direction::decrypt, key, sectors, in, out, stream);
 }
 
 Plan Engine::explain(const Job& job) const {

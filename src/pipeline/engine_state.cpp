@@ -1,27 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/engine_state.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "core/registry.hpp"
-#include "pipeline/host.hpp"
+#include "pipeline/key_set.hpp"
+#include "pipeline/share.hpp"
 
 namespace dael {
 namespace pipeline {
 
-Lane::Lane(std::unique_ptr<core::Backend> opened, ThreadPool& pool, const Planner& planner,
-           bool shaped)
-    : backend(std::move(opened)),
-      device(*backend->device()),
-      rates(planner.device_rates(backend->name(), identity(device.info()))),
-      transfer(device, pool),
-      gcm(device, pool) {
-    // A shape that the device no longer takes, after a change of ours, is as good as none.
-    if (shaped && !rates.shape.empty()) (void)device.use_shape(rates.shape);
+Lane::Lane(std::unique_ptr<core::Backend> opened, std::size_t its_number, ThreadPool& pool,
+           const Planner& planner, bool formed)
+    : Worker{opened.get(), its_number},
+      owned(std::move(opened)),
+      device(*owned->device()),
+      rates(planner.device_rates(name(), identity(device.info()))),
+      transfer(device, pool) {
+    core::Forms* const forms = device.forms();
+    if (!formed || !forms || rates.form.empty()) return;
+    // Only what the device itself offers: a file must not talk it into a form that it holds to be
+    // unsafe here. What it no longer offers, after a change of ours, is as good as none.
+    const auto offered = forms->list();
+    if (std::ranges::find(offered, rates.form) != offered.end()) (void)forms->use(rates.form);
 }
 
-std::string identity(const core::DeviceInfo& info) {
+std::string identity(const DeviceInfo& info) {
     return info.name + ", " + info.driver;
 }
 
@@ -30,17 +38,9 @@ Error authentication_failed() {
             "the tag does not match: a wrong key, IV or additional data, or altered data"};
 }
 
-Result<std::vector<Code>> fetch_results(core::Device& device, const core::PreparedMessages& batch,
-                                        std::size_t count, Stream stream) {
-    // Whatever comes of the copy, nothing is ok that nobody has written.
-    std::vector<std::uint32_t> raw(count, static_cast<std::uint32_t>(Code::internal));
-    DAEL_TRY(device.copy_out(raw.data(), batch.results(), count * sizeof raw[0], stream));
-    DAEL_TRY(device.wait(stream));
-    DAEL_TRY(batch.outcome());
-    std::vector<Code> codes;
-    codes.reserve(count);
-    for (const std::uint32_t code : raw) codes.push_back(static_cast<Code>(code));
-    return codes;
+Error of_message(std::size_t index, Error error) {
+    error.message = "message " + std::to_string(index) + ": " + error.message;
+    return error;
 }
 
 namespace {
@@ -51,13 +51,44 @@ Backends open_devices(bool once) {
     core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string& name) {
         const auto taker = takers.find(name);
         if (once && taker != takers.end() && taker->second != &entry) return false;
-        if (auto backend = entry.open({{}, index})) {
+        if (auto backend = entry.open({.form = {}, .index = index, .later = true})) {
             devices.push_back(std::move(*backend));
             takers.emplace(name, &entry);
         }
         return false;
     });
     return devices;
+}
+
+std::vector<Planner::Host> hosts_among(const Backends& backends, const std::string& form) {
+    std::vector<Planner::Host> hosts;
+    for (const auto& backend : backends) {
+        if (backend->device()) continue;
+        Planner::Host host{backend->profile().name, {}};
+        for (const core::BackendEntry& entry : core::backend_list())
+            if (host.name == entry.name && entry.expected) host.expected = entry.expected(form);
+        hosts.push_back(std::move(host));
+    }
+    return hosts;
+}
+
+std::uint64_t next_serial() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+// What memory was last found to be a device's, by this thread: asking the driver takes as long as a
+// tenth of a launch. By stretches of 2 MiB, the least that drivers map on a device at a time, so
+// that none is the host's and a device's at once.
+struct Known {
+    std::uint64_t engine = 0;
+    std::uintptr_t stretch = 0;
+    Lane* lane = nullptr;
+};
+constexpr int kStretch = 21;
+Known& known(const void* memory) {
+    thread_local std::array<Known, 64> all;
+    return all[(reinterpret_cast<std::uintptr_t>(memory) >> kStretch) % all.size()];
 }
 
 }  // namespace
@@ -72,48 +103,62 @@ Backends open_devices_once() {
 Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options) {
     Backends given;
     given.push_back(std::move(backend));
-    return Engine::State::wrap(std::make_unique<Engine::State>(std::move(options), std::move(given),
-                                                               nullptr, std::nullopt));
+    return Engine(std::make_shared<Engine::State>(std::move(options), std::move(given), nullptr,
+                                                  std::nullopt));
 }
 
-Engine make_auto_engine(std::unique_ptr<core::Backend> host, std::function<Backends()> devices,
-                        EngineOptions options, std::optional<Calibration> calibration) {
-    Backends given;
-    given.push_back(std::move(host));
-    return Engine::State::wrap(std::make_unique<Engine::State>(
-        std::move(options), std::move(given), std::move(devices), std::move(calibration)));
+Engine make_auto_engine(Backends hosts, std::function<Backends()> devices, EngineOptions options,
+                        std::optional<Calibration> calibration) {
+    return Engine(std::make_shared<Engine::State>(std::move(options), std::move(hosts),
+                                                  std::move(devices), std::move(calibration)));
 }
 
 }  // namespace pipeline
 
 using pipeline::Estimate;
 using pipeline::Lane;
+using pipeline::Planner;
+using pipeline::Request;
+using pipeline::Survey;
+using pipeline::Worker;
 
 Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
                      std::function<pipeline::Backends()> find_devices,
                      std::optional<Calibration> calibration)
     : options_(std::move(engine_options)),
-      planner_(std::move(calibration)),
+      planner_(std::move(calibration), pipeline::hosts_among(given, options_.form)),
       expected_(planner_.expected_device()),
       pool_(options_.threads),
-      find_devices_(std::move(find_devices)) {
+      find_devices_(std::move(find_devices)),
+      serial_(pipeline::next_serial()) {
     if (!given.front()->device()) {
         hosts_ = std::move(given);
     } else {
-        lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), pool_, planner_,
-                                                options_.isa.empty()));
+        lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), 0, pool_, planner_,
+                                                options_.form.empty()));
+        pid_ = getpid();
         opened_ = started_ = true;
     }
 }
 
 Engine::State::Lanes& Engine::State::lanes() {
-    if (!opened_.load(std::memory_order_acquire) && find_devices_)
-        std::call_once(opened_once_, [&] {
-            for (auto& backend : find_devices_())
-                lanes_.push_back(std::make_unique<Lane>(std::move(backend), pool_, planner_, true));
-            opened_.store(true, std::memory_order_release);
-        });
+    if (opened_.load(std::memory_order_acquire) || !find_devices_) return lanes_;
+    const std::lock_guard lock(opening_);
+    if (opened_.load(std::memory_order_relaxed)) return lanes_;
+    Lanes found;  // all of them or, where memory runs out in between, none
+    for (auto& backend : find_devices_()) {
+        const std::size_t number = hosts_.size() + found.size();
+        if (number == pipeline::kMostWorkers) break;
+        found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
+    }
+    lanes_ = std::move(found);
+    pid_ = getpid();
+    opened_.store(true, std::memory_order_release);
     return lanes_;
+}
+
+bool Engine::State::forked() const noexcept {
+    return opened_ && pid_ != getpid();
 }
 
 // Starting a device takes longer than most jobs. Each job that a device would have done sooner, had
@@ -124,18 +169,26 @@ double Engine::State::start_seconds(const DeviceRates& rates) const noexcept {
     return started_ ? 0 : std::max(0.0, rates.start_seconds - missed_seconds_);
 }
 
-core::Backend& Engine::State::choose_host(const Job& job) const {
-    if (hosts_.size() == 1) return *hosts_.front();
-    return **std::ranges::min_element(hosts_, {}, [&](const auto& host) {
-        return planner_.host(host->name(), job, pool_.threads()).seconds;
-    });
+Result<Worker> Engine::State::choose_host(const Job& job) const {
+    std::size_t best = hosts_.size();
+    double best_seconds = 0;
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        if (hosts_[i]->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
+        const double seconds =
+            hosts_.size() == 1 ? 0 : planner_.host_seconds(i, job, pool_.threads());
+        if (best != hosts_.size() && seconds >= best_seconds) continue;
+        best = i;
+        best_seconds = seconds;
+    }
+    if (best != hosts_.size()) return Worker{hosts_[best].get(), best};
+    return core::cannot(hosts_.front()->profile().name, job.cipher,
+                        hosts_.front()->can(job.cipher, job.key_bits));
 }
 
-Lane* Engine::State::choose(const core::Backend& host, std::span<const core::Segment> segments,
-                            Job& job) {
-    if (!pipeline::Planner::device_considered(job)) return nullptr;
+Lane* Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
+    if (!Planner::device_considered(job) || forked()) return nullptr;
     if (opened_ && lanes_.empty()) return nullptr;
-    const double host_seconds = planner_.host(host.name(), job, pool_.threads()).seconds;
+    const double host_seconds = planner_.host_seconds(host.number, job, pool_.threads());
     if (!started_) {
         const DeviceRates& rates = opened_ ? lanes_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
@@ -149,76 +202,108 @@ Lane* Engine::State::choose(const core::Backend& host, std::span<const core::Seg
     }
     Lane* best = nullptr;
     double best_seconds = host_seconds;
-    for (const auto& lane : lanes_) {
+    for (const auto& lane : lanes()) {
         if (lane->failed) continue;
-        const auto direct = pipeline::direct_copies(lane->device, segments);
+        const auto direct = pipeline::direct_copies(lane->device, messages);
         job.from = direct.in && direct.out ? Job::From::pinned : Job::From::host;
         const Estimate estimate = planner_.device(lane->rates, job, start_seconds(lane->rates));
         if (!estimate.possible || estimate.seconds >= best_seconds) continue;
+        if (lane->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
         best = lane.get();
         best_seconds = estimate.seconds;
     }
     return best;
 }
 
-Result<Ran> Engine::State::run_on_host(core::Backend& host, const core::Operation& operation,
-                                       std::span<const core::Segment> segments) {
-    auto threads = pipeline::run_on_host(host, pool_, operation, segments, pool_.threads());
-    if (!threads) return std::move(threads).error();
-    return Ran{std::string(host.name()), *threads, 0};
+Result<Ran> Engine::State::run_on_host(const Worker& host, Request request, KeySet::State* set,
+                                       const Survey& survey) {
+    // Only modes that authenticate get more out of a key than its schedule; the tables of the
+    // others are made no sooner than they are of use.
+    if (set && authenticates(request.cipher.mode)) {
+        DAEL_LET(ready, set->on(host));
+        request.keys = ready;
+    }
+    DAEL_LET(threads,
+             pipeline::run_on_host(*host.backend, pool_, request, survey, pool_.threads()));
+    return Ran{host.name(), threads, 0};
 }
 
-pipeline::TransferOptions Engine::State::transfer_options(const Lane& lane) const {
+Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::State* set,
+                                       const Survey& survey) {
+    started_ = true;
+    if (forked()) return core::opened_before_fork(lane.name());
+    const core::Can can = lane.backend->can(request.cipher, request.keys.list.front().bits());
+    // Messages without a byte need nothing of a device, so no mode refuses them. One message that is
+    // sequential is refused by itself, since the host does it better; a batch is taken, of one too.
+    if (survey.bytes != 0 &&
+        (can.answer == core::Can::no || (can.answer == core::Can::batches && !set)))
+        return core::cannot(lane.name(), request.cipher, can);
     pipeline::TransferOptions options;
     options.chunk = options_.chunk != 0 ? options_.chunk : lane.rates.chunk;
     options.threads = pool_.threads();
-    return options;
-}
-
-Result<Ran> Engine::State::run_through(Lane& lane, const core::Operation& operation,
-                                       std::span<const core::Segment> segments) {
-    started_ = true;
-    const std::string backend(lane.backend->name());
-    // Messages without a byte need nothing of a device, so no mode refuses them.
-    const bool any_bytes = std::ranges::any_of(
-        segments, [](const core::Segment& segment) { return segment.size != 0; });
-    if (any_bytes && !lane.backend->supports(operation.mode, operation.direction, segments.size()))
-        return Error{
-            Code::unsupported,
-            "backend '" + backend + "' cannot " + std::string(name(operation.direction)) +
-                " a single message in " + std::string(name(operation.mode)) +
-                " mode, whose blocks depend on one another; pass many messages at once, or "
-                "use the backend 'auto' or 'cpu'"};
-    auto done = lane.transfer.run(operation, segments, transfer_options(lane));
-    if (!done) return std::move(done).error();
-    return Ran{backend, done->threads, done->chunks};
-}
-
-Result<Ran> Engine::State::run(const core::Operation& operation,
-                               std::span<const core::Segment> segments) {
-    if (hosts_.empty()) return run_through(*lanes_.front(), operation, segments);
-    if (!find_devices_) return run_on_host(*hosts_.front(), operation, segments);
-    Job job{operation.mode, operation.direction, operation.key->bits(), 0, segments.size()};
-    bool in_place = false;
-    for (const auto& segment : segments) {
-        job.size += segment.size;
-        in_place = in_place || segment.in == segment.out;
+    std::unique_ptr<core::KeyTables> own;
+    if (set) {
+        DAEL_LET(ready, set->on(lane));
+        request.keys = ready;
+    } else if (authenticates(request.cipher.mode)) {
+        DAEL_LET(tables, lane.backend->tables(request.keys.list));
+        own = std::move(tables);
+        request.keys.tables = own.get();
     }
-    if (!segments.empty()) job.size /= segments.size();
-    core::Backend& host = choose_host(job);
-    Lane* lane = choose(host, segments, job);
-    if (!lane) return run_on_host(host, operation, segments);
-    auto ran = run_through(*lane, operation, segments);
-    if (ran || (ran.code() != Code::device && ran.code() != Code::out_of_memory)) return ran;
-    // The device failed, or has no room. The host can still do it, as long as the input is
-    // untouched.
-    if (ran.code() == Code::device) lane->failed = true;
-    return in_place ? std::move(ran) : run_on_host(host, operation, segments);
+    if (survey.one_key || pipeline::takes_mixed_keys(request.cipher)) {
+        DAEL_LET(done, lane.transfer.run(request, options));
+        return Ran{lane.name(), done.threads, done.chunks};
+    }
+    // Each key's messages travel together, one key after the other.
+    std::map<std::uint32_t, std::vector<std::size_t>> by_key;
+    for (std::size_t i = 0; i < request.messages.size(); ++i)
+        by_key[request.messages[i].key].push_back(i);
+    Ran ran{lane.name(), 1, 0};
+    for (const auto& [key, indices] : by_key) {
+        std::vector<Message> messages;
+        for (const std::size_t i : indices) messages.push_back(request.messages[i]);
+        std::vector<Code> codes(messages.size());
+        DAEL_LET(done, lane.transfer.run({request.cipher, request.keys, messages, codes}, options));
+        for (std::size_t i = 0; i < indices.size(); ++i) request.codes[indices[i]] = codes[i];
+        ran.threads = std::max(ran.threads, done.threads);
+        ran.chunks += done.chunks;
+    }
+    return ran;
+}
+
+Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
+                               std::span<const Message> messages, std::span<Code> codes) {
+    const Survey survey = pipeline::survey(cipher, messages);
+    if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) && !survey.starts_distinct)
+        if (const auto twice = modes::find_repeat(messages))
+            return Error{Code::limit, "messages " + std::to_string(twice->first) + " and " +
+                                          std::to_string(twice->second) +
+                                          " have the same key and the same nonce, IV or counter; "
+                                          "give each its own (see nonce.hpp)"};
+    const Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
+    if (hosts_.empty()) return run_through(*lanes_.front(), request, set, survey);
+    Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
+    if (messages.size() > 1) job.size /= messages.size();
+    DAEL_LET(host, choose_host(job));
+    Lane* const lane = find_devices_ ? choose(host, messages, job) : nullptr;
+    if (!lane) return run_on_host(host, request, set, survey);
+    auto ran = run_through(*lane, request, set, survey);
+    if (ran || (ran.code() != Code::device && ran.code() != Code::backend_absent &&
+                ran.code() != Code::out_of_memory))
+        return ran;
+    // The device failed, cannot be used, as its first use showed, or has no room. The host can
+    // still do it, as long as the input is untouched.
+    if (ran.code() != Code::out_of_memory) lane->failed = true;
+    return survey.in_place ? std::move(ran) : run_on_host(host, request, set, survey);
 }
 
 Result<Lane*> Engine::State::lane_of(const void* device_memory) {
+    auto& last = pipeline::known(device_memory);
+    if (device_memory && last.engine == serial_ && !forked() &&
+        last.stretch == reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch)
+        return last.lane;
     if (!hosts_.empty() && !find_devices_)
-        return Error{Code::unsupported, "backend '" + std::string(hosts_.front()->name()) +
+        return Error{Code::unsupported, "backend '" + hosts_.front()->profile().name +
                                             "' does not reach device memory; open the engine with "
                                             "the backend 'auto' or 'cuda'"};
     auto& lanes = this->lanes();
@@ -226,66 +311,112 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
         return Error{Code::backend_absent,
                      "data in device memory, but no device is available here; `daelstrom devices` "
                      "says what is missing"};
+    if (forked()) return core::opened_before_fork(lanes.front()->name());
     started_ = true;
-    if (lanes.size() == 1) return lanes.front().get();
-    for (const auto& lane : lanes)
-        if (lane->device.owns(device_memory)) return lane.get();
-    return Error{Code::invalid_argument, "the pointer is in no device's memory"};
+    if (!device_memory) return lanes.front().get();
+    for (const auto& lane : lanes) {
+        if (!lane->device.memory().owns(device_memory)) continue;
+        last = {serial_, reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch,
+                lane.get()};
+        return lane.get();
+    }
+    return Error{Code::invalid_argument,
+                 lanes.size() == 1
+                     ? "the pointer is not in the memory of '" + lanes.front()->name() + "'"
+                     : "the pointer is in no device's memory"};
 }
 
-Option Engine::State::host_option(const core::Backend& host, const Job& job) const {
-    const bool shared = host.shared_by_threads();
-    Estimate estimate = planner_.host(host.name(), job, shared ? pool_.threads() : 1);
+Result<Lane*> Engine::State::lane_of(std::span<const Message> messages) {
+    Lane* all = nullptr;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        const Message& m = messages[i];
+        const void* const places[] = {m.size != 0 ? m.in : nullptr, m.size != 0 ? m.out : nullptr,
+                                      m.aad_size != 0 ? m.aad : nullptr, m.tag};
+        for (const void* place : places) {
+            if (!place) continue;
+            auto lane = lane_of(place);
+            if (!lane && messages.size() > 1)
+                return pipeline::of_message(i, std::move(lane).error());
+            if (!lane) return lane;
+            if (all && *lane != all) {
+                Error error{Code::invalid_argument, "its memory is '" + (*lane)->name() +
+                                                        "''s, and others' is '" + all->name() +
+                                                        "''s; one call works on one device"};
+                return messages.size() > 1 ? pipeline::of_message(i, std::move(error)) : error;
+            }
+            all = *lane;
+        }
+    }
+    return all ? Result<Lane*>(all) : lane_of(nullptr);
+}
+
+Result<Worker> Engine::State::worker_for_pieces(const Cipher& cipher, int key_bits) {
+    if (!hosts_.empty()) return choose_host({cipher, key_bits, std::uint64_t{16} << 10});
+    if (forked()) return core::opened_before_fork(lanes_.front()->name());
+    return static_cast<Worker>(*lanes_.front());
+}
+
+Option Engine::State::host_option(std::size_t number, const Job& job) const {
+    const core::Backend& host = *hosts_[number];
+    const bool shared = host.profile().shared_by_threads;
+    Estimate estimate = planner_.host(number, job, shared ? pool_.threads() : 1);
     if (!shared && estimate.possible) estimate.limit = "the backend itself";
-    Option option{std::string(host.name()),
+    const std::string& name = host.profile().name;
+    Option option{name,
                   estimate.threads,
                   0,
                   estimate.rate,
                   estimate.setup_seconds,
                   estimate.seconds,
                   estimate.measured,
-                  pipeline::why(host.name(), job, estimate),
+                  pipeline::why(name, job, estimate),
                   estimate.possible};
-    if (option.possible && !host.supports(job.mode, job.direction, job.messages)) {
+    const core::Can can = host.can(job.cipher, job.key_bits);
+    if (option.possible && can.answer == core::Can::no) {
         option.possible = false;
-        option.why = "the backend lacks this mode";
+        option.why = "the backend lacks this mode: " + std::string(can.why);
     }
     return option;
 }
 
 Option Engine::State::device_option(const Lane& lane, const Job& job) const {
     const Estimate estimate = planner_.device(lane.rates, job, start_seconds(lane.rates));
-    Option option{std::string(lane.backend->name()),
+    Option option{lane.name(),
                   1,
                   options_.chunk != 0 && estimate.chunk != 0 ? options_.chunk : estimate.chunk,
                   estimate.rate,
                   estimate.setup_seconds,
                   estimate.seconds,
                   estimate.measured,
-                  pipeline::why(lane.backend->name(), job, estimate),
+                  pipeline::why(lane.name(), job, estimate),
                   estimate.possible};
-    if (!hosts_.empty() && !pipeline::Planner::device_considered(job)) {
+    const core::Can can = lane.backend->can(job.cipher, job.key_bits);
+    if (!hosts_.empty() && !Planner::device_considered(job)) {
         option.possible = false;
         option.why = "too little data to be worth asking a device";
-    } else if (lane.failed) {
+    } else if (option.possible && can.answer == core::Can::no) {
         option.possible = false;
-        option.why = "the device has failed before";
+        option.why = "the device lacks this mode: " + std::string(can.why);
+    } else if (lane.failed || forked()) {
+        option.possible = false;
+        option.why =
+            lane.failed ? "the device has failed before" : "the device was opened before fork()";
     }
     return option;
 }
 
 Plan Engine::State::explain(const Job& job) {
     std::vector<Option> options;
-    for (const auto& host : hosts_) options.push_back(host_option(*host, job));
+    for (std::size_t i = 0; i < hosts_.size(); ++i) options.push_back(host_option(i, job));
     for (const auto& lane : lanes()) options.push_back(device_option(*lane, job));
     return pipeline::make_plan(job, std::move(options), planner_.calibrated());
 }
 
 std::vector<std::string> Engine::State::backends() {
     std::vector<std::string> names;
-    for (const auto& host : hosts_) names.emplace_back(host->name());
+    for (const auto& host : hosts_) names.push_back(host->profile().name);
     if (opened_.load(std::memory_order_acquire))
-        for (const auto& lane : lanes_) names.emplace_back(lane->backend->name());
+        for (const auto& lane : lanes_) names.push_back(lane->name());
     return names;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/measure.hpp"
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -20,32 +21,32 @@ class Borrowed {
   public:
     explicit Borrowed(core::Device& device) : device_(device) {}
     ~Borrowed() {
-        if (stream.handle) (void)device_.wait(stream);
+        if (stream.handle) (void)device_.order().wait(stream);
         for (auto& [memory, size] : memory_) {
-            (void)device_.fill(memory, 0, size, stream);
-            (void)device_.wait(stream);
-            device_.release(memory);
+            (void)device_.memory().fill(memory, 0, size, stream);
+            (void)device_.order().wait(stream);
+            device_.memory().release(memory);
         }
-        for (const core::Event event : events_) device_.destroy_event(event);
-        if (stream.handle) device_.destroy_stream(stream);
+        for (const Event event : events_) device_.order().destroy_event(event);
+        if (stream.handle) device_.order().destroy_stream(stream);
     }
     Borrowed(const Borrowed&) = delete;
     Borrowed& operator=(const Borrowed&) = delete;
 
     Result<> open() {
-        auto created = device_.create_timed_stream();
+        auto created = device_.order().create_timed_stream();
         if (!created) return std::move(created).error();
         stream = *created;
         return {};
     }
     Result<std::uint8_t*> memory(std::size_t size) {
-        auto allocated = device_.allocate(size);
+        auto allocated = device_.memory().allocate(size);
         if (!allocated) return std::move(allocated).error();
         memory_.emplace_back(*allocated, size);
         return static_cast<std::uint8_t*>(*allocated);
     }
-    Result<core::Event> event() {
-        auto created = device_.create_event();
+    Result<Event> event() {
+        auto created = device_.order().create_event();
         if (created) events_.push_back(*created);
         return created;
     }
@@ -55,16 +56,8 @@ class Borrowed {
   private:
     core::Device& device_;
     std::vector<std::pair<void*, std::size_t>> memory_;
-    std::vector<core::Event> events_;
+    std::vector<Event> events_;
 };
-
-Result<double> timed_transfer(Transfer& transfer, const core::Operation& operation,
-                              const core::Segment& segment, const TransferOptions& options) {
-    const auto start = Clock::now();
-    auto done = transfer.run(operation, std::span(&segment, 1), options);
-    if (!done) return std::move(done).error();
-    return since(start);
-}
 
 }  // namespace
 
@@ -80,63 +73,73 @@ Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in
 
     auto start = Clock::now();
     for (std::size_t i = 0; i < chunks; ++i)
-        DAEL_TRY(device.copy_in(*memory, in.data() + i * chunk, chunk, borrowed.stream));
-    DAEL_TRY(device.wait(borrowed.stream));
+        DAEL_TRY(device.memory().copy_in(*memory, in.data() + i * chunk, chunk, borrowed.stream));
+    DAEL_TRY(device.order().wait(borrowed.stream));
     rates.copy_in = gigabytes / since(start);
 
     start = Clock::now();
     for (std::size_t i = 0; i < chunks; ++i)
-        DAEL_TRY(device.copy_out(out.data() + i * chunk, *memory, chunk, borrowed.stream));
-    DAEL_TRY(device.wait(borrowed.stream));
+        DAEL_TRY(device.memory().copy_out(out.data() + i * chunk, *memory, chunk, borrowed.stream));
+    DAEL_TRY(device.order().wait(borrowed.stream));
     rates.copy_out = gigabytes / since(start);
 
     TransferOptions options;
     options.chunk = chunk;
     options.transform = false;
-    const core::Segment segment{in.data(), out.data(), chunks * chunk, {}, 0};
-    auto seconds =
-        timed_transfer(transfer, {Mode::ctr, Direction::encrypt, nullptr}, segment, options);
-    if (!seconds) return std::move(seconds).error();
+    const Message message{in.data(), out.data(), chunks * chunk};
+    const std::array<Key, 1> no_key{
+        *Key::import(std::array<std::uint8_t, 16>{})};  // nothing is run
+    Code code = Code::ok;
+    start = Clock::now();
+    DAEL_TRY(transfer.run({{Mode::ctr}, {no_key}, {&message, 1}, {&code, 1}}, options));
+    const double seconds = since(start);
     // Nothing overlaps with the last chunk's way out: a job takes as long as its data and one chunk
     // more.
-    rates.duplex = (gigabytes + static_cast<double>(chunk) * 1e-9) / *seconds;
-    rates.whole_job = gigabytes / *seconds;
+    rates.duplex = (gigabytes + static_cast<double>(chunk) * 1e-9) / seconds;
+    rates.whole_job = gigabytes / seconds;
     return rates;
 }
 
-Result<double> measure_kernel(core::Device& device, const core::Operation& operation,
+Result<double> measure_kernel(core::Backend& backend, const Cipher& cipher, const Key& key,
                               std::size_t size, int repeats) {
+    core::Device& device = *backend.device();
     Borrowed borrowed(device);
     DAEL_TRY(borrowed.open());
-    auto in = borrowed.memory(size), out = borrowed.memory(size);
-    if (!in || !out) return in ? std::move(out).error() : std::move(in).error();
-    auto begin = borrowed.event(), end = borrowed.event();
-    if (!begin || !end) return begin ? std::move(end).error() : std::move(begin).error();
-    DAEL_TRY(device.fill(*in, 0x5a, size, borrowed.stream));
+    DAEL_LET(in, borrowed.memory(size));
+    DAEL_LET(out, borrowed.memory(size));
+    DAEL_LET(tag, borrowed.memory(kBlockSize));
+    DAEL_LET(begin, borrowed.event());
+    DAEL_LET(end, borrowed.event());
+    DAEL_TRY(device.memory().fill(in, 0x5a, size, borrowed.stream));
 
-    // Sequential modes: messages of 4 KiB, one device thread each.
-    std::unique_ptr<core::PreparedBatch> batch;
-    if (!parallel_within_message(operation.mode, operation.direction)) {
-        std::vector<core::Segment> messages;
-        constexpr std::size_t kMessage = 4096;
-        for (std::size_t at = 0; at + kMessage <= size; at += kMessage)
-            messages.push_back({*in + at, *out + at, kMessage, {}, 0});
-        auto prepared = device.prepare(operation.mode, operation.direction, messages);
-        if (!prepared) return std::move(prepared).error();
-        batch = std::move(*prepared);
+    const std::span keys(&key, 1);
+    const Message whole{in, out, size, nullptr, 0, tag};
+    const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
+    std::unique_ptr<core::KeyTables> tables;
+    std::unique_ptr<core::Prepared> batch;
+    if (!parallel || authenticates(cipher.mode)) {
+        std::vector<Message> messages;
+        const std::size_t each = parallel ? size : 4096;
+        for (std::size_t at = 0; at + each <= size; at += each)
+            messages.push_back({in + at, out + at, each, nullptr, 0, tag});
+        DAEL_LET(made, backend.tables(keys));
+        tables = std::move(made);
+        DAEL_LET(prepared,
+                 device.prepare(cipher, {keys, tables.get()},
+                                {messages.data(), static_cast<std::uint32_t>(messages.size())}));
+        batch = std::move(prepared);
     }
     const auto launch = [&] {
-        return batch ? device.run(operation, *batch, borrowed.stream)
-                     : device.run(operation, {*in, *out, size, {}, 0}, borrowed.stream);
+        return batch ? device.run(*batch, borrowed.stream)
+                     : device.run(cipher, {keys}, whole, borrowed.stream);
     };
     DAEL_TRY(launch());
-    DAEL_TRY(device.record(*begin, borrowed.stream));
+    DAEL_TRY(device.order().record(begin, borrowed.stream));
     for (int i = 0; i < repeats; ++i) DAEL_TRY(launch());
-    DAEL_TRY(device.record(*end, borrowed.stream));
-    DAEL_TRY(device.wait(borrowed.stream));
-    auto elapsed = device.elapsed_ms(*begin, *end);
-    if (!elapsed) return std::move(elapsed).error();
-    return *elapsed * 1e-3 / repeats;
+    DAEL_TRY(device.order().record(end, borrowed.stream));
+    DAEL_TRY(device.order().wait(borrowed.stream));
+    DAEL_LET(elapsed, device.order().elapsed_ms(begin, end));
+    return elapsed * 1e-3 / repeats;
 }
 
 }  // namespace dael::pipeline

@@ -24,9 +24,9 @@ struct BusRates {
 Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in, HostOut out,
                              std::size_t chunk);
 
-// Seconds that one run of the kernel takes on `size` bytes of device memory, by events: the mean of
-// `repeats` runs after one to warm up.
-Result<double> measure_kernel(core::Device& device, const core::Operation& operation,
+// Seconds that one run takes on `size` bytes of device memory, by events: the mean of `repeats`
+// runs after one to warm up. Sequential modes: of messages of 4 KiB; others: of one message.
+Result<double> measure_kernel(core::Backend& backend, const Cipher& cipher, const Key& key,
                               std::size_t size, int repeats);
 
 }  // namespace dael::pipeline

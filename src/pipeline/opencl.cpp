@@ -2,15 +2,15 @@
 // The public calls for OpenCL's own handles: each finds the engine's device and hands on.
 #include <daelstrom/opencl.hpp>
 
+#include "core/guard.hpp"
 #include "pipeline/engine_state.hpp"
-#include "pipeline/guard.hpp"
 
 namespace dael::opencl {
 namespace {
 
-Result<core::Device*> device_of(Engine& engine) {
-    const auto lane = engine.state().lane_of(nullptr);
-    if (lane && (*lane)->device.native().context) return &(*lane)->device;
+Result<core::Adoption*> adoption_of(Engine& engine) {
+    const auto lane = engine.state()->lane_of(nullptr);
+    if (lane && (*lane)->device.adoption()) return (*lane)->device.adoption();
     return Error{Code::unsupported,
                  "this engine is not on one OpenCL device; open it with the backend 'opencl', or "
                  "by dael::opencl::open()"};
@@ -19,7 +19,7 @@ Result<core::Device*> device_of(Engine& engine) {
 }  // namespace
 
 Result<Engine> open(_cl_context* context, _cl_device_id* device, EngineOptions options) {
-    return pipeline::guarded([&]() -> Result<Engine> {
+    return core::guarded([&]() -> Result<Engine> {
         if (options.backend.empty()) options.backend = "opencl";
         if (options.backend != "opencl")
             return Error{Code::invalid_argument, "backend '" + options.backend +
@@ -33,10 +33,10 @@ Result<Engine> open(_cl_context* context, _cl_device_id* device, EngineOptions o
 }
 
 Result<Native> native(Engine& engine) {
-    return pipeline::guarded([&]() -> Result<Native> {
-        const auto device = device_of(engine);
-        if (!device) return device.error();
-        const core::NativeHandles handles = (*device)->native();
+    return core::guarded([&]() -> Result<Native> {
+        const auto adoption = adoption_of(engine);
+        if (!adoption) return adoption.error();
+        const core::NativeHandles handles = (*adoption)->native();
         return Native{static_cast<_cl_context*>(handles.context),
                       static_cast<_cl_device_id*>(handles.device),
                       static_cast<_cl_command_queue*>(handles.queue)};
@@ -44,35 +44,35 @@ Result<Native> native(Engine& engine) {
 }
 
 Result<DeviceOut> adopt(Engine& engine, _cl_mem* buffer) {
-    return pipeline::guarded([&]() -> Result<DeviceOut> {
-        const auto device = device_of(engine);
-        if (!device) return device.error();
-        return (*device)->adopt(buffer);
+    return core::guarded([&]() -> Result<DeviceOut> {
+        const auto adoption = adoption_of(engine);
+        if (!adoption) return adoption.error();
+        return (*adoption)->adopt(buffer);
     });
 }
 
 Result<DeviceOut> adopt_shared(Engine& engine, void* memory, std::size_t size) {
-    return pipeline::guarded([&]() -> Result<DeviceOut> {
-        const auto device = device_of(engine);
-        if (!device) return device.error();
-        DAEL_TRY((*device)->adopt_shared(memory, size));
+    return core::guarded([&]() -> Result<DeviceOut> {
+        const auto adoption = adoption_of(engine);
+        if (!adoption) return adoption.error();
+        DAEL_TRY((*adoption)->adopt_shared(memory, size));
         return DeviceOut{memory, size};
     });
 }
 
 Result<> forget(Engine& engine, DeviceIn memory) {
-    return pipeline::guarded([&]() -> Result<> {
-        const auto device = device_of(engine);
-        if (!device) return device.error();
-        return (*device)->forget(memory.data);
+    return core::guarded([&]() -> Result<> {
+        const auto adoption = adoption_of(engine);
+        if (!adoption) return adoption.error();
+        return (*adoption)->forget(memory.data);
     });
 }
 
 Result<Stream> stream(Engine& engine, _cl_command_queue* queue) {
-    return pipeline::guarded([&]() -> Result<Stream> {
-        const auto device = device_of(engine);
-        if (!device) return device.error();
-        return (*device)->adopt_queue(queue);
+    return core::guarded([&]() -> Result<Stream> {
+        const auto adoption = adoption_of(engine);
+        if (!adoption) return adoption.error();
+        return (*adoption)->adopt_queue(queue);
     });
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// allocate_pinned(): memory that the first device pins, or plain pages where there is no device.
+// allocate_pinned(): memory that a device pins, or plain pages where there is no device. The device
+// is one that this process uses already, where there is one: pinning starts the device that it goes
+// through, and one memory serves them all.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,17 +23,30 @@ struct Header {
     core::Device* device;  // null: plain memory
 };
 
+core::Backend* open_to_pin(const core::BackendEntry& entry, int index) {
+    auto opened = entry.open({.form = {}, .index = index});
+    return opened ? opened->release() : nullptr;
+}
+
+// One in use, else the first that can be opened.
+core::Backend* choose_device() {
+    core::Backend* chosen = nullptr;
+    for (const core::BackendEntry& entry : core::backend_list()) {
+        const int index = entry.in_use ? entry.in_use() : -1;
+        if (index >= 0) chosen = open_to_pin(entry, index);
+        if (chosen) return chosen;
+    }
+    core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string&) {
+        chosen = open_to_pin(entry, index);
+        return chosen != nullptr;
+    });
+    return chosen;
+}
+
 // The device that pins, opened by the first allocation and kept until the process ends, since
 // memory may be released at any time, even by static destructors.
 core::Device* pinning_device() {
-    static core::Backend* const backend = [] {
-        core::Backend* first = nullptr;
-        core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string&) {
-            if (auto opened = entry.open({.isa = {}, .index = index})) first = opened->release();
-            return first != nullptr;
-        });
-        return first;
-    }();
+    static core::Backend* const backend = choose_device();
     return backend ? backend->device() : nullptr;
 }
 
@@ -42,7 +57,7 @@ void* allocate_pinned(std::size_t size) noexcept try {
     core::Device* device = pinning_device();
     void* memory = nullptr;
     if (device) {
-        if (auto pinned = device->allocate_pinned(kHeader + size))
+        if (auto pinned = device->memory().allocate_pinned(kHeader + size))
             memory = *pinned;
         else
             device = nullptr;
@@ -59,7 +74,7 @@ void release_pinned(void* memory) noexcept {
     if (!memory) return;
     void* start = static_cast<std::byte*>(memory) - kHeader;
     if (core::Device* device = static_cast<Header*>(start)->device)
-        device->release_pinned(start);
+        device->memory().release_pinned(start);
     else
         std::free(start);
 }

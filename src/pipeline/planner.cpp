@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <limits>
 
-#include "pipeline/host.hpp"
+#include "modes/traits.hpp"
+#include "pipeline/share.hpp"
 #include "pipeline/transfer.hpp"
 
 namespace dael::pipeline {
@@ -19,23 +20,12 @@ constexpr double kGiga = 1e9;
 // Below this no device can win: the set-up of a call through it is longer than the whole job on a
 // core.
 constexpr std::uint64_t kDeviceConsidered = std::uint64_t{64} << 10;
+// Below this, one message is one core's.
+constexpr std::uint64_t kShort = std::uint64_t{32} << 10;
 
-// Built-in figures for AES-128 on one core, GB/s; a middling x86-64 core of the last ten years.
-// Rounds scale them to the other keys. Deliberately low for devices: without a measurement, a copy
-// across an unknown bus should not be preferred to the cores.
-struct BuiltInHost {
-    std::string_view backend;
-    double parallel;  // ECB, CTR, CBC decryption
-    double cfb_decrypt;
-    double sequential;        // one message
-    double sequential_batch;  // 16 messages
-};
-constexpr std::array kBuiltInHosts{
-    BuiltInHost{"cpu", 10, 8, 0.8, 6},  // one message uses one lane of sixteen
-    BuiltInHost{"openssl", 5, 0.9, 1.2, 1.2},
-    BuiltInHost{"reference", 0.02, 0.02, 0.02, 0.02},
-};
-constexpr BuiltInHost kUnknownHost{"", 1, 0.5, 0.5, 0.5};
+// Without a calibration: what host backends are expected to do is their own to say
+// (core::Expected), for AES-128; rounds scale it to the other keys. Deliberately low for devices:
+// without a measurement, a copy across an unknown bus should not be preferred to the cores.
 constexpr double kHostMemory = 40;  // all cores together do no more than memory allows
 
 constexpr double kBuiltInKernel = 250;
@@ -47,15 +37,16 @@ double rounds(int key_bits) {
     return key_bits / 32.0 + 6;
 }
 
-HostRate built_in(std::string_view backend, const Job& job) {
-    const auto found = std::ranges::find(kBuiltInHosts, backend, &BuiltInHost::backend);
-    const BuiltInHost& figures = found == kBuiltInHosts.end() ? kUnknownHost : *found;
-    const double scale = rounds(128) / rounds(job.key_bits);
-    HostRate rate{{}, job.mode, job.direction, job.key_bits};
-    if (parallel_within_message(job.mode, job.direction)) {
-        rate.one_core = scale * (job.mode == Mode::cfb ? figures.cfb_decrypt : figures.parallel);
-        rate.all_cores = rate.batch_all = std::max(kHostMemory, rate.one_core);
+HostRate built_in(const core::Expected& figures, const Cipher& cipher, int key_bits) {
+    const double scale = rounds(128) / rounds(key_bits);
+    HostRate rate{{}, cipher.mode, cipher.direction, key_bits};
+    if (parallel_within_message(cipher.mode, cipher.direction)) {
+        rate.one_core = scale * (cipher.mode == Mode::cfb   ? figures.cfb_decrypt
+                                 : cipher.mode == Mode::gcm ? figures.gcm
+                                                            : figures.parallel);
         rate.batch_core = rate.one_core;
+        rate.batch_all = std::max(kHostMemory, rate.one_core);
+        rate.all_cores = modes::can_cut(cipher) ? rate.batch_all : rate.one_core;
     } else {
         rate.one_core = rate.all_cores = scale * figures.sequential;
         rate.batch_core = scale * figures.sequential_batch;
@@ -64,12 +55,19 @@ HostRate built_in(std::string_view backend, const Job& job) {
     return rate;
 }
 
-template <class Rate>
-bool is_for(const Rate& rate, const Job& job) {
-    // CTR and OFB do the same both ways, and are measured once.
-    const bool both = job.mode == Mode::ctr || job.mode == Mode::ofb;
-    return rate.mode == job.mode && (both || rate.direction == job.direction) &&
-           rate.key_bits == job.key_bits;
+// gcm_ctr is ctr.
+bool is_for(Mode mode, Direction direction, int key_bits, const Cipher& cipher, int bits) {
+    const Mode as_run = cipher.mode == Mode::gcm_ctr ? Mode::ctr : cipher.mode;
+    // What does the same both ways is measured once, and so is what takes the same time.
+    return mode == as_run && key_bits == bits &&
+           (modes::traits(mode).both_ways || authenticates(mode) || direction == cipher.direction);
+}
+
+std::size_t index_of(const Cipher& cipher, int key_bits) noexcept {
+    return (static_cast<std::size_t>(cipher.mode) * 2 +
+            static_cast<std::size_t>(cipher.direction)) *
+               3 +
+           static_cast<std::size_t>(key_bits / 64 - 2);
 }
 
 DeviceRates built_in_device() {
@@ -102,30 +100,52 @@ Estimate impossible(std::string_view reason) {
 
 }  // namespace
 
-HostRate Planner::host_rate(std::string_view backend, const Job& job,
-                            bool& measured) const noexcept {
-    measured = true;
-    if (calibration_)
-        for (const HostRate& rate : calibration_->hosts)
-            if (is_for(rate, job) && rate.backend == backend) return rate;
-    measured = false;
-    return built_in(backend, job);
+Planner::Planner(std::optional<Calibration> calibration, const std::vector<Host>& hosts)
+    : calibration_(std::move(calibration)) {
+    for (const Host& host : hosts) {
+        Table& table = tables_.emplace_back();
+        for (const Mode mode : kModes)
+            for (const Direction direction : {Direction::encrypt, Direction::decrypt})
+                for (const int bits : {128, 192, 256}) {
+                    const Cipher cipher{mode, direction};
+                    HostRate rate = built_in(host.expected, cipher, bits);
+                    bool measured = false;
+                    if (calibration_)
+                        for (const HostRate& r : calibration_->hosts)
+                            if (r.backend == host.name &&
+                                is_for(r.mode, r.direction, r.key_bits, cipher, bits))
+                                rate = r, measured = true;
+                    table[index_of(cipher, bits)] = {rate.one_core, rate.all_cores, rate.batch_core,
+                                                     rate.batch_all, measured};
+                }
+    }
+}
+
+const Planner::Rates& Planner::rates(std::size_t host, const Job& job) const noexcept {
+    return tables_[host][index_of(job.cipher, job.key_bits)];
+}
+
+double Planner::host_seconds(std::size_t host, const Job& job, int threads) const noexcept {
+    if (job.messages == 1 && job.size < kShort && job.from != Job::From::device)
+        return kCallSeconds + static_cast<double>(job.size) / (rates(host, job).one_core * kGiga);
+    return this->host(host, job, threads).seconds;
 }
 
 bool Planner::device_considered(const Job& job) noexcept {
     return job.from == Job::From::device || total_bytes(job) >= kDeviceConsidered;
 }
 
-Estimate Planner::host(std::string_view backend, const Job& job, int threads) const noexcept {
+Estimate Planner::host(std::size_t host, const Job& job, int threads) const noexcept {
     if (job.from == Job::From::device) return impossible("the data lies in device memory");
     Estimate estimate;
-    const HostRate rate = host_rate(backend, job, estimate.measured);
+    const Rates& rate = rates(host, job);
+    estimate.measured = rate.measured;
     const std::uint64_t bytes = total_bytes(job);
-    estimate.threads = threads_worth(job.mode, job.direction, bytes, job.messages, threads);
+    estimate.threads = threads_worth(job.cipher, bytes, job.messages, threads);
     const double count = estimate.threads;
-    if (parallel_within_message(job.mode, job.direction)) {
-        estimate.rate =
-            count == 1 ? rate.one_core : std::min(rate.one_core * count, rate.all_cores);
+    if (parallel_within_message(job.cipher.mode, job.cipher.direction)) {
+        const double all = job.messages > 1 ? rate.batch_all : rate.all_cores;
+        estimate.rate = count == 1 ? rate.one_core : std::min(rate.one_core * count, all);
         estimate.limit = count == 1 ? "one core" : "the cores";
     } else if (job.messages < 2) {
         estimate.rate = rate.one_core;
@@ -144,13 +164,14 @@ Estimate Planner::host(std::string_view backend, const Job& job, int threads) co
 
 Estimate Planner::device(const DeviceRates& rates, const Job& job,
                          double start_seconds) const noexcept {
-    const bool parallel = parallel_within_message(job.mode, job.direction);
+    const bool parallel = parallel_within_message(job.cipher.mode, job.cipher.direction);
     if (!parallel && job.messages < 2)
         return impossible(
             "each block needs the one before: a device does it for many messages only");
     Estimate estimate;
-    const auto found = std::ranges::find_if(
-        rates.kernels, [&](const KernelRate& rate) { return is_for(rate, job); });
+    const auto found = std::ranges::find_if(rates.kernels, [&](const KernelRate& rate) {
+        return is_for(rate.mode, rate.direction, rate.key_bits, job.cipher, job.key_bits);
+    });
     estimate.measured = found != rates.kernels.end();
     double kernel = estimate.measured ? found->rate
                                       : (parallel ? kBuiltInKernel : kBuiltInSequentialKernel) *
@@ -236,8 +257,9 @@ Plan make_plan(const Job& job, std::vector<Option> options, bool calibrated) {
         return a.possible != b.possible ? a.possible : a.seconds < b.seconds;
     });
     Plan plan{std::move(options), {}};
-    const std::string what = std::string(name(job.mode)) + " " + std::string(name(job.direction)) +
-                             "ion with a " + std::to_string(job.key_bits) + "-bit key";
+    const std::string what = std::string(name(job.cipher.mode)) + " " +
+                             std::string(name(job.cipher.direction)) + "ion with a " +
+                             std::to_string(job.key_bits) + "-bit key";
     if (plan.options.empty() || !plan.options[0].possible) {
         plan.summary = "No backend here can do " + what + " on this data";
         if (!plan.options.empty())

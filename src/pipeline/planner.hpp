@@ -4,12 +4,16 @@
 // functions, so that what is explained is what is done.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <daelstrom/calibration.hpp>
 #include <daelstrom/engine.hpp>
+
+#include "core/backend.hpp"
 
 namespace dael::pipeline {
 
@@ -26,14 +30,20 @@ struct Estimate {
 
 class Planner {
   public:
-    explicit Planner(std::optional<Calibration> calibration)
-        : calibration_(std::move(calibration)) {}
+    // The host backends, which are numbered in this order.
+    struct Host {
+        std::string name;
+        core::Expected expected;
+    };
+    Planner(std::optional<Calibration> calibration, const std::vector<Host>& hosts);
 
     // False for jobs so small that `auto` does not even ask about devices.
     static bool device_considered(const Job& job) noexcept;
 
     // `threads`: the most that the engine may use.
-    Estimate host(std::string_view backend, const Job& job, int threads) const noexcept;
+    Estimate host(std::size_t host, const Job& job, int threads) const noexcept;
+    // Its seconds alone; cheap for short jobs, which come often.
+    double host_seconds(std::size_t host, const Job& job, int threads) const noexcept;
     // `start_seconds`: what is still to be paid for the first use of the device in this process.
     Estimate device(const DeviceRates& rates, const Job& job, double start_seconds) const noexcept;
 
@@ -45,8 +55,17 @@ class Planner {
     bool calibrated() const noexcept { return calibration_.has_value(); }
 
   private:
-    HostRate host_rate(std::string_view backend, const Job& job, bool& measured) const noexcept;
+    // GB/s, as a HostRate has them.
+    struct Rates {
+        double one_core, all_cores, batch_core, batch_all;
+        bool measured;
+    };
+    // By mode, direction and key size, so that no call searches.
+    using Table = std::array<Rates, kModes.size() * 2 * 3>;
+    const Rates& rates(std::size_t host, const Job& job) const noexcept;
+
     std::optional<Calibration> calibration_;
+    std::vector<Table> tables_;  // a host's each
 };
 
 // "1.00 GiB", "64 KiB", "17 bytes"; "21.4 GB/s"; "1.3 ms".

@@ -4,9 +4,11 @@
 //
 // Promises: a set of slots belongs to one call at a time. Sets are kept for reuse, since allocating
 // costs more than most jobs; whatever passed through them is wiped before their memory is given
-// back. When memory runs out a set comes back smaller than asked for. Thread-safe.
+// back. When memory runs out a set comes back smaller than asked for. All sets together are
+// bounded: who asks for more waits until another call gives back. Thread-safe.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -18,9 +20,9 @@ namespace dael::pipeline {
 
 struct Slot {
     Stream work;                  // kernels; null where the first slot's stream serves them all
-    core::Event arrived;          // the chunk is in `in`
-    core::Event transformed;      // the result is in `out`
-    core::Event done;             // the result is on the host
+    Event arrived;                // the chunk is in `in`
+    Event transformed;            // the result is in `out`
+    Event done;                   // the result is on the host
     std::uint8_t* in = nullptr;   // device memory, a chunk
     std::uint8_t* out = nullptr;  // device memory, a chunk; null until needed
     std::uint8_t* in_staging = nullptr;  // page-locked host memory, a chunk; null until needed
@@ -53,7 +55,9 @@ class SlotSet {
     Result<> wait() noexcept;
 
     std::size_t capacity() const noexcept { return capacity_; }
-    std::size_t bytes() const noexcept { return slots_.size() * capacity_ * 4; }
+    // An upper bound, for the pool's books: it does not change while the set is out.
+    std::size_t bytes() const noexcept { return booked_; }
+    void book(std::size_t bytes) noexcept { booked_ = bytes; }
     std::vector<Slot>& slots() noexcept { return slots_; }
     // All copies of a direction share one stream. On a stream for each slot, copies of one
     // direction would run at once and finish together, and the other direction would lie idle
@@ -66,6 +70,7 @@ class SlotSet {
 
     core::Device& device_;
     std::size_t capacity_;
+    std::size_t booked_ = 0;
     Stream inward_, outward_;
     std::vector<Slot> slots_;
 };
@@ -74,17 +79,41 @@ class SlotPool {
   public:
     explicit SlotPool(core::Device& device) : device_(device) {}
 
-    // A set for one call. Halves the chunk, then the number of slots, for as long as memory runs
-    // out. Errors: out_of_memory, device.
-    Result<std::unique_ptr<SlotSet>> acquire(SlotNeeds needs);
-    // Takes back a set whose work is done and went well; others are destroyed instead.
-    void give_back(std::unique_ptr<SlotSet> set);
+    // A set on loan to one call, which gives it back when it goes: kept for others if its work is
+    // done and went well, which who has it says, and destroyed else.
+    class Loan {
+      public:
+        Loan(SlotPool& pool, std::unique_ptr<SlotSet> set) : pool_(&pool), set_(std::move(set)) {}
+        Loan(Loan&&) noexcept = default;
+        Loan& operator=(Loan&&) = delete;
+        ~Loan() {
+            if (set_) pool_->give_back(std::move(set_), good_);
+        }
+        SlotSet& operator*() const noexcept { return *set_; }
+        SlotSet* operator->() const noexcept { return set_.get(); }
+        void went_well() noexcept { good_ = true; }
+
+      private:
+        SlotPool* pool_;
+        std::unique_ptr<SlotSet> set_;
+        bool good_ = false;
+    };
+
+    // Halves the chunk, then the number of slots, for as long as memory runs out. Errors:
+    // out_of_memory, device.
+    Result<Loan> acquire(SlotNeeds needs);
 
   private:
-    std::unique_ptr<SlotSet> take_kept(const SlotNeeds& needs);
+    void give_back(std::unique_ptr<SlotSet> set, bool good);
+    // Waits for its turn. A set that is larger than all may be comes when no other is in use.
+    std::unique_ptr<SlotSet> take(const SlotNeeds& needs);
+    void destroyed(std::size_t bytes);
 
     core::Device& device_;
     std::mutex mutex_;
+    std::condition_variable returned_;
+    std::size_t used_ = 0;  // bytes of sets that are out
+    std::size_t kept_bytes_ = 0;
     std::vector<std::unique_ptr<SlotSet>> kept_;
 };
 

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "pipeline/guard.hpp"
+#include "core/guard.hpp"
 
 namespace dael::pipeline {
 
@@ -39,7 +39,7 @@ struct ThreadPool::Task {
         for (std::size_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
             if (first) took_part.fetch_add(1, std::memory_order_relaxed);
             first = false;
-            if (auto result = guarded([&] { return work(index); }); !result) {
+            if (auto result = core::guarded([&] { return work(index); }); !result) {
                 next.store(count, std::memory_order_relaxed);
                 const std::lock_guard lock(error_mutex);
                 if (!error) error = std::move(result).error();
@@ -121,6 +121,9 @@ Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
     if (helpers == 0) {
         task.work_off();
     } else {
+        // The others work on this stack and on the caller's data: it is not left before they are
+        // done.
+        const core::Uncancelled whole;
         Crew& crew = this->crew();
         {
             const std::lock_guard lock(crew.mutex);

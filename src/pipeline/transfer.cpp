@@ -2,6 +2,7 @@
 #include "pipeline/transfer.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace dael::pipeline {
@@ -13,71 +14,94 @@ constexpr std::size_t kWorthDirect = std::size_t{128} << 10;
 // What one thread copies at a time to or from a staging buffer.
 constexpr std::size_t kCopy = std::size_t{512} << 10;
 
-// Sequential messages are one device thread each: a chunk must hold many of them to keep a device
-// busy.
-constexpr std::size_t kSequentialChunk = std::size_t{32} << 20;
+// Sequential messages are one device thread each, and short ones of GCM a warp: a chunk must hold
+// many of them to keep a device busy.
+constexpr std::size_t kManyMessages = std::size_t{32} << 20;
+
+// Of a chunk, what a list may take.
+constexpr std::size_t kListShare = 8;
 
 struct HostCopy {
-    std::uint8_t* to;
-    const std::uint8_t* from;
+    void* to;
+    const void* from;
     std::size_t size;
 };
 
 // Appends the copy, cut to pieces for several threads.
-void append(std::vector<HostCopy>& copies, HostCopy copy) {
-    for (std::size_t done = 0; done < copy.size; done += kCopy)
-        copies.push_back({copy.to + done, copy.from + done, std::min(kCopy, copy.size - done)});
+void append(std::vector<HostCopy>& copies, void* to, const void* from, std::size_t size) {
+    for (std::size_t done = 0; done < size; done += kCopy)
+        copies.push_back({static_cast<std::uint8_t*>(to) + done,
+                          static_cast<const std::uint8_t*>(from) + done,
+                          std::min(kCopy, size - done)});
+}
+
+// Short copies together, so that taking a share costs nothing beside it: where each share ends.
+std::vector<std::size_t> share_copies(const std::vector<HostCopy>& copies) {
+    std::vector<std::size_t> ends;
+    std::size_t collected = 0;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+        collected += copies[i].size;
+        if (collected < kCopy && i + 1 < copies.size()) continue;
+        ends.push_back(i + 1);
+        collected = 0;
+    }
+    return ends;
+}
+
+bool fills_device(const Cipher& cipher) noexcept {
+    return modes::can_cut(cipher);
 }
 
 }  // namespace
 
-Direct direct_copies(core::Device& device, std::span<const core::Segment> segments) {
-    // Messages that follow one another in memory count as one, and only the ends are asked about:
-    // the driver takes about a microsecond to answer.
+Direct direct_copies(core::Device& device, std::span<const Message> messages) {
+    // Messages that follow one another in memory count as one: the driver takes about a microsecond
+    // to answer.
     const auto direct = [&](auto pointer) {
-        std::size_t bytes = 0, copies = 0;
-        for (std::size_t i = 0; i < segments.size(); ++i) {
-            bytes += segments[i].size;
-            copies +=
-                i == 0 || segments[i - 1].*pointer + segments[i - 1].size != segments[i].*pointer;
+        std::uint64_t bytes = 0, copies = 0;
+        const auto follows = [&](std::size_t i) {
+            return i != 0 && messages[i].*pointer &&
+                   messages[i - 1].*pointer + messages[i - 1].size == messages[i].*pointer;
+        };
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            bytes += messages[i].size;
+            copies += !follows(i);
         }
         if (bytes < copies * kWorthDirect) return false;
-        for (std::size_t i = 0; i < segments.size(); ++i) {
-            const auto* begin = segments[i].*pointer;
-            const auto* end = begin + segments[i].size;
-            const bool starts = i == 0 || segments[i - 1].*pointer + segments[i - 1].size != begin;
-            const bool ends = i + 1 == segments.size() || segments[i + 1].*pointer != end;
-            if (starts && segments[i].size != 0 && !device.is_pinned(begin)) return false;
-            if (ends && segments[i].size != 0 && !device.is_pinned(end - 1)) return false;
+        for (std::size_t i = 0; i < messages.size();) {
+            const auto* begin = messages[i].*pointer;
+            if (!begin && messages[i].size != 0) return false;  // keystream
+            std::uint64_t size = messages[i].size;
+            for (++i; i < messages.size() && follows(i); ++i) size += messages[i].size;
+            if (size != 0 && !device.memory().is_pinned(begin, static_cast<std::size_t>(size)))
+                return false;
         }
         return true;
     };
-    return {direct(&core::Segment::in), direct(&core::Segment::out)};
+    return {direct(&Message::in), direct(&Message::out)};
 }
 
-// What happens to a chunk once it is on the device.
-struct Transfer::Kernels {
-    // Whether a single kernel fills the device; else those of all slots run at once.
-    bool fill = true;
-    // Launches on a chunk's pieces. A batch that it needs stays in `batch` until the chunk is out.
-    std::function<Result<>(std::span<const core::Segment> pieces, Stream stream,
-                           std::unique_ptr<core::PreparedBatch>& batch)>
-        launch;
-};
+bool takes_mixed_keys(const Cipher& cipher) noexcept {
+    return cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr ||
+           (cipher.mode == Mode::cbc && modes::encrypts(cipher));
+}
 
 // One call's way through its slots.
 class Transfer::Call {
   public:
-    Call(Transfer& transfer, const Kernels& kernels, const TransferOptions& options, Direct direct,
-         SlotSet& set, const Chunks& chunks)
+    Call(Transfer& transfer, const Request& request, const TransferOptions& options, Direct direct,
+         SlotSet& set, const Chunks& chunks, std::size_t list)
         : device_(transfer.device_),
+          memory_(device_.memory()),
+          order_(device_.order()),
           pool_(transfer.pool_),
-          kernels_(kernels),
+          request_(request),
           options_(options),
           direct_(direct),
           chunks_(chunks),
           set_(set),
           slots_(set.slots()),
+          list_(list),
           inside_(slots_.size()) {}
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
@@ -105,42 +129,127 @@ class Transfer::Call {
     // What a slot is busy with.
     struct Inside {
         const Chunk* chunk = nullptr;
-        std::unique_ptr<core::PreparedBatch> batch;
+        std::unique_ptr<core::Prepared> batch;  // with a list, for all chunks of the slot
     };
+
+    bool authenticated() const noexcept { return authenticates(request_.cipher.mode); }
+    bool opens() const noexcept { return authenticated() && !modes::encrypts(request_.cipher); }
+    // Where a chunk's results arrive in the staging buffer: behind all that came with it.
+    static std::size_t results_at(const Chunk& chunk) { return (chunk.end + 15) / 16 * 16; }
 
     // Waits for the slot's chunk and notes the copies that take it out of the staging buffer. Where
     // nothing on the host depends on the chunk, the streams alone keep the order until the very
     // end.
-    Result<> empty(std::size_t slot) {
-        Inside& inside = inside_[slot];
+    Result<> empty(std::size_t index) {
+        Inside& inside = inside_[index];
         if (!inside.chunk) return {};
-        if (!direct_.in || !direct_.out || inside.batch) DAEL_TRY(device_.wait(slots_[slot].done));
-        if (!direct_.out)
-            for (const auto& [in, out, size, place] : extents_out(chunks_.of(*inside.chunk)))
-                append(host_copies_, {out, slots_[slot].out_staging + place, size});
-        inside = {};
+        const Chunk& chunk = *std::exchange(inside.chunk, nullptr);
+        Slot& slot = slots_[index];
+        const auto pieces = chunks_.of(chunk);
+        if (!direct_.in || !direct_.out || inside.batch) DAEL_TRY(order_.wait(slot.done));
+        if (inside.batch) DAEL_TRY(inside.batch->outcome());
+        if (inside.batch && inside.batch->results()) DAEL_TRY(read_results(slot, chunk));
+        if (opens()) {
+            DAEL_TRY(fetch_verified(slot, pieces));
+        } else if (!direct_.out) {
+            for (const auto& [in, out, size, place] : extents_out(pieces))
+                append(host_copies_, out, slot.out_staging + place, size);
+        }
+        if (authenticated() && !opens())
+            for (const Piece& piece : pieces)
+                append(host_copies_, piece.message.tag, slot.out_staging + piece.tag,
+                       request_.cipher.tag);
+        if (!list_) inside.batch.reset();
         return {};
     }
 
-    // Notes the copies that bring a chunk into the slot's staging buffer.
-    void fill(std::size_t slot, const Chunk& chunk) {
-        if (direct_.in) return;
-        for (const auto& [in, out, size, place] : extents_in(chunks_.of(chunk)))
-            append(host_copies_, {slots_[slot].in_staging + place, in, size});
+    Result<> read_results(const Slot& slot, const Chunk& chunk) {
+        const auto pieces = chunks_.of(chunk);
+        for (std::size_t i = 0; i < pieces.size(); ++i) {
+            std::uint32_t code = 0;
+            std::memcpy(&code, slot.out_staging + results_at(chunk) + i * sizeof code, sizeof code);
+            if (code != 0 && !(opens() && static_cast<Code>(code) == Code::authentication))
+                return Error{Code::device, "the device's result for message " +
+                                               std::to_string(pieces[i].index) + " is " +
+                                               std::to_string(code)};
+            request_.codes[pieces[i].index] = static_cast<Code>(code);
+        }
+        return {};
+    }
+
+    // The plaintext of messages whose tag was right, neighbours in one copy.
+    Result<> fetch_verified(const Slot& slot, std::span<const Piece> pieces) {
+        const auto verified = [&](const Piece& piece) {
+            return request_.codes[piece.index] == Code::ok;
+        };
+        for (std::size_t i = 0; i < pieces.size();) {
+            if (!verified(pieces[i])) {
+                ++i;
+                continue;
+            }
+            const std::size_t first = i;
+            while (i < pieces.size() && verified(pieces[i])) ++i;
+            for (const auto& [in, out, size, place] :
+                 extents_out(pieces.subspan(first, i - first))) {
+                std::uint8_t* const to = direct_.out ? out : slot.out_staging + place;
+                DAEL_TRY(memory_.copy_out(to, slot.out + place, size, set_.outward()));
+                if (!direct_.out) append(host_copies_, out, slot.out_staging + place, size);
+            }
+        }
+        DAEL_TRY(order_.record(slot.done, set_.outward()));
+        return order_.wait(slot.done);
+    }
+
+    // Notes the copies that bring a chunk into the slot's staging buffer, and lists it there.
+    void fill(std::size_t index, const Chunk& chunk) {
+        Slot& slot = slots_[index];
+        const auto pieces = chunks_.of(chunk);
+        if (!direct_.in)
+            for (const auto& [in, out, size, place] : extents_in(pieces)) {
+                if (in)
+                    append(host_copies_, slot.in_staging + place, in, size);
+                else
+                    std::memset(slot.in_staging + place, 0, size);
+            }
+        if (authenticated())
+            for (const Piece& piece : pieces) {
+                append(host_copies_, slot.in_staging + piece.aad, piece.message.aad,
+                       static_cast<std::size_t>(piece.message.aad_size));
+                if (opens())
+                    append(host_copies_, slot.in_staging + piece.tag, piece.message.tag,
+                           request_.cipher.tag);
+            }
+        if (list_ == 0) return;
+        std::memcpy(slot.in_staging, &chunk.count, sizeof(std::uint32_t));
+        for (std::size_t i = 0; i < pieces.size(); ++i) {
+            const Message message = on_device(slot, pieces[i]);
+            std::memcpy(slot.in_staging + kBlockSize + i * sizeof message, &message,
+                        sizeof message);
+        }
+    }
+
+    Message on_device(const Slot& slot, const Piece& piece) const {
+        Message message = piece.message;
+        message.in = slot.in + piece.data;
+        message.out = slot.out + piece.data;
+        message.aad = slot.in + piece.aad;
+        message.tag = authenticated() ? (opens() ? slot.in : slot.out) + piece.tag : nullptr;
+        return message;
     }
 
     // Does the noted copies: one chunk's way out and another's way in, together, so that the
     // threads are woken once.
     Result<> copy_on_host() {
         if (host_copies_.empty()) return {};
-        auto threads =
-            pool_.run(host_copies_.size(), options_.threads, [&](std::size_t index) -> Result<> {
-                const auto& [to, from, size] = host_copies_[index];
+        const auto ends = share_copies(host_copies_);
+        DAEL_LET(threads, pool_.run(ends.size(), options_.threads, [&](std::size_t i) -> Result<> {
+            for (std::size_t copy = i == 0 ? 0 : ends[i - 1]; copy < ends[i]; ++copy) {
+                const auto& [to, from, size] = host_copies_[copy];
                 std::memcpy(to, from, size);
-                return {};
-            });
-        if (!threads) return std::move(threads).error();
-        threads_ = std::max(threads_, *threads);
+            }
+            return {};
+        }));
+        threads_ = std::max(threads_, threads);
         host_copies_.clear();
         return {};
     }
@@ -152,126 +261,148 @@ class Transfer::Call {
         inside_[index].chunk = &chunk;
         const auto pieces = chunks_.of(chunk);
         // An event that has never been recorded holds nothing up.
-        DAEL_TRY(device_.wait(inward, options_.transform ? slot.transformed : slot.done));
-        if (direct_.in)
-            for (const auto& [in, out, size, place] : extents_in(pieces))
-                DAEL_TRY(device_.copy_in(slot.in + place, in, size, inward));
-        else
-            DAEL_TRY(device_.copy_in(slot.in, slot.in_staging, chunk.size, inward));
-        DAEL_TRY(device_.record(slot.arrived, inward));
+        DAEL_TRY(order_.wait(inward, options_.transform ? slot.transformed : slot.done));
+        DAEL_TRY(send(slot, chunk, inward));
+        DAEL_TRY(order_.record(slot.arrived, inward));
         if (options_.transform) {
             const Stream work = work_stream(index);
-            DAEL_TRY(device_.wait(work, slot.arrived));
-            DAEL_TRY(device_.wait(work, slot.done));
+            DAEL_TRY(order_.wait(work, slot.arrived));
+            DAEL_TRY(order_.wait(work, slot.done));
             DAEL_TRY(launch(index, pieces, work));
-            DAEL_TRY(device_.record(slot.transformed, work));
+            DAEL_TRY(order_.record(slot.transformed, work));
         }
-        DAEL_TRY(device_.wait(outward, options_.transform ? slot.transformed : slot.arrived));
+        DAEL_TRY(order_.wait(outward, options_.transform ? slot.transformed : slot.arrived));
+        DAEL_TRY(receive(index, chunk, outward));
+        return order_.record(slot.done, outward);
+    }
+
+    Result<> send(const Slot& slot, const Chunk& chunk, Stream inward) {
+        if (!direct_.in)  // the list too
+            return memory_.copy_in(slot.in, slot.in_staging, chunk.end, inward);
+        if (list_ != 0) DAEL_TRY(memory_.copy_in(slot.in, slot.in_staging, list_, inward));
+        for (const auto& [in, out, size, place] : extents_in(chunks_.of(chunk)))
+            DAEL_TRY(memory_.copy_in(slot.in + place, in, size, inward));
+        if (chunk.end == chunk.data_end) return {};
+        return memory_.copy_in(slot.in + chunk.data_end, slot.in_staging + chunk.data_end,
+                               chunk.end - chunk.data_end, inward);
+    }
+
+    Result<> receive(std::size_t index, const Chunk& chunk, Stream outward) {
+        const Slot& slot = slots_[index];
+        const core::Prepared* const batch = inside_[index].batch.get();
+        if (batch && batch->results())
+            DAEL_TRY(memory_.copy_out(slot.out_staging + results_at(chunk), batch->results(),
+                                      chunk.count * sizeof(std::uint32_t), outward));
+        if (opens()) return {};  // what is verified is fetched later
         const std::uint8_t* result = options_.transform ? slot.out : slot.in;
-        if (direct_.out)
-            for (const auto& [in, out, size, place] : extents_out(pieces))
-                DAEL_TRY(device_.copy_out(out, result + place, size, outward));
-        else
-            DAEL_TRY(device_.copy_out(slot.out_staging, result, chunk.size, outward));
-        return device_.record(slot.done, outward);
+        std::size_t from = list_;
+        if (direct_.out) {
+            for (const auto& [in, out, size, place] : extents_out(chunks_.of(chunk)))
+                DAEL_TRY(memory_.copy_out(out, result + place, size, outward));
+            from = chunk.data_end;
+        }
+        if (from == chunk.tags_end) return {};
+        return memory_.copy_out(slot.out_staging + from, result + from, chunk.tags_end - from,
+                                outward);
     }
 
     // A kernel that fills the device by itself shares one stream with the others, which is a few
     // per cent faster than several. Kernels that leave room have a stream for each slot.
-    Stream work_stream(std::size_t index) const { return slots_[kernels_.fill ? 0 : index].work; }
+    Stream work_stream(std::size_t index) const {
+        return slots_[slots_[index].work.handle ? index : 0].work;
+    }
 
     Result<> launch(std::size_t index, std::span<const Piece> pieces, Stream work) {
         Slot& slot = slots_[index];
-        std::vector<core::Segment> on_device;
-        on_device.reserve(pieces.size());
-        for (const auto& [segment, place] : pieces)
-            on_device.push_back(
-                {slot.in + place, slot.out + place, segment.size, segment.iv, segment.skip});
-        return kernels_.launch(on_device, work, inside_[index].batch);
+        Inside& inside = inside_[index];
+        const Cipher& cipher = request_.cipher;
+        if (list_ != 0) {
+            if (!inside.batch) {  // the same for all chunks of the slot
+                Messages messages;
+                messages.list = reinterpret_cast<const Message*>(slot.in + kBlockSize);
+                messages.count = static_cast<std::uint32_t>((list_ - kBlockSize) / sizeof(Message));
+                messages.place = Place::device;
+                messages.number = reinterpret_cast<const std::uint32_t*>(slot.in);
+                DAEL_LET(batch, device_.prepare(cipher, request_.keys, messages));
+                inside.batch = std::move(batch);
+            }
+            return device_.run(*inside.batch, work);
+        }
+        if (pieces.size() == 1 && modes::can_cut(cipher))
+            return device_.run(for_backend(cipher), request_.keys, on_device(slot, pieces[0]),
+                               work);
+        std::vector<Message> messages;
+        messages.reserve(pieces.size());
+        for (const Piece& piece : pieces) messages.push_back(on_device(slot, piece));
+        DAEL_LET(batch,
+                 device_.prepare(cipher, request_.keys,
+                                 {messages.data(), static_cast<std::uint32_t>(messages.size())}));
+        inside.batch = std::move(batch);
+        return device_.run(*inside.batch, work);
     }
 
     core::Device& device_;
+    Memory& memory_;
+    Order& order_;
     ThreadPool& pool_;
-    const Kernels& kernels_;
+    const Request& request_;
     const TransferOptions& options_;
     const Direct direct_;
     const Chunks& chunks_;
     SlotSet& set_;
     std::vector<Slot>& slots_;
+    const std::size_t list_;  // bytes at the start of each buffer: a count, then messages; 0: none
     std::vector<Inside> inside_;
     std::vector<HostCopy> host_copies_;
     int threads_ = 1;
     bool quiet_ = false;  // waited for
 };
 
-Result<Transferred> Transfer::run(const core::Operation& operation,
-                                  std::span<const core::Segment> segments,
-                                  const TransferOptions& options) {
-    std::size_t bytes = 0;
-    for (const auto& segment : segments)
-        bytes += (segment.size + kBlockSize - 1) / kBlockSize * kBlockSize;
-    if (bytes == 0) return Transferred{};
-    const bool parallel = parallel_within_message(operation.mode, operation.direction);
-    const Direct direct = direct_copies(device_, segments);
+Result<Transferred> Transfer::run(const Request& request, const TransferOptions& options) {
+    const Cipher& cipher = request.cipher;
+    std::size_t all = 0;
+    for (const Message& message : request.messages)
+        if (modes::takes(cipher, message, request.keys.list.size()))
+            all += footprint(cipher, message);
+    const bool lists =
+        device_.info().reads_lists && takes_mixed_keys(cipher) && request.messages.size() > 1;
+    const Direct direct = direct_copies(device_, request.messages);
 
     SlotNeeds needs;
-    needs.least = least_chunk(operation.mode, operation.direction, segments);
-    needs.capacity = parallel ? options.chunk
-                              : std::max({needs.least, options.chunk,
-                                          std::min(bytes / static_cast<std::size_t>(options.slots),
-                                                   kSequentialChunk)});
-    needs.kernels_at_once = !parallel;
+    needs.least = least_chunk(request);
+    // No larger than the job: half of it, so that two chunks overlap, or all where it is short.
+    std::size_t wanted = std::max(options.chunk, needs.least);
+    if (!modes::can_cut(cipher)) wanted = std::max(wanted, kManyMessages);
+    needs.capacity = std::clamp(std::bit_ceil(all / 2 + 1), needs.least, wanted);
+    needs.capacity = (needs.capacity + 15) / 16 * 16;
+    Packing packing;
+    if (lists) {
+        packing.most_pieces = std::clamp<std::size_t>(needs.capacity / kListShare / sizeof(Message),
+                                                      1, request.messages.size());
+        packing.list = kBlockSize + packing.most_pieces * sizeof(Message);
+        needs.least += packing.list;
+        needs.capacity += packing.list;
+    }
+    // Results come back behind the chunk: 4 bytes for each message, which takes a block at least.
+    const std::size_t results =
+        authenticates(cipher.mode) || lists
+            ? (std::min(needs.capacity / 4, request.messages.size() * 4) + 2 * kBlockSize) / 16 * 16
+            : 0;
+    needs.capacity += results;
+    needs.least += results;
+    needs.slots = all <= needs.least ? 1 : options.slots;
+    needs.in_staging = !direct.in || authenticates(cipher.mode) || lists;
+    needs.out_staging = !direct.out || authenticates(cipher.mode) || lists;
+    needs.kernels_at_once = !fills_device(cipher) && !authenticates(cipher.mode);
 
-    const Kernels kernels{parallel,
-                          [&](std::span<const core::Segment> pieces, Stream stream,
-                              std::unique_ptr<core::PreparedBatch>& batch) -> Result<> {
-                              if (pieces.size() == 1 && parallel)
-                                  return device_.run(operation, pieces[0], stream);
-                              auto prepared =
-                                  device_.prepare(operation.mode, operation.direction, pieces);
-                              if (!prepared) return std::move(prepared).error();
-                              batch = std::move(*prepared);
-                              return device_.run(operation, *batch, stream);
-                          }};
-    return pass(kernels, direct, needs, options, [&](std::size_t capacity) {
-        return cut(operation.mode, operation.direction, segments,
-                   parallel ? std::min(capacity, needs.capacity) : capacity);
-    });
-}
-
-Result<Transferred> Transfer::run(const core::XtsOperation& operation, const core::Segment& segment,
-                                  const TransferOptions& options) {
-    if (segment.size == 0) return Transferred{};
-    SlotNeeds needs;
-    needs.least = least_chunk(operation.sector_size);
-    needs.capacity = std::max(options.chunk, needs.least);
-    const Kernels kernels{
-        true, [&](std::span<const core::Segment> pieces, Stream stream,
-                  std::unique_ptr<core::PreparedBatch>&) {  // one piece: a run of sectors
-            return device_.xts(operation, pieces[0], stream);
-        }};
-    return pass(kernels, direct_copies(device_, std::span(&segment, 1)), needs, options,
-                [&](std::size_t capacity) {
-                    return cut_sectors(segment, operation.sector_size,
-                                       std::min(capacity, needs.capacity));
-                });
-}
-
-Result<Transferred> Transfer::pass(const Kernels& kernels, Direct direct, const SlotNeeds& needs,
-                                   const TransferOptions& options,
-                                   const std::function<Chunks(std::size_t)>& cut) {
-    SlotNeeds all = needs;
-    all.slots = options.slots;
-    all.in_staging = !direct.in;
-    all.out_staging = !direct.out;
-    auto set = slots_.acquire(all);
-    if (!set) return std::move(set).error();
-
-    const Chunks chunks = cut((*set)->capacity());
-    auto threads = Call(*this, kernels, options, direct, **set, chunks).run();
-    if (!threads) return std::move(threads).error();  // and the set goes, wiped
-    slots_.give_back(std::move(*set));
-    return Transferred{chunks.chunks.size(), *threads};
+    DAEL_LET(set, slots_.acquire(needs));
+    packing.capacity = set->capacity() - results;
+    if (modes::can_cut(cipher))
+        packing.capacity = std::min(packing.capacity, std::max(wanted, needs.least));
+    const Chunks chunks = cut(request, packing);
+    DAEL_LET(threads, Call(*this, request, options, direct, *set, chunks, packing.list).run());
+    set.went_well();
+    return Transferred{chunks.chunks.size(), threads};
 }
 
 }  // namespace dael::pipeline

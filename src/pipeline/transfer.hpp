@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory through a device: chunks go in, are transformed, and come out, all three at once for
-// different chunks: a stream for each direction of the bus, and others for the kernels.
+// Host memory through a device, in every mode: chunks go in, are transformed, and come out, all
+// three at once for different chunks: a stream for each direction of the bus, and others for the
+// kernels.
 //
 // Promises: page-locked memory is copied directly, other memory through page-locked rings that
 // several threads fill and drain while the device works. Work may be in place. Data may be larger
-// than the device's memory. When a call returns, with or without an error, nothing of it is still
-// under way. Any number of threads may call at once; each call has a set of slots to itself.
+// than the device's memory, but a message that cannot be cut may not. Plaintext comes back from the
+// device only once its tag is verified. When a call returns, with or without an error, nothing of
+// it is still under way. Any number of threads may call at once; each call has a set of slots to
+// itself, no larger than its data.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <vector>
 
 #include "core/device.hpp"
 #include "pipeline/chunks.hpp"
@@ -23,7 +24,7 @@ namespace dael::pipeline {
 inline constexpr std::size_t kDefaultChunk = std::size_t{16} << 20;
 
 struct TransferOptions {
-    std::size_t chunk = kDefaultChunk;  // bytes
+    std::size_t chunk = kDefaultChunk;  // bytes, at most, where messages can be cut
     int slots = 4;                      // 3 keep both directions busy; the fourth covers the kernel
     int threads = 1;                    // that copy to and from the staging rings
     bool transform = true;              // false: copies in and out only, for measuring the bus
@@ -39,29 +40,24 @@ struct Direct {
     bool in = false;
     bool out = false;
 };
-Direct direct_copies(core::Device& device, std::span<const core::Segment> segments);
+Direct direct_copies(core::Device& device, std::span<const Message> messages);
+
+// Whether messages of one launch may have different keys; else a request goes key by key.
+bool takes_mixed_keys(const Cipher& cipher) noexcept;
 
 class Transfer {
   public:
     Transfer(core::Device& device, ThreadPool& pool)
         : device_(device), pool_(pool), slots_(device) {}
 
-    // Errors: device, out_of_memory, and what the device says to the operation.
-    Result<Transferred> run(const core::Operation& operation,
-                            std::span<const core::Segment> segments,
-                            const TransferOptions& options);
+    // Errors: device, out_of_memory, and what the device says to the cipher. The codes are those of
+    // all messages if it succeeds.
+    Result<Transferred> run(const Request& request, const TransferOptions& options);
 
-    // XTS, in chunks of whole sectors.
-    Result<Transferred> run(const core::XtsOperation& operation, const core::Segment& segment,
-                            const TransferOptions& options);
+    SlotPool& slots() noexcept { return slots_; }
 
   private:
     class Call;
-    struct Kernels;
-    // `cut` makes the chunks for a capacity in bytes.
-    Result<Transferred> pass(const Kernels& kernels, Direct direct, const SlotNeeds& needs,
-                             const TransferOptions& options,
-                             const std::function<Chunks(std::size_t capacity)>& cut);
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;

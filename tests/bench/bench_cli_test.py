@@ -57,7 +57,7 @@ class Bench(unittest.TestCase):
                     (2, "abacus", ["--backend", "abacus"]),
                     (2, "cwc", ["--mode", "cwc"]),
                     (2, "huge", ["--suite", "huge"]),
-                    (2, "avx9", ["--isa", "avx9"]),
+                    (2, "avx9", ["--form", "avx9"]),
                     (2, "1000", ["--size", "1000"]),
                     (2, "129", ["--bits", "129"]),
                     (1, "no/figures.json", [*SMALL, "--json", nowhere])]:

@@ -11,7 +11,7 @@ import unittest
 PROGRAM = os.environ["DAELSTROM"]
 SOURCE = pathlib.Path(os.environ["DAELSTROM_SOURCE"])
 MODES = ("ecb", "cbc", "cfb", "ofb", "ctr")
-CHUNK = 4 << 20  # bytes that the program works on at a time (cli/cipher_job.cpp)
+CHUNK = 4 << 20  # bytes that the program works on at a time (apps/daelstrom/cipher_job.cpp)
 IV = "fffffffffffffffffffffffffffffffa"  # as a counter, it carries through every byte after 6 blocks
 
 
@@ -51,11 +51,12 @@ class CliTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.secrets = []
         for bits in (128, 192, 256):
-            (self.dir / f"key{bits}").write_bytes(key(bits))
+            self.write(f"key{bits}", key(bits))
             self.secrets += [key(bits), key(bits).hex().encode()]
 
     def write(self, name, content):
         (self.dir / name).write_bytes(content)
+        (self.dir / name).chmod(0o600)  # secrets that others can read draw a warning
         return name
 
     def read(self, name):

@@ -2,11 +2,17 @@
 """Bad input: a clear error on one line, the right exit status, nothing written, no secret shown."""
 import os
 import pathlib
+import subprocess
 
-from harness import CHUNK, IV, MODES, PROGRAM, CliTest, data, key, openssl_enc
+from harness import CHUNK, IV, MODES, PROGRAM, CliTest, data, key, openssl_enc, sanitized
 
 FAILED, USAGE = 1, 2
 TO_FILE = ("-o", "out")
+
+
+def out_of_range(option, value, least, digits):
+    """What is said of a number; CLI11 puts the range into words in several ways."""
+    return rf"{option}: Value {value} not in range \[?{least} (to|-) \d{{{digits}}}\]?;"
 
 
 class CommandLine(CliTest):
@@ -17,19 +23,22 @@ class CommandLine(CliTest):
     def refused(self, pattern, *arguments, status=USAGE):
         self.fails(status, pattern, "encrypt", "--key-file", "key128", "plain", *TO_FILE, *arguments)
 
-    def test_unknown_mode_backend_device_isa(self):
+    def test_unknown_mode_backend_device_form(self):
         self.refused("unknown mode 'xts'; there are ecb, cbc, cfb, ofb, ctr", "--mode", "xts")
         self.refused("no backend 'abacus'; there are .*openssl", "--backend", "abacus")
+        self.refused(r"no backend 'a\\x0ab'; there are", "--backend", "a\nb")
+        self.refused(r"no backend 'x{60,70}\.\.\.'; there are", "--backend", "x" * 10_000)
+        self.refused(r"has no form 'y{60,70}\.\.\.'", "--backend", "cpu", "--form", "y" * 10_000)
         self.refused("must be a device number", "--backend", "cuda:x")
         self.refused("not available", "--device", "4000", status=FAILED)
         self.refused("opencl:4000", "--backend", "opencl", "--device", "4000", status=FAILED)
         self.refused("opengl:4000", "--backend", "opengl", "--device", "4000", status=FAILED)
-        self.refused("isa 'sse' has no meaning for 'openssl'", "--isa", "sse", "--backend", "openssl")
-        self.refused("isa 'gl-int' has no meaning for 'reference'", "--isa", "gl-int", "--backend", "reference")
-        self.refused("add --backend opengl", "--isa", "gl-float")
-        self.refused("add --backend cuda or opencl", "--isa", "tables=1")
+        self.refused("form 'sse' has no meaning for 'openssl'", "--form", "sse", "--backend", "openssl")
+        self.refused("form 'gl-int' has no meaning for 'reference'", "--form", "gl-int", "--backend", "reference")
+        self.refused("add --backend opengl", "--form", "gl-float")
+        self.refused("add --backend cuda or opencl", "--form", "tables=1")
         self.refused("--device chooses a GPU, but --backend is 'openssl'", "--backend", "openssl", "--device", "0")
-        ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--isa", "mmx")
+        ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--form", "mmx")
         self.assertNotEqual(ran.returncode, 0)
         self.assertNotIn("out", self.listing())
 
@@ -64,9 +73,9 @@ class CommandLine(CliTest):
     def test_numbers(self):
         for option, value in (("--threads", "0"), ("--threads", "x"), ("--device", "x"), ("--key-fd", "x")):
             self.refused(option, option, value)
-        self.refused(r"--device: Value -1 not in range 0 to \d{4};", "--device", "-1")
-        self.fails(USAGE, r"--key-fd: Value -1 not in range 0 to \d{7};", "encrypt", "--key-fd", "-1")
-        self.fails(USAGE, r"--messages: Value 0 not in range 1 to \d{13};", "explain", "--size", "1", "--messages", "0")
+        self.refused(out_of_range("--device", -1, 0, 4), "--device", "-1")
+        self.fails(USAGE, out_of_range("--key-fd", -1, 0, 7), "encrypt", "--key-fd", "-1")
+        self.fails(USAGE, out_of_range("--messages", 0, 1, 13), "explain", "--size", "1", "--messages", "0")
         for option, value in (("--bits", "100"), ("--iterations", "0"), ("--iterations", "99999999999")):
             self.fails(USAGE, option, "encrypt", "--openssl", "--password-file", "key128", option, value)
 
@@ -144,6 +153,33 @@ class Inputs(CliTest):
         self.check_failure(FAILED, "standard input", ran.returncode, ran.stderr)
         self.assertEqual(self.listing(), before)
 
+    def test_progress_never_goes_into_the_output(self):
+        """Whatever is closed, no file gets a number that messages are written to."""
+        self.write("plain", data(100))
+        for closed in (2,), (1, 2), (0, 1, 2):
+            ran = self.run_program("encrypt", "--progress", "--key-file", "key128", "--iv", IV, "plain", "-f", *TO_FILE,
+                                   stdin=None, stdout=None,
+                                   preexec_fn=lambda closed=closed: [os.close(fd) for fd in closed])
+            self.assertEqual(ran.returncode, 0, closed)
+            self.assertEqual(self.read("out"), openssl_enc("ctr", 128, data(100)), closed)
+
+    def test_output_that_nobody_would_get_is_a_failure(self):
+        ran = self.run_program("encrypt", "--key-file", "key128", given=b"x", stdout=None,
+                               preexec_fn=lambda: os.close(1))
+        self.check_failure(FAILED, "cannot write to standard output", ran.returncode, ran.stderr)
+
+    def test_a_thread_that_finds_no_memory(self):
+        """Which limit stands in the way: the address space here, not the number of processes."""
+        if sanitized():
+            self.skipTest("a sanitizer reserves terabytes of address space")
+        self.write("plain", data(100))
+        advice = set()
+        for limit in range(20_000, 120_000, 4_000):
+            command = f"ulimit -v {limit}; exec '{PROGRAM}' encrypt --key-file key128 --threads 2 plain"
+            ran = subprocess.run(["sh", "-c", command], cwd=self.dir, capture_output=True)
+            advice |= {word for word in ("ulimit -u", "ulimit -v") if word.encode() in ran.stderr}
+        self.assertNotIn("ulimit -u", advice)
+
     def test_an_unreadable_file_and_an_unwritable_folder(self):
         nobody = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
         if nobody and any(not os.stat(p).st_mode & 1 for p in pathlib.Path(PROGRAM).resolve().parents):
@@ -151,7 +187,8 @@ class Inputs(CliTest):
         self.dir.chmod(0o755)
         self.write("private", b"x")
         (self.dir / "private").chmod(0)
-        self.write("public", b"x")
+        for name in self.write("public", b"x"), "key128":
+            os.chown(self.dir / name, nobody.get("user", -1), -1)
         (self.dir / "locked").mkdir(mode=0o555)
         self.fails(FAILED, "cannot open 'private': Permission denied", "encrypt", "--key-file", "key128",
                    "private", **nobody)
@@ -234,8 +271,8 @@ class Padding(CliTest):
 
     def test_wrong_key(self):
         cipher = openssl_enc("cbc", 128, data(100))
-        self.write("other", bytes(16))
-        self.fails(FAILED, "wrong padding", "decrypt", "-m", "cbc", "--iv", IV, "--key-file", "other", *TO_FILE,
+        self.write("key-other", bytes(16))
+        self.fails(FAILED, "wrong padding", "decrypt", "-m", "cbc", "--iv", IV, "--key-file", "key-other", *TO_FILE,
                    given=cipher)
 
 

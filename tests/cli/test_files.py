@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to files: names, permissions, links, pipes, and that a file appears whole or not at all."""
 import os
+import pathlib
+import re
 import shutil
 import stat
+import struct
 import subprocess
 import threading
 import time
@@ -76,6 +79,86 @@ class Permissions(CliTest):
         (self.dir / "out").chmod(0o604)
         self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f")
         self.assertEqual(self.mode_of("out"), 0o604)
+
+    def warns(self, pattern, *arguments, **options):
+        ran = self.run_program(*arguments, **options)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertRegex(ran.stderr.decode(), r"\Adaelstrom: warning: [^\n]+\n\Z")
+        self.assertRegex(ran.stderr.decode(), pattern)
+
+    def test_an_overwritten_file_keeps_its_owner_and_group(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root may give files away")
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        os.chown(self.dir / "out", 1234, 5678)
+        (self.dir / "out").chmod(0o640)
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f")
+        status = (self.dir / "out").stat()
+        self.assertEqual((status.st_uid, status.st_gid, self.mode_of("out")), (1234, 5678, 0o640))
+
+    def test_an_owner_and_group_that_cannot_be_kept_draw_a_warning(self):
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        if os.geteuid() != 0 or any(not os.stat(p).st_mode & 1 for p in pathlib.Path(PROGRAM).resolve().parents):
+            self.skipTest("another user cannot run the program")
+        self.dir.chmod(0o777)
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        (self.dir / "out").chmod(0o640)
+        for name in "key128", "plain":
+            os.chown(self.dir / name, 65534, 65534)
+        self.warns("'out' could not keep its owner and group", "encrypt", *WITH_IV, "plain", "-o", "out", "-f",
+                   **nobody)
+        self.assertEqual((self.dir / "out").stat().st_uid, 65534)
+        self.assertEqual(self.mode_of("out"), 0o600)  # the new group is not the one that could read it
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f", "-q", **nobody)
+
+    def test_an_overwritten_file_keeps_its_attributes_and_lists(self):
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        path = self.dir / "out"
+        # Version 2; owner rw, user 1234 r, group nothing, mask r, others nothing (acl(5)).
+        entries = [(1, 6, 0xffffffff), (2, 4, 1234), (4, 0, 0xffffffff), (16, 4, 0xffffffff), (32, 0, 0xffffffff)]
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+        try:
+            os.setxattr(path, "user.note", b"for May")
+            os.setxattr(path, "system.posix_acl_access", acl)
+        except OSError as fault:
+            self.skipTest(f"this file system keeps none: {fault}")
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f")
+        self.assertEqual(os.getxattr(path, "user.note"), b"for May")
+        self.assertEqual(os.getxattr(path, "system.posix_acl_access"), acl)
+        self.assertEqual(self.mode_of("out"), 0o640)
+
+    def test_a_list_of_the_folder_lets_nobody_new_in(self):
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        (self.dir / "out").chmod(0o640)
+        entries = [(1, 6, 0xffffffff), (2, 6, 1234), (4, 0, 0xffffffff), (16, 6, 0xffffffff), (32, 0, 0xffffffff)]
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+        try:
+            os.setxattr(self.dir, "system.posix_acl_default", acl)
+        except OSError as fault:
+            self.skipTest(f"this file system keeps none: {fault}")
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", "-f")
+        self.assertNotIn("system.posix_acl_access", os.listxattr(self.dir / "out"))
+
+    def test_other_names_of_an_overwritten_file_draw_a_warning(self):
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        os.link(self.dir / "out", self.dir / "other")
+        self.warns("'out' had other names", "encrypt", *WITH_IV, "plain", "-o", "out", "-f")
+        self.assertEqual(self.read("other"), b"old")
+
+    def test_a_file_that_takes_anothers_place_reaches_the_disk_first(self):
+        if not shutil.which("strace"):
+            self.skipTest("there is no strace")
+        self.write("plain", data(10))
+        self.write("out", b"old")
+        subprocess.run(["strace", "-f", "-e", "trace=fsync,rename,renameat,renameat2", "-o", "calls", PROGRAM,
+                        "encrypt", *WITH_IV, "plain", "-o", "out", "-f"], cwd=self.dir, check=True)
+        calls = re.findall(r"(fsync|rename)\w*\(", self.read("calls").decode())
+        self.assertEqual(calls[-3:], ["fsync", "rename", "fsync"])
 
 
 class Streams(CliTest):
@@ -165,6 +248,19 @@ class Secrets(CliTest):
             cipher = self.ok("encrypt", "--openssl", "--password-fd", fd, given=data(40), pass_fds=[fd])
         self.write("password", b"first")
         self.assertEqual(self.ok("decrypt", "--openssl", "--password-file", "password", given=cipher), data(40))
+
+    def test_a_secret_that_others_can_read_draws_a_warning(self):
+        for mode, who in (0o644, "everybody"), (0o640, "its group"):
+            (self.dir / "key128").chmod(mode)
+            ran = self.run_program("encrypt", *WITH_IV, given=b"x")
+            self.assertEqual((ran.returncode, ran.stdout), (0, openssl_enc("ctr", 128, b"x")))
+            self.assertRegex(ran.stderr.decode(),
+                             rf"\Adaelstrom: warning: [^\n]*key file 'key128', which is open to {who}; chmod 600")
+            self.ok("encrypt", "-q", *WITH_IV, given=b"x")
+        self.write("word", b"first")
+        (self.dir / "word").chmod(0o644)
+        self.assertIn(b"password file 'word'", self.run_program("encrypt", "--openssl", "--password-file", "word",
+                                                                given=b"x").stderr)
 
     def test_no_secret_comes_from_the_environment(self):
         environment = dict(os.environ, DAELSTROM_KEY="00" * 16, DAELSTROM_PASSWORD="pw", KEY="00" * 16)

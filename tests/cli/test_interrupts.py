@@ -36,6 +36,8 @@ class Scarcity(CliTest):
                 self.skipTest("another user cannot reach the program to run it")
             self.dir.chmod(0o777)
             nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+            for name in "key128", "plain":
+                os.chown(self.dir / name, 65534, 65534)
         else:
             nobody = {}
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=0")  # which takes a thread

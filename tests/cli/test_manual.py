@@ -87,7 +87,7 @@ class Manual(HelpTest):
                 self.assertIn(option, text)
 
     def test_the_built_manual_is_the_programs(self):
-        built = os.path.join(os.path.dirname(PROGRAM), "daelstrom.1")
+        built = os.path.join(os.path.dirname(PROGRAM), "../apps/daelstrom/daelstrom.1")
         if not os.path.exists(built):
             self.skipTest("the program stands apart from its build")
         with open(built, "rb") as page:

@@ -164,9 +164,19 @@ class Damage(SealTest):
     def test_a_cost_from_a_file_is_capped(self):
         locked = self.seal(b"", *self.with_passphrase, *CHEAP)
         begin = time.monotonic()
-        for cost, says in ((bytes([30, 8, 1]), "more than 1 GiB"), (bytes([20, 8, 200]), "more than 2\\^25 steps"),
-                           (bytes([0, 0, 0]), "makes no sense")):
-            self.refused(says, locked[:9] + cost + locked[12:], *self.with_passphrase)
+        for cost, says in ((bytes([30, 8, 1]), "more than any lock may"),
+                           (bytes([20, 8, 200]), "more than any lock may"), (bytes([0, 0, 0]), "makes no sense")):
+            self.refused(says, locked[:9] + cost + locked[12:], *self.with_passphrase, "--max-cost", "20")
+        # What has not been verified may not cost much, unless it is allowed.
+        for cost, option in ((bytes([19, 8, 1]), 19), (bytes([20, 8, 1]), 20), (bytes([18, 8, 2]), 19),
+                             (bytes([20, 8, 4]), 20), (bytes([10, 4, 255]), 17)):
+            limit = ("--max-cost", str(option - 1))
+            self.refused(f"more than .*\\(--max-cost {option}\\)", locked[:9] + cost + locked[12:],
+                         *self.with_passphrase, *limit)
+        self.write("sealed", locked[:9] + bytes([19, 8, 1]) + locked[12:])
+        self.fails(FAILED, "more than 256 MiB .*--max-cost 19", "open", *self.with_passphrase, "sealed")
+        self.fails(FAILED, "more than 256 MiB .*--max-cost 19", "rewrap", *self.with_passphrase,
+                   "--new-passphrase-file", "other", "sealed")
         self.assertLess(time.monotonic() - begin, 10)
 
 
@@ -230,6 +240,16 @@ class Rewrap(SealTest):
         self.assertEqual(stat.S_IMODE((self.dir / "sealed").stat().st_mode), 0o640)
         self.check(self.read("sealed"))
 
+    def test_a_file_with_other_names(self):
+        """They would keep the old passphrase."""
+        os.link(self.dir / "sealed", self.dir / "link")
+        self.fails(1, "'sealed' has 2 names .hard links., and the others would keep", *self.change, "sealed")
+        ran = self.run_program(*self.change, "-f", "sealed")
+        self.assertEqual(ran.returncode, 0)
+        self.assertRegex(ran.stderr.decode(), r"\Adaelstrom: warning: 'sealed' had other names[^\n]+\n\Z")
+        self.check(self.read("sealed"))
+        self.assertEqual(self.read("link"), self.before)
+
     def test_to_another_file_and_through_a_pipe(self):
         self.ok(*self.change, "sealed", "-o", "new")
         self.check(self.read("new"))
@@ -287,6 +307,8 @@ class CommandLine(SealTest):
         self.fails(USAGE, "'64K' is neither 4K nor 1M", "seal", *KEY, "--segment", "64K", "plain")
         for cost in ("9", "21", "x"):
             self.fails(USAGE, "--cost", "seal", *self.with_passphrase, "--cost", cost, "plain")
+            self.fails(USAGE, "--max-cost", "open", *self.with_passphrase, "--max-cost", cost, "plain")
+        self.fails(USAGE, "excludes", "open", *KEY, "--max-cost", "12", "plain")
         for option in ("--key-file", "--keyset", "--passphrase-file"):
             self.fails(USAGE, "standard input cannot be both", "seal", option, "-")
         self.fails(USAGE, "standard input cannot be both", "seal", *KEY, "--aad-file", "-")

@@ -3,7 +3,7 @@
 // where anything is wrong.
 #include <gtest/gtest.h>
 
-#include "backends/cuda/cuda_device.hpp"
+#include "backends/cuda/device.hpp"
 #include "formats/keysets.hpp"
 
 namespace dael::test {
@@ -15,23 +15,23 @@ class SealedToGpu : public testing::TestWithParam<std::uint32_t> {
         std::string why;
         if (cuda::count_devices(&why) == 0) GTEST_SKIP() << "needs an NVIDIA GPU: " << why;
         device_ = must(cuda::CudaDevice::open(0));
-        stream_ = must(device_->create_stream());
+        stream_ = must(device_->order().create_stream());
     }
     void TearDown() override {
-        if (memory_) device_->release(memory_);
-        if (device_) device_->destroy_stream(stream_);
+        if (memory_) device_->memory().release(memory_);
+        if (device_) device_->order().destroy_stream(stream_);
     }
     void seal_random(std::size_t size) {
         auto host = engine("cpu");
         plain_ = random_bytes(size, GetParam());
         sealed_ = seal(host, keys_, plain_, aad_);
-        if (memory_) device_->release(memory_);
-        memory_ = must(device_->allocate(size));
+        if (memory_) device_->memory().release(memory_);
+        memory_ = must(device_->memory().allocate(size));
         must_fill();
     }
     void must_fill() {
-        ASSERT_TRUE(device_->fill(memory_, 0xa5, plain_.size(), stream_));
-        ASSERT_TRUE(device_->wait(stream_));
+        ASSERT_TRUE(device_->memory().fill(memory_, 0xa5, plain_.size(), stream_));
+        ASSERT_TRUE(device_->order().wait(stream_));
     }
     Result<Ran> open_all(Engine& on) {
         auto file = sealed::File::open(
@@ -48,8 +48,8 @@ class SealedToGpu : public testing::TestWithParam<std::uint32_t> {
     }
     Bytes fetch() {
         Bytes bytes(plain_.size());
-        EXPECT_TRUE(device_->copy_out(bytes.data(), memory_, bytes.size(), stream_));
-        EXPECT_TRUE(device_->wait(stream_));
+        EXPECT_TRUE(device_->memory().copy_out(bytes.data(), memory_, bytes.size(), stream_));
+        EXPECT_TRUE(device_->order().wait(stream_));
         return bytes;
     }
 

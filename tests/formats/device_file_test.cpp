@@ -8,6 +8,7 @@
 #include "formats/keys.hpp"
 #include "formats/keysets.hpp"
 #include "pipeline/engine_state.hpp"
+#include "support/cancelled.hpp"
 #include "support/host_device.hpp"
 
 namespace dael::test {
@@ -15,11 +16,6 @@ namespace {
 
 constexpr std::size_t kSegment = 64, kChunk = 4 * kSegment;
 constexpr std::uint8_t kPoison = 0xa5;
-
-void expect_clean(HostDevice& device) {
-    EXPECT_EQ(device.live(), 0u);
-    for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
-}
 
 // An engine on the device, and memory there with some bytes around that nobody may touch.
 class Target {
@@ -288,6 +284,33 @@ TEST(DeviceFile, AReadThatFailsLeavesNothing) {
     }
 }
 
+TEST(DeviceFile, AThreadThatIsCancelledInAReadLeavesNothing) {
+    auto host = engine();
+    const auto keys = small_keys();
+    const Bytes plain = pattern(1000), sealed = seal(host, keys, plain);
+    for (std::size_t good = 1; good < 6; ++good) {
+        HostDevice device;
+        {
+            Target target(device, plain.size());
+            EXPECT_TRUE(cancelled([&] {
+                std::size_t reads = 0;
+                auto file = must(sealed::File::open(
+                    target.engine, keys, {},
+                    [&](std::uint64_t at, HostOut out) -> Result<> {
+                        if (reads++ == good) cancel_me();
+                        std::copy_n(sealed.begin() + static_cast<std::ptrdiff_t>(at), out.size(),
+                                    out.begin());
+                        return {};
+                    },
+                    sealed.size()));
+                (void)file.read_all(target.out(), target.stream());
+            }));
+            EXPECT_EQ(target.bytes(), Bytes(plain.size(), 0));
+        }
+        expect_clean(device);
+    }
+}
+
 TEST(DeviceFile, EveryCallMayFailAndNothingStaysBehind) {
     auto host = engine();
     const auto keys = small_keys();
@@ -354,7 +377,9 @@ TEST(DeviceFile, UnderAutoTheDeviceThatHoldsTheMemory) {
     const Bytes plain = pattern(3000), sealed = seal(host, keys, plain);
     HostDevice device;
     {
-        auto chooses = pipeline::make_auto_engine(must(core::open_backend("openssl")), [&] {
+        pipeline::Backends hosts;
+        hosts.push_back(must(core::open_backend("openssl")));
+        auto chooses = pipeline::make_auto_engine(std::move(hosts), [&] {
             pipeline::Backends devices;
             devices.push_back(std::make_unique<HostDeviceBackend>(device));
             return devices;

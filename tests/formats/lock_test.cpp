@@ -58,8 +58,8 @@ TEST(Lock, EveryFlippedBitIsRefused) {
     auto e = engine();
     const auto locked = must(sealed::make_lock(e, words("pw"), 4096, kCheap));
     for (std::size_t bit = 0; bit < 8 * sealed::kLockSize; ++bit) {
-        // The bits of the cost that ask for more than a test has time for; the cap has its own
-        // test.
+        // The bits of the cost that ask for more than a test has time for; the limit has its own
+        // tests.
         if (bit / 8 == 9 && bit % 8 > 2) continue;
         sealed::Lock damaged = locked.lock;
         damaged[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);
@@ -67,33 +67,68 @@ TEST(Lock, EveryFlippedBitIsRefused) {
     }
 }
 
-TEST(Lock, WhatItMayCostIsCapped) {
-    auto e = engine();
-    auto lock = must(sealed::make_lock(e, words("pw"), 4096, kCheap)).lock;
-    const auto refused = [&](int log2_n, int r, int p, Code code, const char* says) {
-        lock[9] = static_cast<std::uint8_t>(log2_n);
-        lock[10] = static_cast<std::uint8_t>(r);
-        lock[11] = static_cast<std::uint8_t>(p);
+// A lock's bytes as they come from a stranger, and how unlock() and relock() take them.
+class Costs : public ::testing::Test {
+  protected:
+    void asks_for(int log2_n, int r, int p) {
+        lock_[9] = static_cast<std::uint8_t>(log2_n);
+        lock_[10] = static_cast<std::uint8_t>(r);
+        lock_[11] = static_cast<std::uint8_t>(p);
+    }
+    void refused(sealed::Cost cost, Code code, const char* says,
+                 sealed::Cost most = sealed::kMostCost) {
+        asks_for(cost.log2_n, cost.r, cost.p);
         const auto begin = std::chrono::steady_clock::now();
-        const auto keys = sealed::unlock(e, words("pw"), lock);
+        const auto keys = sealed::unlock(e_, words("pw"), lock_, most);
         ASSERT_FALSE(keys);
         EXPECT_EQ(keys.code(), code) << keys.error().message;
         EXPECT_NE(keys.error().message.find(says), std::string::npos) << keys.error().message;
+        EXPECT_EQ(sealed::relock(e_, words("pw"), words("new"), lock_, kCheap, most).code(), code);
         EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(50));
-    };
-    refused(21, 8, 1, Code::limit, "more than 1 GiB of memory");
-    refused(24, 1, 1, Code::limit, "more than 1 GiB of memory");
-    refused(255, 255, 255, Code::limit, "more than 1 GiB of memory");
-    refused(20, 8, 5, Code::limit, "more than 2^25 steps");
-    refused(18, 1, 255, Code::limit, "more than 2^25 steps");
-    refused(0, 8, 1, Code::bad_format, "makes no sense");
-    refused(10, 0, 1, Code::bad_format, "makes no sense");
-    refused(10, 8, 0, Code::bad_format, "makes no sense");
-    refused(16, 1, 1, Code::bad_format, "N must be below 2^16");
-    refused(20, 1, 1, Code::bad_format, "N must be below 2^16");
+    }
+
+    Engine e_ = engine();
+    sealed::Lock lock_ = must(sealed::make_lock(e_, words("pw"), 4096, kCheap)).lock;
+};
+
+TEST_F(Costs, NoLockMayAskForMoreThanThis) {
+    refused({21, 8, 1}, Code::limit, "2048 MiB of memory");
+    refused({255, 255, 255}, Code::limit, "more than any lock may");
+    refused({20, 8, 5}, Code::limit, "more than any lock may");
+    refused({18, 2, 255}, Code::limit, "more than any lock may");
+    refused({255, 255, 255}, Code::limit, "more than any lock may", {30, 255, 255});
+    refused({0, 8, 1}, Code::bad_format, "makes no sense");
+    refused({10, 0, 1}, Code::bad_format, "makes no sense");
+    refused({10, 8, 0}, Code::bad_format, "makes no sense");
+    refused({16, 1, 1}, Code::bad_format, "N must be below 2^16");
+    refused({20, 1, 1}, Code::bad_format, "N must be below 2^16");
     for (const sealed::Cost cost :
          {sealed::Cost{21, 8, 1}, {0, 8, 1}, {-1, 8, 1}, {10, 256, 1}, {10, 8, 1000}})
-        EXPECT_EQ(sealed::make_lock(e, words("pw"), 4096, cost).code(), Code::invalid_argument);
+        EXPECT_EQ(sealed::make_lock(e_, words("pw"), 4096, cost).code(), Code::invalid_argument);
+}
+
+TEST_F(Costs, WhoOpensSaysHowMuch) {
+    // Of what nobody asked for, less is done than a stranger may want.
+    refused({19, 8, 1}, Code::limit, "more than 256 MiB of memory", sealed::kUsualLimit);
+    refused({18, 8, 2}, Code::limit, "more than 256 MiB of memory and 2097152 steps",
+            sealed::kUsualLimit);
+    refused({10, 4, 200}, Code::limit, "allow it", {10, 8, 1});
+    EXPECT_FALSE(sealed::unlock(e_, words("pw"), lock_)) << "the usual limit is no wider";
+    refused({11, 1, 1}, Code::limit, "allow it", {10, 1, 1});
+    asks_for(10, 1, 1);
+    EXPECT_TRUE(sealed::unlock(e_, words("pw"), lock_, {10, 1, 1}));
+    EXPECT_TRUE(sealed::unlock(e_, words("pw"), lock_));
+    EXPECT_TRUE(sealed::relock(e_, words("pw"), words("new"), lock_, {11, 1, 1}, {10, 1, 1}))
+        << "the limit is for the old lock alone";
+    for (const sealed::Cost most : {sealed::Cost{0, 8, 1}, {10, 0, 1}, {10, 8, -1}, {16, 1, 1}})
+        EXPECT_EQ(sealed::unlock(e_, words("pw"), lock_, most).code(), Code::invalid_argument);
+    EXPECT_EQ(sealed::cost_of(lock_).log2_n, 10);
+    EXPECT_EQ(sealed::cost_of(lock_).p, 1);
+}
+
+TEST_F(Costs, WhatIsMadeWithoutACostOpensWithoutALimit) {
+    const auto locked = must(sealed::make_lock(e_, words("pw")));
+    EXPECT_TRUE(sealed::unlock(e_, words("pw"), locked.lock));
 }
 
 TEST(Lock, WhatIsNoLock) {

@@ -71,17 +71,19 @@ TEST(Sealed, SealsToTinksBytes) {
         const std::size_t header = key.layout().header;
         auto cipher =
             must(formats::SegmentCipher::resume(e, key, v.aad, HostIn(v.ciphertext).first(header)));
-        Bytes made(v.ciphertext.size() - header, 0xa5);
-        const Bytes plain = pattern(v.size);
-        must(cipher.seal({.size = plain.size(), .last = true}, plain.data(), made.data()));
-        EXPECT_EQ(difference(HostIn(v.ciphertext).subspan(header), made), "");
+        Bytes made(v.ciphertext.size(), 0xa5), plain = pattern(v.size);
+        plain.push_back(0);  // so that even nothing has an address
+        const auto chunk = must(cipher.layout().of_plain(0, v.size, true));
+        must(cipher.run(Direction::encrypt, chunk, made.data(), plain.data()));
+        std::ranges::copy(cipher.header(), made.begin());
+        EXPECT_EQ(difference(v.ciphertext, made), "");
     }
 }
 
-// A source that hands out uneven portions, as read() may.
-sealed::Read reader(const Bytes& bytes, std::size_t& at) {
-    return [&bytes, &at](HostOut out) -> Result<std::size_t> {
-        const std::size_t size = std::min(out.size(), bytes.size() - at);
+// A source that hands out uneven portions, as read() may of a pipe, `most` bytes at a time.
+sealed::Read reader(const Bytes& bytes, std::size_t& at, std::size_t most = ~std::size_t{0}) {
+    return [&bytes, &at, most](HostOut out) -> Result<std::size_t> {
+        const std::size_t size = std::min({out.size(), bytes.size() - at, most});
         std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), size, out.begin());
         at += size;
         return size;
@@ -114,6 +116,83 @@ TEST(Sealed, EveryLengthBySpansStreamsAndRanges) {
         done = must(sealed::open(e, keys, {}, reader(made, at), writer(opened)));
         EXPECT_EQ(done.size, size);
         EXPECT_EQ(opened, plain);
+    }
+}
+
+TEST(Sealed, ReadsThatBringLittleAreNoEnd) {
+    auto e = engine();
+    const auto keys = small_keys();
+    const Bytes plain = random_bytes(3000, 4);
+    for (const std::size_t most : {1u, 2u, 7u, 47u, 48u, 49u, 1000u}) {
+        SCOPED_TRACE(most);
+        Bytes made, opened;
+        std::size_t at = 0;
+        const auto done = must(sealed::seal(e, keys, {}, reader(plain, at, most), writer(made)));
+        EXPECT_EQ(done.size, must(sealed::sealed_size(keys, plain.size())));
+        EXPECT_EQ(must(open(e, keys, made)), plain);
+        at = 0;
+        must(sealed::open(e, keys, {}, reader(made, at, most), writer(opened)));
+        EXPECT_EQ(opened, plain);
+    }
+}
+
+TEST(Sealed, TheEndIsTheEnd) {
+    auto e = engine();
+    const auto keys = small_keys();
+    for (const std::size_t size : {0u, 10u, 24u, 72u}) {
+        int after = 0;
+        bool ended = false;
+        std::size_t at = 0;
+        const Bytes plain = pattern(size);
+        Bytes made;
+        const auto read = reader(plain, at);
+        must(sealed::seal(
+            e, keys, {},
+            [&](HostOut out) -> Result<std::size_t> {
+                EXPECT_FALSE(out.empty());
+                after += ended;
+                auto got = read(out);
+                ended = *got == 0;
+                return got;
+            },
+            writer(made)));
+        EXPECT_TRUE(ended);
+        EXPECT_EQ(after, 0) << "asked again after the end, where a terminal would wait";
+        EXPECT_EQ(must(open(e, keys, made)), plain);
+    }
+}
+
+TEST(Sealed, ACountThatCannotBeIsRefused) {
+    auto e = engine();
+    const auto keys = small_keys();
+    const auto liar = [](HostOut out) -> Result<std::size_t> { return out.size() + 1; };
+    Bytes made;
+    EXPECT_EQ(sealed::seal(e, keys, {}, liar, writer(made)).code(), Code::invalid_argument);
+    EXPECT_EQ(sealed::open(e, keys, {}, liar, writer(made)).code(), Code::invalid_argument);
+    EXPECT_TRUE(made.empty());
+}
+
+TEST(Sealed, OverlapIsRefusedBeforeAnythingIsTouched) {
+    auto e = engine();
+    const auto keys = small_keys();
+    const Bytes plain = pattern(300), made = seal(e, keys, plain);
+    for (std::size_t shift = 0; shift <= made.size(); ++shift) {
+        SCOPED_TRACE(shift);
+        const bool apart = shift == made.size();
+        Bytes both(made.size() + shift, 0xa5);
+        std::ranges::copy(made, both.begin());
+        Bytes before = both;
+        const auto opened = sealed::open(e, keys, {}, HostIn(both).first(made.size()),
+                                         HostOut(both).subspan(shift));
+        EXPECT_EQ(opened.code(), apart ? Code::ok : Code::overlap);
+        EXPECT_TRUE(apart || both == before);
+        both.assign(plain.size() + std::max(shift, plain.size()) + made.size(), 0xa5);
+        std::ranges::copy(plain, both.begin() + static_cast<std::ptrdiff_t>(shift));
+        before = both;
+        const auto sealed = sealed::seal(e, keys, {}, HostIn(both).subspan(shift, plain.size()),
+                                         HostOut(both).first(made.size()));
+        EXPECT_EQ(sealed.code(), apart ? Code::ok : Code::overlap);
+        EXPECT_TRUE(apart || both == before);
     }
 }
 
@@ -228,44 +307,6 @@ TEST(Sealed, KeysOfOtherSizes) {
         EXPECT_EQ(sealed::Keys::from_key(Bytes(32), segment).code(), Code::invalid_argument)
             << segment;
     EXPECT_TRUE(sealed::Keys::from_key(Bytes(32), 57));
-}
-
-TEST(Layout, AtMostTwoToThe32Segments) {
-    const formats::Layout layout{4096, 40};
-    const std::uint64_t most = (std::uint64_t{1} << 32) * 4080 - 40;
-    EXPECT_EQ(must(layout.sealed_size(most)), std::uint64_t{1} << 44);
-    EXPECT_EQ(layout.sealed_size(most + 1).code(), Code::limit);
-    EXPECT_EQ(layout.sealed_size(~std::uint64_t{0}).code(), Code::limit);
-    EXPECT_EQ(must(layout.plain_size(std::uint64_t{1} << 44)), most);
-    EXPECT_EQ(layout.plain_size((std::uint64_t{1} << 44) + 1).code(), Code::limit);
-    EXPECT_EQ(layout.plain_size(~std::uint64_t{0}).code(), Code::limit);
-}
-
-TEST(Layout, TheCipherStopsAtTwoToThe32) {
-    auto e = engine();
-    const auto keys = small_keys();
-    auto cipher = must(formats::SegmentCipher::start(e, keys.state().keys.front(), {}));
-    const Bytes plain = pattern(49);
-    Bytes made(200);
-    const std::uint64_t last = (std::uint64_t{1} << 32) - 1;
-    EXPECT_TRUE(cipher.seal({.first = last, .size = 48, .last = true}, plain.data(), made.data()));
-    EXPECT_EQ(
-        cipher.seal({.first = last, .size = 49, .last = true}, plain.data(), made.data()).code(),
-        Code::limit);
-    EXPECT_EQ(
-        cipher.seal({.first = last + 1, .size = 1, .last = true}, plain.data(), made.data()).code(),
-        Code::limit);
-}
-
-TEST(Layout, SizesThereAndBack) {
-    for (const formats::Layout layout : {formats::Layout{64, 24}, {57, 40}, {4096, 40}})
-        for (std::uint64_t plain = 0; plain < 3 * layout.segment; ++plain) {
-            const auto sealed = must(layout.sealed_size(plain));
-            EXPECT_EQ(must(layout.plain_size(sealed)), plain);
-            const std::uint64_t i = layout.segment_of(plain);
-            EXPECT_LE(layout.plain_at(i), plain);
-            EXPECT_GT(layout.plain_at(i) + layout.room(i), plain);
-        }
 }
 
 }  // namespace

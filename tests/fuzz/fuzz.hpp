@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/modes.hpp>
 
 namespace dael::fuzz {
 
@@ -51,7 +51,12 @@ inline Direction direction(FuzzedDataProvider& data) {
     return data.ConsumeBool() ? Direction::encrypt : Direction::decrypt;
 }
 
-inline Key key(FuzzedDataProvider& data) {
+inline Key key(FuzzedDataProvider& data, bool xts = false) {
+    if (xts) {
+        Bytes halves = bytes(data, data.ConsumeBool() ? 64 : 32);
+        halves.back() = static_cast<std::uint8_t>(halves[halves.size() / 2 - 1] + 1);  // not equal
+        return value(Key::import_xts(halves), "an XTS key of the right size");
+    }
     const auto size = 8 * data.ConsumeIntegralInRange<std::size_t>(2, 4);
     return value(Key::import(bytes(data, size)), "a key of the right size");
 }

@@ -33,7 +33,7 @@ bool printable(const std::string& text) {
 void check_iv(const std::string& text) {
     const bool valid = text.size() == 32 &&
                        std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c); });
-    const auto iv = cli::parse_iv(text);
+    const auto iv = app::parse_iv(text);
     require(static_cast<bool>(iv) == valid, "an IV is 32 hexadecimal digits, and nothing else is");
     if (!iv) {
         require(printable(iv.error().message), "messages are one line");
@@ -45,7 +45,7 @@ void check_iv(const std::string& text) {
 }
 
 void check_size(const std::string& text) {
-    const auto size = cli::parse_size(text, "--size");
+    const auto size = app::parse_size(text, "--size");
     if (!size) require(printable(size.error().message), "messages are one line");
     // Digits alone are themselves.
     if (!text.empty() && text.size() < 19 &&
@@ -55,7 +55,7 @@ void check_size(const std::string& text) {
 
 void check_key(const Bytes& content) {
     const int fd = readable(content);
-    const auto key = cli::read_key({.file = {}, .fd = fd}, false);
+    const auto key = app::read_key({.file = {}, .fd = fd}, false);
     close(fd);
     const bool raw = content.size() == 16 || content.size() == 24 || content.size() == 32;
     if (raw) require(static_cast<bool>(key), "16, 24 and 32 bytes are a key");
@@ -67,7 +67,7 @@ void check_key(const Bytes& content) {
 
 void check_password(const Bytes& content) {
     const int fd = readable(content);
-    const auto password = cli::read_password({.file = {}, .fd = fd}, false);
+    const auto password = app::read_password({.file = {}, .fd = fd}, false);
     close(fd);
     if (!password) return;
     require(

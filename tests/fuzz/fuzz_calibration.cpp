@@ -46,7 +46,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
         require(rate.one_core > 0 && std::isfinite(rate.one_core), "rates are positive and finite");
     const auto engine = value(Engine::open({.backend = "auto"}), "engine");
     for (const std::uint64_t bytes : {0, 1, 4096, 1 << 30})
-        for (const Option& option : engine.explain({.mode = Mode::ctr, .size = bytes}).options)
-            require(!option.possible || std::isfinite(option.seconds), "predictions are finite");
+        for (const Mode mode : kModes)
+            for (const Option& option : engine.explain({.cipher = {mode}, .size = bytes}).options)
+                require(!option.possible || std::isfinite(option.seconds),
+                        "predictions are finite");
     return 0;
 }

@@ -36,8 +36,8 @@ Bytes contents(const fs::path& file) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-Result<cli::Secret> password() {
-    auto secret = value(cli::Secret::create(), "a secret");
+Result<app::Secret> password() {
+    auto secret = value(app::Secret::create(), "a secret");
     for (const char c : std::string("maelstrom")) secret.append(static_cast<std::uint8_t>(c));
     return secret;
 }
@@ -50,7 +50,7 @@ cli::CipherJob job(FuzzedDataProvider& data) {
     made.input = folder() / "in";
     made.output = {.path = folder() / "out", .overwrite = true};
     made.engine.backend = "openssl";
-    made.show = cli::Show::never;
+    made.show = app::Show::never;
     made.key = [] { return Key::import(Bytes(16, 0x2a)); };
     if (data.ConsumeBool())
         made.salted = cli::CipherJob::Salted{password, 1, 64 * data.ConsumeIntegralInRange(2, 4)};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every host backend gives the same bytes for the same batch, whatever the modes, keys, IVs,
-// offsets, lengths, alignments and overlaps.
+// Every host backend gives the same bytes, tags and verdicts for the same batch, whatever the
+// modes, keys, starts, lengths, alignments, and forgeries.
 #include <map>
 
 #include "core/registry.hpp"
 #include "fuzz/fuzz.hpp"
-#include "modes/segment.hpp"
+#include "modes/counter.hpp"
+#include "modes/traits.hpp"
 
 namespace {
 
@@ -17,48 +18,73 @@ using Backends = std::map<std::string, std::unique_ptr<core::Backend>>;
 const Backends& backends() {
     static const Backends all = [] {
         Backends opened;
-        for (const char* name : {"reference", "openssl"})
-            opened[name] = value(core::open_backend(name), name);
-        for (const char* isa : {"sse", "avx2", "avx512"})
-            if (auto cpu = core::open_backend("cpu", {isa, 0}))
-                opened[std::string("cpu ") + isa] = std::move(*cpu);
+        for (const core::BackendEntry& entry : core::backend_list()) {
+            if (entry.device_name) continue;
+            auto forms = entry.forms ? entry.forms() : std::vector<std::string>{};
+            if (forms.empty()) forms.push_back("");
+            for (const std::string& form : forms)
+                if (auto backend = core::open_backend(entry.name, {form, 0}))
+                    if ((*backend)->profile().shared_by_threads)
+                        opened[entry.name + (" " + form)] = std::move(*backend);
+        }
+        require(opened.contains("reference ") && opened.size() > 1, "there is what to compare");
         return opened;
     }();
     return all;
 }
 
 struct Plan {
-    std::size_t size = 0, in_at = 0, out_at = 0;
-    bool in_place = false;
-    Block iv{};
-    std::uint64_t offset = 0;
+    std::size_t size = 0, aad_size = 0, in_at = 0, out_at = 0;
+    bool in_place = false, keystream = false, forged = false;
+    Message message;  // start, skip and key
 };
 
-// The outputs of all messages, one behind the other. Each lies in a buffer of exactly its size, so
-// that AddressSanitizer sees what goes past it.
-Bytes run(core::Backend& backend, const Key& key, Mode mode, Direction direction,
-          const std::vector<Plan>& plans, const Bytes& content) {
-    std::vector<Bytes> ins, outs;
-    std::vector<core::Segment> segments;
+// What becomes of all messages: outputs, tags and codes, one behind the other. Each lies in a
+// buffer of exactly its size, so that AddressSanitizer sees what goes past it. `tags`: of what is
+// opened.
+Bytes run(core::Backend& backend, const Cipher& cipher, std::span<const Key> keys, bool prepared,
+          const std::vector<Plan>& plans, const Bytes& content, std::vector<Bytes> tags) {
+    std::vector<Bytes> ins, outs, aads;
+    std::vector<Message> messages;
+    const auto filled = [&](std::size_t size) {
+        Bytes bytes(size);
+        for (std::size_t i = 0; i < size; ++i) bytes[i] = content[i % content.size()];
+        return bytes;
+    };
     for (const Plan& plan : plans) {
-        Bytes in(plan.in_at + plan.size);
-        for (std::size_t i = 0; i < plan.size; ++i)
-            in[plan.in_at + i] = content[i % content.size()];
-        ins.push_back(std::move(in));
+        ins.push_back(filled(plan.in_at + plan.size));
         outs.emplace_back(plan.out_at + plan.size);
+        aads.push_back(filled(plan.aad_size));
     }
     for (std::size_t i = 0; i < plans.size(); ++i) {
         const Plan& plan = plans[i];
+        Message& m = messages.emplace_back(plan.message);
         std::uint8_t* const in = ins[i].data() + plan.in_at;
-        std::uint8_t* const out = plan.in_place ? in : outs[i].data() + plan.out_at;
-        const Message message{in, out, plan.size, plan.iv, plan.offset};
-        value(modes::check(mode, message), "check");
-        segments.push_back(modes::to_segment(message));
+        m.in = plan.keystream ? nullptr : in;
+        m.out = plan.in_place ? in : outs[i].data() + plan.out_at;
+        m.size = plan.size;
+        if (authenticates(cipher.mode)) {
+            m.aad = aads[i].data();
+            m.aad_size = aads[i].size();
+            m.tag = tags[i].data();
+        }
+        value(modes::check(cipher, m, keys.size()), "check");
     }
-    value(backend.run({mode, direction, &key}, segments), "run");
+    std::unique_ptr<core::KeyTables> tables;
+    if (prepared) tables = value(backend.tables(keys), "tables");
+    std::vector<Code> codes(plans.size(), Code::ok);
+    value(backend.run(cipher, {keys, tables.get()}, messages, codes), "run");
     Bytes all;
-    for (const core::Segment& segment : segments)
-        all.insert(all.end(), segment.out, segment.out + segment.size);
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+        const Message& m = messages[i];
+        all.push_back(static_cast<std::uint8_t>(codes[i]));
+        all.insert(all.end(), tags[i].begin(), tags[i].end());
+        if (codes[i] == Code::ok) {
+            all.insert(all.end(), m.out, m.out + m.size);
+        } else if (plans[i].in_place) {
+            require(filled(plans[i].in_at + m.size) == ins[i], "what is forged stays in place");
+        }
+    }
     return all;
 }
 
@@ -66,29 +92,68 @@ Bytes run(core::Backend& backend, const Key& key, Mode mode, Direction direction
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
     FuzzedDataProvider data(input, size);
-    const Mode mode = fuzz::mode(data);
-    const Direction direction = fuzz::direction(data);
-    const Key key = fuzz::key(data);
+    Cipher cipher{fuzz::mode(data), fuzz::direction(data)};
+    constexpr std::uint8_t kTags[] = {4, 8, 12, 13, 14, 15, 16};
+    cipher.tag = data.PickValueInArray(kTags);
+    if (cipher.mode == Mode::xts)
+        cipher.sector = data.ConsumeIntegralInRange<std::uint32_t>(16, 300);
+    // gcm_ctr never comes to a host backend: once checked it is ctr.
+    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;
+    std::vector<Key> keys;
+    const auto key_count = data.ConsumeIntegralInRange<std::size_t>(1, 4);
+    while (keys.size() < key_count) keys.push_back(fuzz::key(data, cipher.mode == Mode::xts));
     std::vector<Plan> plans(data.ConsumeIntegralInRange<std::size_t>(1, 20));
     for (Plan& plan : plans) {
         plan.size = data.ConsumeIntegralInRange<std::size_t>(0, plans.size() == 1 ? 1200 : 200);
-        if (whole_blocks_only(mode)) plan.size = plan.size / kBlockSize * kBlockSize;
+        if (whole_blocks_only(cipher.mode)) plan.size = plan.size / kBlockSize * kBlockSize;
+        if (cipher.mode == Mode::xts && plan.size % cipher.sector < 16)
+            plan.size = plan.size / cipher.sector * cipher.sector;
         plan.in_at = data.ConsumeIntegralInRange<std::size_t>(0, 15);
         plan.out_at = data.ConsumeIntegralInRange<std::size_t>(0, 15);
         plan.in_place = data.ConsumeBool();
-        plan.iv = block(data);
-        // Less than 2^63, so that offset and size stay within the mode's limit.
-        if (mode == Mode::ctr)
-            plan.offset =
-                data.ConsumeIntegral<std::uint64_t>() >> data.ConsumeIntegralInRange(1, 63);
+        if (authenticates(cipher.mode)) {
+            plan.aad_size = data.ConsumeIntegralInRange<std::size_t>(0, 100);
+            plan.forged = data.ConsumeIntegralInRange(0, 7) == 0;
+        }
+        plan.message.start = block(data);
+        if (cipher.mode == Mode::xts) plan.message.start.back() &= 0x7f;
+        plan.message.key =
+            static_cast<std::uint32_t>(data.ConsumeIntegralInRange<std::size_t>(0, key_count - 1));
+        if (makes_keystream(cipher.mode)) {
+            plan.message.skip = data.ConsumeIntegralInRange<std::uint8_t>(0, 15);
+            plan.keystream = data.ConsumeIntegralInRange(0, 7) == 0;
+            plan.in_place = plan.in_place && !plan.keystream;
+        }
     }
+    const bool prepared = data.ConsumeBool();
     Bytes content = data.ConsumeRemainingBytes<std::uint8_t>();
     content.push_back(0);
 
-    const Bytes want = run(*backends().at("reference"), key, mode, direction, plans, content);
+    core::Backend& reference = *backends().at("reference ");
+    std::vector<Bytes> tags(plans.size(), Bytes(authenticates(cipher.mode) ? cipher.tag : 0));
+    if (authenticates(cipher.mode) && cipher.direction == Direction::decrypt) {
+        // What is opened must first have a tag: the pieces yield it whatever it is compared with.
+        auto tables = value(reference.tables(keys), "tables");
+        for (std::size_t i = 0; i < plans.size(); ++i) {
+            const Plan& plan = plans[i];
+            auto pieces = value(
+                reference.begin(cipher, {keys, tables.get()}, plan.message.key, plan.message.start),
+                "begin");
+            Bytes in(plan.size), out(plan.size), aad(plan.aad_size);
+            for (std::size_t b = 0; b < plan.size; ++b)
+                in[b] = content[(plan.in_at + b) % content.size()];
+            for (std::size_t b = 0; b < plan.aad_size; ++b) aad[b] = content[b % content.size()];
+            value(pieces->aad(aad), "aad");
+            value(pieces->update(in.data(), out.data(), in.size()), "update");
+            const Block tag = value(pieces->finish(), "finish");
+            std::copy_n(tag.begin(), tags[i].size(), tags[i].begin());
+            if (plan.forged) tags[i].back() ^= 1;
+        }
+    }
+    const Bytes want = run(reference, cipher, keys, prepared, plans, content, tags);
     for (const auto& [name, backend] : backends())
-        require(run(*backend, key, mode, direction, plans, content) == want,
-                name + " and the reference agree in " + std::string(dael::name(mode)) + " " +
-                    std::string(dael::name(direction)));
+        require(run(*backend, cipher, keys, prepared, plans, content, tags) == want,
+                name + " and the reference agree in " + std::string(dael::name(cipher.mode)) + " " +
+                    std::string(dael::name(cipher.direction)));
     return 0;
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message cut into chunks, for streams (Chain) or for threads (slice, split), comes out as it
-// does in one piece; padding comes off as it went on, and nothing else comes off.
+// A message cut into chunks, for streams (Chain), for threads and devices (slice), or by its caller
+// (Pieces) comes out as it does in one piece; padding comes off as it went on, and nothing else
+// comes off.
 #include <algorithm>
+
+#include <daelstrom/engine.hpp>
+#include <daelstrom/padding.hpp>
 
 #include "core/registry.hpp"
 #include "fuzz/fuzz.hpp"
-#include "modes/padding.hpp"
-#include "modes/segment.hpp"
+#include "modes/chain.hpp"
+#include "modes/traits.hpp"
 
 namespace {
 
@@ -17,62 +21,115 @@ core::Backend& backend() {
     static const auto openssl = value(core::open_backend("openssl"), "openssl");
     return *openssl;
 }
+Engine& engine() {
+    static Engine openssl =
+        value(Engine::open({.backend = "openssl", .threads = 1, .calibrated = false}), "engine");
+    return openssl;
+}
 
 struct Case {
-    core::Operation operation;
-    Block iv{};
-    std::uint64_t offset = 0;
-    Bytes in, want;  // `want` as OpenSSL has it in one call
+    Cipher cipher;
+    const Key& key;
+    Message message;           // start, skip, size, AAD
+    Bytes in, aad, want, tag;  // `want` as OpenSSL has it in one call
 };
 
-void run(const core::Operation& operation, const core::Segment& segment) {
-    value(backend().run(operation, std::span(&segment, 1)), "run");
+void run(const Case& c, const Message& message) {
+    Cipher cipher = c.cipher;
+    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;
+    Code code = Code::ok;
+    value(backend().run(cipher, {std::span(&c.key, 1), nullptr}, std::span(&message, 1),
+                        std::span(&code, 1)),
+          "run");
 }
 
 void check_chain(FuzzedDataProvider& data, const Case& c) {
-    modes::Chain chain(c.operation.mode, c.operation.direction, c.iv, c.offset);
+    if (authenticates(c.cipher.mode)) return;
+    modes::Chain chain(c.cipher, c.message.start, c.message.skip);
     Bytes out = c.in;
     const bool in_place = data.ConsumeBool();
+    const std::size_t unit = modes::traits(c.cipher.mode).unit(c.cipher);
     std::size_t done = 0;
     while (done < c.in.size()) {
-        // Every chunk but the last ends where a block ends.
-        const std::size_t head =
-            done == 0 && c.operation.mode == Mode::ctr ? c.offset % kBlockSize : 0;
-        const std::size_t blocks = data.ConsumeIntegralInRange<std::size_t>(1, 20);
-        const std::size_t size = std::min(blocks * kBlockSize - head, c.in.size() - done);
-        const auto segment =
-            chain.begin((in_place ? out : c.in).data() + done, out.data() + done, size);
-        run(c.operation, segment);
-        chain.end();
+        // Every chunk but the last ends where a unit ends.
+        const std::size_t head = done == 0 ? c.message.skip : 0;
+        const std::size_t units = data.ConsumeIntegralInRange<std::size_t>(1, 20);
+        const std::size_t size = std::min(units * unit - head, c.in.size() - done);
+        run(c, chain.next((in_place ? out : c.in).data() + done, out.data() + done, size));
+        chain.done();
         done += size;
     }
     require(out == c.want, "a chain of chunks gives what one call gives");
 }
 
-void check_split(FuzzedDataProvider& data, const Case& c) {
-    if (!parallel_within_message(c.operation.mode, c.operation.direction)) return;
+void check_slices(FuzzedDataProvider& data, const Case& c) {
+    if (!modes::can_cut(c.cipher)) return;
     Bytes out = c.in;
-    const Message message{out.data(), out.data(), out.size(), c.iv, c.offset};
-    value(modes::check(c.operation.mode, message), "check");
-    const core::Segment whole = modes::to_segment(message);
-    auto pieces = modes::split(c.operation.mode, whole,
-                               kBlockSize * data.ConsumeIntegralInRange<std::size_t>(1, 40));
-    std::size_t total = 0;
-    for (const auto& piece : pieces) {
-        require(piece.in == out.data() + total && piece.out == piece.in, "pieces lie end to end");
-        total += piece.size;
+    Message whole = c.message;
+    whole.in = whole.out = out.data();
+    const std::size_t unit = modes::traits(c.cipher.mode).unit(c.cipher);
+    std::vector<Message> parts;
+    for (std::size_t at = 0; at < out.size(); at += parts.back().size) {
+        const std::size_t head = at == 0 ? c.message.skip : 0;
+        const std::size_t units = data.ConsumeIntegralInRange<std::size_t>(1, 40);
+        parts.push_back(
+            modes::slice(c.cipher, whole, at, std::min(units * unit - head, out.size() - at)));
+        require(parts.back().in == out.data() + at && parts.back().out == parts.back().in,
+                "parts lie end to end");
+        value(modes::check(c.cipher, parts.back(), 1), "a part is a message");
     }
-    require(total == out.size(), "the pieces are the whole");
-    if (data.ConsumeBool()) std::ranges::reverse(pieces);  // in place and in any order
-    for (const auto& piece : pieces) run(c.operation, piece);
-    require(out == c.want, "the pieces of a split give what one call gives");
+    if (data.ConsumeBool()) std::ranges::reverse(parts);  // in place and in any order
+    for (const auto& part : parts) run(c, part);
+    require(out == c.want, "the parts of a message give what one call gives");
+}
+
+// Any sizes; a clone takes over now and then, and what went before may be another message.
+void check_pieces(FuzzedDataProvider& data, const Case& c) {
+    if (c.message.skip != 0) return;
+    const bool gcm = authenticates(c.cipher.mode);
+    const bool opens = gcm && c.cipher.direction == Direction::decrypt;
+    auto pieces = value(engine().begin(c.cipher, c.key, c.message.start), "begin");
+    if (data.ConsumeBool()) {
+        Bytes some = bytes(data, data.ConsumeIntegralInRange<std::size_t>(0, 60)), room(60);
+        if (opens)
+            value(pieces.authenticate(some), "authenticate");
+        else
+            value(pieces.update(some, room), "update");
+        value(pieces.restart(c.message.start), "restart");
+    }
+    if (gcm) value(pieces.aad(c.aad), "aad");
+    Bytes out, room(c.in.size() + 1);
+    for (std::size_t at = 0; at < c.in.size();) {
+        const std::size_t size =
+            std::min(data.ConsumeIntegralInRange<std::size_t>(1, 300), c.in.size() - at);
+        if (data.ConsumeIntegralInRange(0, 7) == 0) pieces = value(pieces.clone(), "clone");
+        const HostIn piece = HostIn(c.in).subspan(at, size);
+        std::size_t written = size;
+        if (opens)
+            value(pieces.update_unverified(piece, HostOut(room).first(size)), "update_unverified");
+        else
+            written = value(pieces.update(piece, room), "update");
+        out.insert(out.end(), room.begin(), room.begin() + static_cast<std::ptrdiff_t>(written));
+        at += size;
+    }
+    if (opens) {
+        value(pieces.verify(c.tag), "verify");
+    } else {
+        Bytes last(gcm ? c.cipher.tag : pieces.held());
+        require(value(pieces.finish(last), "finish") == last.size(), "the end is whole");
+        if (gcm)
+            require(last == c.tag, "the tag of pieces is that of one call");
+        else
+            out.insert(out.end(), last.begin(), last.end());
+    }
+    require(out == c.want, "pieces give what one call gives");
 }
 
 void check_padding(FuzzedDataProvider& data) {
     const Bytes tail =
         data.ConsumeBytes<std::uint8_t>(data.ConsumeIntegralInRange<std::size_t>(0, 15));
-    const Block padded = modes::pad(tail);
-    require(value(modes::unpad(padded), "padding that was put on") == tail.size(),
+    const Block padded = dael::pad(tail);
+    require(value(dael::unpad(padded), "padding that was put on") == tail.size(),
             "unpad undoes pad");
     require(std::ranges::equal(tail, std::span(padded).first(tail.size())), "pad keeps the data");
 
@@ -82,7 +139,7 @@ void check_padding(FuzzedDataProvider& data) {
     const bool valid = count >= 1 && count <= kBlockSize &&
                        std::all_of(last.end() - static_cast<std::ptrdiff_t>(count), last.end(),
                                    [&](std::uint8_t byte) { return byte == count; });
-    const auto kept = modes::unpad(last);
+    const auto kept = dael::unpad(last);
     require(static_cast<bool>(kept) == valid, "unpad takes what RFC 5652 takes");
     if (kept)
         require(*kept == kBlockSize - count, "unpad keeps the rest");
@@ -95,20 +152,44 @@ void check_padding(FuzzedDataProvider& data) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
     FuzzedDataProvider data(input, size);
     check_padding(data);
-    const Mode mode = fuzz::mode(data);
-    const Direction direction = fuzz::direction(data);
-    const Key key = fuzz::key(data);
-    Case c{{mode, direction, &key}, block(data), 0, {}, {}};
-    if (mode == Mode::ctr)
-        c.offset = data.ConsumeIntegral<std::uint64_t>() >> data.ConsumeIntegralInRange(1, 63);
+    Cipher cipher{fuzz::mode(data), fuzz::direction(data)};
+    if (cipher.mode == Mode::xts)
+        cipher.sector = data.ConsumeIntegralInRange<std::uint32_t>(16, 600);
+    const Key key = fuzz::key(data, cipher.mode == Mode::xts);
+    Case c{cipher, key, {}, {}, {}, {}, Bytes(cipher.tag)};
+    c.message.start = block(data);
+    if (cipher.mode == Mode::gcm_ctr)  // far from where its counter would wrap
+        c.message.start[12] &= 0x7f;
+    if (cipher.mode == Mode::xts) c.message.start.back() &= 0x7f;
+    if (makes_keystream(cipher.mode) && data.ConsumeBool())
+        c.message.skip = data.ConsumeIntegralInRange<std::uint8_t>(0, 15);
     std::size_t length = data.ConsumeIntegralInRange<std::size_t>(0, 2000);
-    if (whole_blocks_only(mode)) length = length / kBlockSize * kBlockSize;
+    if (whole_blocks_only(cipher.mode)) length = length / kBlockSize * kBlockSize;
+    if (cipher.mode == Mode::xts && length % cipher.sector < 16)
+        length = length / cipher.sector * cipher.sector;
     c.in = bytes(data, length);
+    if (authenticates(cipher.mode))
+        c.aad = bytes(data, data.ConsumeIntegralInRange<std::size_t>(0, 100));
     c.want.resize(length);
-    const Message message{c.in.data(), c.want.data(), length, c.iv, c.offset};
-    value(modes::check(mode, message), "check");
-    run(c.operation, modes::to_segment(message));
+    c.message.size = length;
+    if (authenticates(cipher.mode)) {  // in both directions the tag is the ciphertext's
+        auto tables = value(backend().tables(std::span(&key, 1)), "tables");
+        auto whole =
+            value(backend().begin(cipher, {std::span(&key, 1), tables.get()}, 0, c.message.start),
+                  "begin");
+        value(whole->aad(c.aad), "aad");
+        value(whole->update(c.in.data(), c.want.data(), length), "update");
+        const Block tag = value(whole->finish(), "finish");
+        c.tag.assign(tag.begin(), tag.begin() + cipher.tag);
+    } else {
+        Message message = c.message;
+        message.in = c.in.data();
+        message.out = c.want.data();
+        value(modes::check(cipher, message, 1), "check");
+        run(c, message);
+    }
     check_chain(data, c);
-    check_split(data, c);
+    check_slices(data, c);
+    check_pieces(data, c);
     return 0;
 }

@@ -51,7 +51,7 @@ class Cavp : public SubjectTest {
 
   private:
     void check_vector(const Vector& vector) {
-        if (!subject().supports(vector.mode, *vector.direction, 1)) return;
+        if (!can(vector.mode, *vector.direction)) return;
         const auto key = Key::import(vector.key);
         ASSERT_TRUE(key) << vector.name;
         const bool encrypt = *vector.direction == Direction::encrypt;
@@ -59,9 +59,9 @@ class Cavp : public SubjectTest {
         const Bytes& want = encrypt ? vector.ciphertext : vector.plaintext;
         ASSERT_FALSE(in.empty()) << vector.name;
         Bytes out(in.size());
-        const Message message{in.data(), out.data(), in.size(), to_block(vector.iv), 0};
-        const auto done =
-            subject().run(*key, vector.mode, *vector.direction, std::span(&message, 1));
+        const auto done = subject().run(
+            {vector.mode, *vector.direction}, *key,
+            {in.data(), out.data(), in.size(), nullptr, 0, nullptr, to_block(vector.iv)});
         ASSERT_TRUE(done) << vector.name << ": " << done.error().message;
         ASSERT_EQ(to_hex(out), to_hex(want)) << vector.name;
     }

@@ -5,8 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "support/subject.hpp"
-#include "support/thorough.hpp"
+#include "support/gcm_test.hpp"
 #include "support/vectors.hpp"
 
 namespace {
@@ -15,9 +14,9 @@ using namespace dael;
 using namespace dael::test;
 namespace fs = std::filesystem;
 
-class GcmVectors : public SubjectTest {
+class GcmVectors : public GcmTest {
   protected:
-    // Vectors of one tag size and one IV size, each under a key of its own.
+    // Vectors of one tag size, each under a key of its own.
     void check_group(const std::vector<const GcmVector*>& group) {
         std::vector<Key> keys;
         for (const auto* vector : group) {
@@ -27,7 +26,7 @@ class GcmVectors : public SubjectTest {
         }
         for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
             const bool seal = direction == Direction::encrypt;
-            std::vector<core::GcmSegment> segments;
+            std::vector<Message> messages;
             std::vector<const GcmVector*> used;
             std::vector<Bytes> out, tags;
             out.reserve(group.size());
@@ -38,13 +37,16 @@ class GcmVectors : public SubjectTest {
                 const Bytes& in = seal ? v.plaintext : v.ciphertext;
                 out.emplace_back(in.size(), Poisoned::kPoison);
                 tags.push_back(seal ? Bytes(v.tag.size()) : v.tag);
-                segments.push_back({in.data(), out.back().data(), in.size(), v.aad.data(),
-                                    v.aad.size(), v.iv.data(), v.iv.size(), tags.back().data(),
-                                    v.tag.size(), static_cast<std::uint32_t>(i)});
+                messages.push_back({in.data(), out.back().data(), in.size(), v.aad.data(),
+                                    v.aad.size(), tags.back().data(),
+                                    GcmCase{v.key, v.iv, {}, {}}.start(),
+                                    static_cast<std::uint32_t>(i)});
                 used.push_back(&v);
             }
-            std::vector<Code> results(segments.size(), Code::internal);
-            const auto done = subject().gcm(direction, keys, segments, results);
+            std::vector<Code> results(messages.size(), Code::ok);
+            const auto done = subject().run(
+                {Mode::gcm, direction, static_cast<std::uint8_t>(group[0]->tag.size())}, keys,
+                messages, results);
             ASSERT_TRUE(done) << done.error().message;
             for (std::size_t i = 0; i < used.size(); ++i) {
                 const GcmVector& v = *used[i];
@@ -56,29 +58,20 @@ class GcmVectors : public SubjectTest {
         }
     }
 
-    // In batches where the subject takes them, so that a device need not be asked for each.
+    // In batches, so that a device need not be asked for each.
     void check_all(const std::vector<GcmVector>& vectors) {
-        std::map<std::pair<std::size_t, std::size_t>, std::vector<const GcmVector*>> groups;
-        for (const auto& vector : vectors)
-            groups[{vector.tag.size(), vector.iv.size()}].push_back(&vector);
-        for (const auto& [sizes, group] : groups) {
-            const bool one_by_one =
-                GetParam().level == Target::Level::engine && sizes.second != kNonceSize;
-            const std::size_t step = one_by_one ? 1 : 100;
-            // One by one they are many for a GPU; every eighth will do there. Where OpenCL's driver
-            // is a CPU's each batch makes its tables anew; every fourth will do, as under a
-            // sanitizer.
-            const std::size_t stride = one_by_one && GetParam().far()                ? 8
-                                       : GetParam().family == Target::Family::OpenCl ? 4 * step
-                                       : kSanitized                                  ? 4 * step
-                                                                                     : step;
+        std::map<std::size_t, std::vector<const GcmVector*>> groups;
+        for (const auto& vector : vectors) groups[vector.tag.size()].push_back(&vector);
+        // Where OpenCL's driver is a CPU's each batch makes its tables anew; every fourth will do.
+        const std::size_t step = 100,
+                          stride = GetParam().family == Target::Family::OpenCl ? 4 * step : step;
+        for (const auto& [tag_size, group] : groups)
             for (std::size_t at = 0; at < group.size(); at += stride) {
                 const auto begin = group.begin() + static_cast<std::ptrdiff_t>(at);
                 const auto count = std::min(step, group.size() - at);
                 check_group({begin, begin + static_cast<std::ptrdiff_t>(count)});
                 if (HasFatalFailure()) return;
             }
-        }
     }
 };
 
@@ -110,6 +103,6 @@ TEST_P(GcmVectors, Cavp) {
 }
 #endif
 
-DAEL_FOR_WHOLE_BACKENDS(GcmVectors);
+DAEL_FOR_EVERY_BACKEND(GcmVectors);
 
 }  // namespace

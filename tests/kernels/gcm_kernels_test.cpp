@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "backends/cuda/gcm_work.hpp"
-#include "core/ghash_math.hpp"
 #include "kernels/ghash_tile.hpp"
 #include "support/bytes.hpp"
 
@@ -28,14 +27,20 @@ Words4 words(const Block& block) {
 bool equal(const Words4& a, const Words4& b) {
     return std::memcmp(&a, &b, sizeof a) == 0;
 }
-// What the portable arithmetic of src/core says.
+// SP 800-38D 6.3, algorithm 1, bit by bit: bit 0 is the highest of the first byte.
 Words4 product(const Words4& a, const Words4& b) {
-    Block x, y;
+    Block x, v, z{};
     std::memcpy(x.data(), &a, 16);
-    std::memcpy(y.data(), &b, 16);
-    core::store_element(x.data(),
-                        core::multiply(core::load_element(x.data()), core::load_element(y.data())));
-    return words(x);
+    std::memcpy(v.data(), &b, 16);
+    for (std::size_t i = 0; i < 128; ++i) {
+        if (x[i / 8] >> (7 - i % 8) & 1)
+            for (std::size_t k = 0; k < 16; ++k) z[k] ^= v[k];
+        const bool falls_out = v[15] & 1;
+        for (std::size_t k = 16; k-- > 0;)
+            v[k] = static_cast<std::uint8_t>(v[k] >> 1 | (k != 0 ? v[k - 1] << 7 : 0));
+        if (falls_out) v[0] ^= 0xe1;
+    }
+    return words(z);
 }
 Words4 power(const Words4& base, std::uint64_t exponent) {
     Words4 result = kernels::gf_one();
@@ -43,7 +48,7 @@ Words4 power(const Words4& base, std::uint64_t exponent) {
     return result;
 }
 
-TEST(Gf128, AgreesWithThePortableArithmetic) {
+TEST(Gf128, AgreesWithTheStandard) {
     test::Random random(1);
     for (int i = 0; i < 300; ++i) {
         const Words4 a = words(random.block()), b = words(random.block());
@@ -228,12 +233,13 @@ TEST(GcmShares, PartialsJoinToEachMessagesHash) {
     test::Random random(5);
     const Words4 h = words(random.block());
     std::vector<Bytes> data;
-    std::vector<GcmMessage> messages;
+    std::vector<Message> messages;
     for (const std::size_t size : {9000, 0, 16384, 16385, 50000, 8192, 100001, 32768}) {
         data.push_back(random.bytes(size));
-        GcmMessage m;
+        Message m;
         m.size = size;
-        m.out = data.back().data();
+        m.in = m.out = data.back().data();
+        m.tag = m.out;
         messages.push_back(m);
     }
     const auto count = static_cast<std::uint32_t>(messages.size());
@@ -292,6 +298,77 @@ TEST(GcmShares, PartialsJoinToEachMessagesHash) {
             EXPECT_TRUE(equal(joined, expected))
                 << "message " << m << ", " << workers << " workers";
         }
+    }
+}
+
+// What a kernel may have put into a list that nobody has checked.
+TEST(GcmLists, EntriesThatMakeNoSenseAreFound) {
+    std::uint8_t bytes[64];
+    auto* const top = reinterpret_cast<std::uint8_t*>(~std::uintptr_t{15});
+    cuda::GcmBatch batch{};
+    batch.key_count = 2;
+    batch.tag_size = 16;
+    const auto verdict = [&](auto spoil) {
+        Message m{.in = bytes, .out = bytes, .size = 32, .tag = bytes, .key = 1};
+        spoil(m);
+        return cuda::validity(batch, m);
+    };
+    constexpr Code kOk = Code::ok, kInvalid = Code::invalid_argument, kLimit = Code::limit;
+    EXPECT_EQ(verdict([](Message&) {}), kOk);
+    EXPECT_EQ(verdict([](Message& m) { m.key = 2; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m = {}; }), kInvalid);  // nowhere to put the tag
+    EXPECT_EQ(verdict([](Message& m) { m.in = nullptr; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m.out = nullptr; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m.tag = nullptr; }), kInvalid);
+    EXPECT_EQ(verdict([&](Message& m) { m.out = top; }), kInvalid);
+    EXPECT_EQ(verdict([&](Message& m) { m.out = top, m.size = 15; }), kOk);
+    EXPECT_EQ(verdict([&](Message& m) { m.tag = top + 1; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m.aad_size = 1; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m.in = m.out = nullptr, m.size = 0; }), kOk);
+    EXPECT_EQ(verdict([](Message& m) { m.size = gcm::kMostData + 1; }), kLimit);
+    EXPECT_EQ(verdict([](Message& m) { m.aad_size = ~std::uint64_t{0}; }), kLimit);
+    EXPECT_EQ(verdict([](Message& m) { m.skip = 1; }), kInvalid);
+
+    batch.tag_size = 0;                                   // counter mode alone
+    EXPECT_EQ(verdict([](Message& m) { m = {}; }), kOk);  // nothing to do
+    EXPECT_EQ(verdict([](Message& m) { m.in = m.tag = nullptr; }), kOk);
+    EXPECT_EQ(verdict([](Message& m) { m.out = nullptr; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m.skip = 15; }), kOk);
+    EXPECT_EQ(verdict([](Message& m) { m.skip = 16; }), kInvalid);
+    EXPECT_EQ(verdict([](Message& m) { m.aad_size = 1; }), kInvalid);
+    const auto counted_from = [&](std::uint8_t low, std::uint8_t skip) {
+        return verdict([&](Message& m) {
+            std::fill(m.start.begin() + 12, m.start.end(), std::uint8_t{0xff});
+            m.start[15] = low;
+            m.skip = skip;
+        });
+    };
+    EXPECT_EQ(counted_from(0xfe, 0), kOk);  // two blocks are left
+    EXPECT_EQ(counted_from(0xff, 0), kLimit);
+    EXPECT_EQ(counted_from(0xfe, 1), kLimit);
+    EXPECT_EQ(counted_from(0xfd, 1), kOk);
+}
+
+TEST(GcmShares, GroupsOfCountersHoldEveryBlock) {
+    test::Random random(6);
+    std::uint8_t byte = 0;
+    for (int round = 0; round < 300; ++round) {
+        Message m{.in = &byte,
+                  .out = &byte,
+                  .size = cuda::kShortMessage + 1 + random.below(100000),
+                  .tag = &byte,
+                  .start = random.block()};
+        m.start[12] = 0;
+        cuda::GcmBatch batch{};
+        batch.messages = &m;
+        batch.key_count = 1;
+        batch.tag_size = round % 2 * 16;
+        if (batch.tag_size == 0) m.skip = static_cast<std::uint8_t>(random.below(16));
+        // Of GCM, J0 is not for the data.
+        const std::uint64_t first =
+            kernels::byte_swap(cuda::start_of(m).w) + (batch.tag_size != 0 ? 1u : 0u);
+        const std::uint64_t last = first + (m.skip + m.size - 1) / 16;
+        EXPECT_EQ(cuda::groups_of(batch, 0), last / 256 - first / 256 + 1);
     }
 }
 

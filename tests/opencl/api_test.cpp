@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenCL's own handles at an engine: contexts, buffers and queues of the caller's, shared virtual
 // memory.
+#include <daelstrom/ctr.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/opencl.hpp>
 
+#include "backends/opencl/pieces.hpp"
 #include "formats/keysets.hpp"
 #include "opencl/fixture.hpp"
-#include "support/gcm_test.hpp"
 
 namespace {
 
@@ -65,22 +67,23 @@ TEST_F(OpenClApi, AnAdoptedBufferOnTheCallersQueue) {
     EXPECT_EQ(data->size, in.size());
     const auto stream = opencl::stream(*engine_, queue_());
     ASSERT_TRUE(stream) << stream.error().message;
-    const Cipher cipher{Mode::cbc, Direction::decrypt, random_block(1), 0};
+    const Cipher cipher{Mode::cbc, Direction::decrypt};
+    const Block iv = random_block(1);
     // The middle of it, by arithmetic on the address.
     auto* middle = static_cast<std::uint8_t*>(data->data) + 1000;
-    const DeviceOut part{middle, 160'000};
-    const auto ran = engine_->run(key_, cipher, part, part, *stream);
+    const Message part = message(middle, middle, 160'000, iv);
+    const auto ran = engine_->run(cipher, key_, part, *stream);
     ASSERT_TRUE(ran) << ran.error().message;
     EXPECT_EQ(ran->backend, "opencl:0");
     Bytes expected = in;
-    std::ranges::copy(oracle(raw_, cipher, std::span(in).subspan(1000, 160'000)),
-                      expected.begin() + 1000);
+    std::ranges::copy(
+        oracle(raw_, {cipher.mode, cipher.direction, iv}, std::span(in).subspan(1000, 160'000)),
+        expected.begin() + 1000);
     EXPECT_EQ(difference(expected, content_of(buffer, in.size())), "");
 
     DAEL_EXPECT_REFUSED(opencl::adopt(*engine_, buffer()), Code::invalid_argument, "already");
     ASSERT_TRUE(opencl::forget(*engine_, *data));
-    DAEL_EXPECT_REFUSED(engine_->run(key_, cipher, part, part, *stream), Code::invalid_argument,
-                        "adopt");
+    DAEL_EXPECT_REFUSED(engine_->run(cipher, key_, part, *stream), Code::invalid_argument, "adopt");
     DAEL_EXPECT_REFUSED(opencl::forget(*engine_, *data), Code::invalid_argument, "begins here");
     EXPECT_EQ(difference(expected, content_of(buffer, in.size())), "");
 }
@@ -104,15 +107,16 @@ TEST_F(OpenClApi, ABatchKeepsItsBuffers) {
     const cl::Buffer buffer = buffer_with(in);
     const auto data = opencl::adopt(*engine_, buffer());
     ASSERT_TRUE(data);
-    Message message;
-    message.in = message.out = static_cast<std::uint8_t*>(data->data);
-    message.size = in.size();
-    auto batch = engine_->prepare(Mode::ecb, Direction::encrypt, std::span(&message, 1));
+    auto* const bytes = static_cast<std::uint8_t*>(data->data);
+    const Message one = message(bytes, bytes, in.size());
+    auto keys = engine_->keys(std::span(&key_, 1));
+    ASSERT_TRUE(keys) << keys.error().message;
+    auto batch = engine_->prepare({Mode::ecb}, *keys, {&one, 1});
     ASSERT_TRUE(batch) << batch.error().message;
     ASSERT_TRUE(opencl::forget(*engine_, *data));
     EXPECT_GT(buffer.getInfo<CL_MEM_REFERENCE_COUNT>(), 1u);  // ours, and the batch's
     const auto stream = opencl::stream(*engine_, queue_());
-    ASSERT_TRUE(engine_->run(key_, *batch, *stream));
+    ASSERT_TRUE(engine_->launch(*batch, *stream));
     EXPECT_EQ(difference(oracle(raw_, {Mode::ecb, Direction::encrypt, {}, 0}, in),
                          content_of(buffer, in.size())),
               "");
@@ -155,28 +159,30 @@ TEST_F(OpenClApi, SealedFilesDoNotOpenIntoTheDevice) {
 
 // Once aad() has returned, its bytes may be overwritten, from page-locked memory too.
 TEST_F(OpenClApi, AdditionalDataHasBeenReadWhenTheCallReturns) {
-    const auto keys = device_->prepare_keys(std::span(&key_, 1));
-    const Bytes aad = pattern(3'000'000), iv = pattern(12);
-    const auto memory = device_->allocate_pinned(aad.size());
-    ASSERT_TRUE(keys && memory);
+    const auto& keys = tables(std::span(&key_, 1));
+    const Bytes aad = pattern(3'000'000);
+    const gcm::Nonce iv{1, 2, 3};
+    const auto memory = device_->memory().allocate_pinned(aad.size());
+    ASSERT_TRUE(memory);
     auto* bytes = static_cast<std::uint8_t*>(*memory);
     std::ranges::copy(aad, bytes);
-    const auto stream = device_->gcm_stream(Direction::encrypt, **keys, 0, iv);
-    ASSERT_TRUE(stream) << stream.error().message;
-    ASSERT_TRUE((*stream)->aad({bytes, aad.size()}));
+    const auto pieces =
+        opencl::begin_pieces(*device_, Direction::encrypt, keys, 0, key_, gcm::start(iv));
+    ASSERT_TRUE(pieces) << pieces.error().message;
+    ASSERT_TRUE((*pieces)->aad({bytes, aad.size()}));
     std::fill_n(bytes, aad.size(), Poisoned::kPoison);
-    const auto tag = (*stream)->finish();
+    const auto tag = (*pieces)->finish();
     ASSERT_TRUE(tag);
     EXPECT_EQ(difference(gcm_oracle(raw_, iv, aad, {}).tag, *tag), "");
-    device_->release_pinned(bytes);
+    device_->memory().release_pinned(bytes);
 }
 
 TEST_F(OpenClApi, WhatWasAllocatedIsNotForgotten) {
-    const auto memory = device_->allocate(64);
+    const auto memory = device_->memory().allocate(64);
     ASSERT_TRUE(memory) << memory.error().message;
     DAEL_EXPECT_REFUSED(device_->forget(*memory), Code::invalid_argument, "not adopted");
-    EXPECT_TRUE(device_->owns(*memory));
-    device_->release(*memory);
+    EXPECT_TRUE(device_->memory().owns(*memory));
+    device_->memory().release(*memory);
     DAEL_EXPECT_REFUSED(device_->forget(*memory), Code::invalid_argument, "begins here");
 }
 
@@ -192,7 +198,7 @@ TEST_F(OpenClApi, AnEngineOfItsOwnTakesBuffersOfItsContext) {
     ASSERT_EQ(queue.enqueueWriteBuffer(buffer, CL_FALSE, 0, in.size(), in.data()), CL_SUCCESS);
     const auto data = opencl::adopt(*engine, buffer());
     ASSERT_TRUE(data) << data.error().message;
-    ASSERT_TRUE(engine->ctr(key_, {}, *data, *data, Stream{}));
+    ASSERT_TRUE(ctr::crypt(*engine, key_, {}, *data, *data, Stream{}));
     Bytes got(in.size());
     ASSERT_EQ(queue.enqueueReadBuffer(buffer, CL_TRUE, 0, got.size(), got.data()), CL_SUCCESS);
     EXPECT_EQ(difference(oracle(raw_, {Mode::ctr, Direction::encrypt, {}, 0}, in), got), "");
@@ -217,7 +223,7 @@ TEST_F(OpenClApi, WhatDoesNotFitIsRefused) {
     DAEL_EXPECT_REFUSED(opencl::open(nullptr, mine_()), Code::invalid_argument, "null");
     DAEL_EXPECT_REFUSED(opencl::open(context_(), mine_(), {.backend = "cpu"}),
                         Code::invalid_argument, "'cpu'");
-    DAEL_EXPECT_REFUSED(opencl::open(context_(), mine_(), {.isa = "teams=5"}),
+    DAEL_EXPECT_REFUSED(opencl::open(context_(), mine_(), {.form = "teams=5"}),
                         Code::invalid_argument, "teams=5");
     DAEL_EXPECT_REFUSED(opencl::open(context_(), mine_(), {.threads = -1}), Code::invalid_argument,
                         "threads");
@@ -247,17 +253,19 @@ TEST_F(OpenClApi, SharedVirtualMemory) {
     ASSERT_TRUE(stream);
     const Bytes in = pattern(size);
     for (const Mode mode : {Mode::ctr, Mode::cbc}) {
-        const Cipher cipher{mode, Direction::decrypt, random_block(2), 0};
+        const Cipher cipher{mode, Direction::decrypt};
+        const Block iv = random_block(2);
         ASSERT_EQ(
             clEnqueueSVMMemcpy(queue_(), CL_TRUE, memory, in.data(), size, 0, nullptr, nullptr),
             CL_SUCCESS);
-        const auto ran = engine_->run(key_, cipher, *data, *data, *stream);
+        const auto ran = engine_->run(cipher, key_, message(memory, memory, size, iv), *stream);
         ASSERT_TRUE(ran) << ran.error().message;
         Bytes got(size);
         ASSERT_EQ(
             clEnqueueSVMMemcpy(queue_(), CL_TRUE, got.data(), memory, size, 0, nullptr, nullptr),
             CL_SUCCESS);
-        EXPECT_EQ(difference(oracle(raw_, cipher, in), got), "") << name(mode);
+        EXPECT_EQ(difference(oracle(raw_, {mode, Direction::decrypt, iv}, in), got), "")
+            << name(mode);
     }
     ASSERT_TRUE(opencl::forget(*engine_, *data));
     clSVMFree(context_(), memory);

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include <daelstrom/engine.hpp>
+#include <daelstrom/ctr.hpp>
 #include <daelstrom/opencl.hpp>
 
 #include "core/registry.hpp"
@@ -29,28 +29,29 @@ class OpenClContext : public OpenClTest {
 TEST_F(OpenClContext, PinnedMemoryIsKnownToEveryEngineOnTheDevice) {
     const auto one = open_by_name(), other = open_by_name();
     ASSERT_TRUE(one && other);
-    EXPECT_EQ(one->device()->native().context, other->device()->native().context);
-    const auto memory = one->device()->allocate_pinned(5000);
+    EXPECT_EQ(one->device()->adoption()->native().context,
+              other->device()->adoption()->native().context);
+    const auto memory = one->device()->memory().allocate_pinned(5000);
     ASSERT_TRUE(memory) << memory.error().message;
     const auto* begin = static_cast<const std::uint8_t*>(*memory);
-    EXPECT_TRUE(other->device()->is_pinned(begin));
-    EXPECT_TRUE(other->device()->is_pinned(begin + 4999));
-    EXPECT_FALSE(other->device()->is_pinned(begin + 5000));
+    EXPECT_TRUE(other->device()->memory().is_pinned(begin, 1));
+    EXPECT_TRUE(other->device()->memory().is_pinned(begin + 4999, 1));
+    EXPECT_FALSE(other->device()->memory().is_pinned(begin + 5000, 1));
     // But not to one in another context, whose driver would not know it either.
-    EXPECT_FALSE(device_->is_pinned(begin));
-    other->device()->release_pinned(*memory);  // any of them may
-    EXPECT_FALSE(one->device()->is_pinned(begin));
+    EXPECT_FALSE(device_->memory().is_pinned(begin, 1));
+    other->device()->memory().release_pinned(*memory);  // any of them may
+    EXPECT_FALSE(one->device()->memory().is_pinned(begin, 1));
 }
 
 TEST_F(OpenClContext, PinnedMemoryOutlivesTheDeviceThatMadeIt) {
     auto one = open_by_name(), other = open_by_name();
     ASSERT_TRUE(one && other);
-    const auto memory = one->device()->allocate_pinned(100);
+    const auto memory = one->device()->memory().allocate_pinned(100);
     ASSERT_TRUE(memory);
     one.reset();
-    EXPECT_TRUE(other->device()->is_pinned(*memory));
+    EXPECT_TRUE(other->device()->memory().is_pinned(*memory, 1));
     std::fill_n(static_cast<std::uint8_t*>(*memory), 100, std::uint8_t{7});
-    other->device()->release_pinned(*memory);
+    other->device()->memory().release_pinned(*memory);
 }
 
 TEST_F(OpenClContext, OneForADeviceWhileItIsInUse) {
@@ -78,10 +79,28 @@ TEST_F(OpenClContext, OneForAContextOfTheCallers) {
     const cl::CommandQueue queue(mine, first());
     const auto memory = known->allocate_pinned(1, queue);
     ASSERT_TRUE(memory);
-    EXPECT_TRUE(opencl::Context::of(mine)->is_pinned(*memory));
-    EXPECT_FALSE(opencl::Context::of(other)->is_pinned(*memory));
+    EXPECT_TRUE(opencl::Context::of(mine)->is_pinned(*memory, 1));
+    EXPECT_FALSE(opencl::Context::of(other)->is_pinned(*memory, 1));
     known->release_pinned(*memory, queue);
     known->release_pinned(*memory, queue);  // not known any more: nothing happens
+}
+
+// A copy from memory that is page-locked in its first bytes only must not go on after the call,
+// when the rest may be gone.
+TEST_F(OpenClContext, ARangeIsPinnedIfAllOfItIs) {
+    const cl::Context mine(first());
+    const auto known = opencl::Context::of(mine);
+    const cl::CommandQueue queue(mine, first());
+    const auto memory = known->allocate_pinned(5000, queue);
+    ASSERT_TRUE(memory) << memory.error().message;
+    const auto* begin = static_cast<const std::uint8_t*>(*memory);
+    EXPECT_TRUE(known->is_pinned(begin, 5000));
+    EXPECT_TRUE(known->is_pinned(begin + 4999, 1));
+    EXPECT_FALSE(known->is_pinned(begin, 5001));
+    EXPECT_FALSE(known->is_pinned(begin + 4999, 2));
+    EXPECT_FALSE(known->is_pinned(begin + 1, SIZE_MAX));
+    EXPECT_FALSE(known->is_pinned(begin - 1, 2));
+    known->release_pinned(*memory, queue);
 }
 
 // A child of fork() has none of the driver's threads: it hears so at once, and can let go.
@@ -90,9 +109,9 @@ TEST_F(OpenClContext, SaysSoAfterAFork) {
     ASSERT_TRUE(engine) << engine.error().message;
     const Key key = *Key::import(pattern(16));
     Bytes data(5000);
-    ASSERT_TRUE(engine->ctr(key, {}, HostIn(data), HostOut(data)));
+    ASSERT_TRUE(ctr::crypt(*engine, key, {}, HostIn(data), HostOut(data)));
     auto* const memory = put(data);
-    const auto pinned = device_->allocate_pinned(100);
+    const auto pinned = device_->memory().allocate_pinned(100);
     ASSERT_TRUE(pinned);
     const cl::Context mine = context();
     auto* const handle = static_cast<cl_device_id>(device_->native().device);
@@ -104,48 +123,48 @@ TEST_F(OpenClContext, SaysSoAfterAFork) {
         return false;
     };
     expect_in_a_child([&] {
-        bool told = about_fork(engine->ctr(key, {}, HostIn(data), HostOut(data)), Code::device);
-        told &= about_fork(device_->copy_out(data.data(), memory, data.size(), {}), Code::device);
-        told &= about_fork(device_->allocate(16), Code::device);
-        told &= about_fork(device_->allocate_pinned(16), Code::device);
-        told &= about_fork(device_->create_stream(), Code::device);
-        told &= about_fork(device_->wait(Stream{}), Code::device);
+        bool told =
+            about_fork(ctr::crypt(*engine, key, {}, HostIn(data), HostOut(data)), Code::device);
+        told &= about_fork(device_->memory().copy_out(data.data(), memory, data.size(), {}),
+                           Code::device);
+        told &= about_fork(device_->memory().allocate(16), Code::device);
+        told &= about_fork(device_->memory().allocate_pinned(16), Code::device);
+        told &= about_fork(device_->order().create_stream(), Code::device);
+        told &= about_fork(device_->order().wait(Stream{}), Code::device);
         told &= about_fork(Engine::open({.backend = "opencl"}), Code::backend_absent);
         told &= about_fork(opencl::open(mine(), handle), Code::backend_absent);
-        device_->release(memory);
-        device_->release_pinned(*pinned);
+        device_->memory().release(memory);
+        device_->memory().release_pinned(*pinned);
         device_.reset();
         engine = Error{Code::device, ""};
         return told;
     });
-    EXPECT_TRUE(engine->ctr(key, {}, HostIn(data), HostOut(data)));
-    device_->release_pinned(*pinned);
+    EXPECT_TRUE(ctr::crypt(*engine, key, {}, HostIn(data), HostOut(data)));
+    device_->memory().release_pinned(*pinned);
 }
 
 // Whatever locks other threads held at that moment: the child asks for none.
 TEST_F(OpenClContext, SaysSoAfterAForkInTheMidstOfWork) {
     const Key key = *Key::import(pattern(16));
-    const core::Operation operation{Mode::ctr, Direction::encrypt, &key};
     auto* const memory = put(pattern(4096));
-    const auto run = [&] {
-        return device_->run(operation, core::Segment{memory, memory, 4096, {}, 0}, {});
-    };
-    ASSERT_TRUE(run());  // which builds the kernel
+    const auto work = [&] { return run({Mode::ctr}, key, message(memory, memory, 4096)); };
+    ASSERT_TRUE(work());  // which builds the kernel
     std::atomic<bool> done = false;
     std::vector<std::jthread> threads;
     for (int i = 0; i < 3; ++i)
         threads.emplace_back([&] {
             while (!done) {
-                EXPECT_TRUE(run());
-                const auto more = device_->allocate(64);
-                EXPECT_TRUE(more && device_->owns(*more) && device_->wait(Stream{}));
-                device_->release(*more);
+                EXPECT_TRUE(work());
+                const auto more = device_->memory().allocate(64);
+                EXPECT_TRUE(more && device_->memory().owns(*more) &&
+                            device_->order().wait(Stream{}));
+                device_->memory().release(*more);
             }
         });
     for (int forks = 0; forks < 50; ++forks)
         expect_in_a_child([&] {
-            const bool told = run().code() == Code::device && !device_->owns(memory);
-            device_->release(memory);
+            const bool told = work().code() == Code::device && !device_->memory().owns(memory);
+            device_->memory().release(memory);
             return told;
         });
     done = true;

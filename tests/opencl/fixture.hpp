@@ -7,8 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "backends/opencl/opencl_device.hpp"
-#include "modes/xts.hpp"
+#include <daelstrom/xts.hpp>
+
+#include "backends/opencl/device.hpp"
 #include "support/oracle.hpp"
 #include "support/subject.hpp"
 
@@ -25,10 +26,13 @@ class OpenClTest : public ::testing::Test {
         device_ = open();
     }
     // Another one on the same hardware, with a context of its own.
-    static std::unique_ptr<opencl::OpenClDevice> open(const std::string& shape = {}) {
+    static Result<std::unique_ptr<opencl::OpenClDevice>> try_open(const std::string& shape) {
         const cl::Device device = opencl::find_devices().front().device;
-        auto opened = opencl::OpenClDevice::open(
-            std::make_shared<opencl::Context>(cl::Context(device)), device, shape);
+        return opencl::OpenClDevice::open(std::make_shared<opencl::Context>(cl::Context(device)),
+                                          device, shape);
+    }
+    static std::unique_ptr<opencl::OpenClDevice> open(const std::string& shape = {}) {
+        auto opened = try_open(shape);
         if (opened) return std::move(*opened);
         ADD_FAILURE() << opened.error().message;
         return nullptr;
@@ -42,40 +46,68 @@ class OpenClTest : public ::testing::Test {
 
     // Memory of device_, which goes with it.
     std::uint8_t* allocate(std::size_t size) {
-        auto memory = device_->allocate(size);
+        auto memory = device_->memory().allocate(size);
         if (memory) return static_cast<std::uint8_t*>(*memory);
         ADD_FAILURE() << memory.error().message;
         return nullptr;
     }
     std::uint8_t* put(const Bytes& bytes) {
         auto* memory = allocate(bytes.size());
-        EXPECT_TRUE(device_->copy_in(memory, bytes.data(), bytes.size(), {}));
+        EXPECT_TRUE(device_->memory().copy_in(memory, bytes.data(), bytes.size(), {}));
         return memory;
     }
     Bytes get(const void* from, std::size_t size, Stream stream = {}) {
         Bytes bytes(size);
-        const auto copied = device_->copy_out(bytes.data(), from, size, stream);
+        const auto copied = device_->memory().copy_out(bytes.data(), from, size, stream);
         EXPECT_TRUE(copied) << copied.error().message;
-        EXPECT_TRUE(device_->wait(stream));
+        EXPECT_TRUE(device_->order().wait(stream));
         return bytes;
     }
 
+    static Message message(const std::uint8_t* in, std::uint8_t* out, std::uint64_t size,
+                           const Block& start = {}, std::uint8_t skip = 0) {
+        return {.in = in, .out = out, .size = size, .start = start, .skip = skip};
+    }
+    Result<> run(const Cipher& cipher, const Key& key, const Message& message, Stream stream = {}) {
+        return device_->run(cipher, {std::span(&key, 1)}, message, stream);
+    }
+    // Keys made ready on device_, which go after every batch.
+    opencl::OpenClKeys& tables(std::span<const Key> keys) {
+        auto made = opencl::OpenClKeys::create(*device_, keys);
+        EXPECT_TRUE(made) << made.error().message;
+        tables_.push_back(std::move(*made));
+        return *tables_.back();
+    }
+    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, std::span<const Key> keys,
+                                                    std::span<const Message> list) {
+        return device_->prepare(cipher, {keys, &tables(keys)},
+                                {list.data(), static_cast<std::uint32_t>(list.size())});
+    }
+    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const Key& key,
+                                                    const Message& one) {
+        return prepare(cipher, std::span(&key, 1), std::span(&one, 1));
+    }
+
     std::unique_ptr<opencl::OpenClDevice> device_;
+    std::vector<std::unique_ptr<opencl::OpenClKeys>> tables_;
 };
 
-// The same in the shape of kernels that is the parameter; skips where the device has no room for
+// The same in the form of kernels that is the parameter; skips where the device has no room for
 // it.
 class OpenClShapeTest : public OpenClTest, public ::testing::WithParamInterface<const char*> {
   protected:
     void SetUp() override {
         OpenClTest::SetUp();
         if (IsSkipped() || HasFatalFailure()) return;
-        const auto used = device_->use_shape(GetParam());
-        if (used) return;
-        ASSERT_EQ(used.code(), Code::unsupported) << used.error().message;
-        GTEST_SKIP() << used.error().message;
+        auto opened = try_open(GetParam());
+        if (opened) {
+            device_ = std::move(*opened);
+            return;
+        }
+        ASSERT_EQ(opened.code(), Code::unsupported) << opened.error().message;
+        GTEST_SKIP() << opened.error().message;
     }
-    bool computed() const { return device_->shape().starts_with("tables=-1"); }
+    bool computed() const { return device_->in_use().starts_with("tables=-1"); }
 };
 
 // A call that must be refused, with a message that says `said`.

@@ -7,7 +7,6 @@ namespace {
 
 using namespace dael;
 using namespace dael::test;
-using core::Segment;
 
 class OpenClLayouts : public OpenClShapeTest {
   protected:
@@ -17,12 +16,12 @@ class OpenClLayouts : public OpenClShapeTest {
         const Block iv = random_block(static_cast<std::uint32_t>(size));
         auto* from = put(in);
         auto* to = allocate(size);
-        const auto ran = device_->run({mode, direction, &key}, Segment{from, to, size, iv, 0}, {});
+        const auto ran = run({mode, direction}, key, message(from, to, size, iv));
         ASSERT_TRUE(ran) << ran.error().message;
         EXPECT_EQ(difference(oracle(raw, {mode, direction, iv, 0}, in), get(to, size)), "")
             << name(mode) << " " << name(direction) << ", " << raw.size() << " bytes of key";
-        device_->release(from);
-        device_->release(to);
+        device_->memory().release(from);
+        device_->memory().release(to);
     }
 };
 
@@ -48,7 +47,8 @@ TEST_P(OpenClLayouts, LongCounterStreams) {
 TEST_P(OpenClLayouts, Xts) {
     const std::size_t sectors = computed() ? 1 : 20;  // of the longest
     struct Case {
-        std::size_t sector, size;
+        std::uint32_t sector;
+        std::size_t size;
     };
     for (const auto& [sector, size] :
          {Case{512, 512 * 70}, Case{4096, 4096 * 9 + 512}, Case{100, 100 * 40 + 33},
@@ -56,16 +56,16 @@ TEST_P(OpenClLayouts, Xts) {
         for (const std::size_t half : {16, 32})
             for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
                 const Bytes raw = random_bytes(2 * half, 4), in = random_bytes(size, 5);
-                const XtsKey key = *XtsKey::import(raw);
-                const XtsSectors numbers{99, sector, 1};
+                const Key key = *Key::import_xts(raw);
+                const xts::Sectors numbers{99, sector, 1};
                 auto* memory = put(in);
-                const auto ran = device_->xts({direction, &key, sector},
-                                              modes::to_segment(numbers, memory, memory, size), {});
+                const auto ran = run({.mode = Mode::xts, .direction = direction, .sector = sector},
+                                     key, message(memory, memory, size, xts::start(numbers)));
                 ASSERT_TRUE(ran) << ran.error().message;
                 EXPECT_EQ(difference(oracle_xts(raw, direction, numbers, in), get(memory, size)),
                           "")
                     << sector << " " << half << " " << name(direction);
-                device_->release(memory);
+                device_->memory().release(memory);
             }
 }
 

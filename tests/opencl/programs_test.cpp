@@ -56,7 +56,8 @@ class OpenClPrograms : public OpenClTest {
     // Builds as a new process would, and runs; whether the program came from the disk.
     bool build_anew(unsigned value = 7, const std::string& source = kSource) {
         const cl::Device device(static_cast<cl_device_id>(device_->native().device), true);
-        const opencl::Programs programs(context(), device);
+        opencl::Programs programs(context(), device);
+        programs.keep_on_disk(true);
         auto program = programs.build("one", source, "-DDAEL_VALUE=" + std::to_string(value));
         if (!program) {
             ADD_FAILURE() << program.error().message;
@@ -150,17 +151,13 @@ TEST_F(OpenClPrograms, AFileOfAnotherSourceIsNotTaken) {
     EXPECT_TRUE(build_anew(8));
 }
 
-// OpenSSL may be set up without it. Then there is no name for a file, and no way to tell it whole.
-TEST_F(OpenClPrograms, WithoutSha256NothingIsStoredOrTaken) {
+// OpenSSL may be set up without SHA-256 in this process; ours is in a context of its own.
+TEST_F(OpenClPrograms, OpensslsConfigurationDoesNotMatter) {
     ASSERT_FALSE(build_anew(7));
     ASSERT_EQ(EVP_set_default_properties(nullptr, "provider=none"), 1);
     ASSERT_EQ(EVP_Digest("", 0, Bytes(32).data(), nullptr, EVP_sha256(), nullptr), 0);
-    EXPECT_FALSE(build_anew(7));
-    EXPECT_FALSE(build_anew(8));
-    EXPECT_EQ(stored().size(), 1u);
-    ASSERT_EQ(EVP_set_default_properties(nullptr, ""), 1);
     EXPECT_TRUE(build_anew(7));
-    EXPECT_FALSE(build_anew(8));
+    ASSERT_EQ(EVP_set_default_properties(nullptr, ""), 1);
 }
 
 TEST_F(OpenClPrograms, LinksAndFilesThatOthersMayWriteToAreLeftAlone) {
@@ -208,9 +205,9 @@ TEST_F(OpenClPrograms, ADeviceWorksWithStoredPrograms) {
     const Key key = *Key::import(raw);
     for (const int expected : {0, 1}) {
         device_ = open();
+        device_->programs().keep_on_disk(true);
         auto* data = put(in);
-        const core::Segment segment{data, data, in.size(), random_block(1), 0};
-        const auto ran = device_->run({Mode::ctr, Direction::encrypt, &key}, segment, {});
+        const auto ran = run({Mode::ctr}, key, message(data, data, in.size(), random_block(1)));
         ASSERT_TRUE(ran) << ran.error().message;
         EXPECT_EQ(device_->programs().from_disk(), expected);
         EXPECT_EQ(difference(oracle(raw, {Mode::ctr, Direction::encrypt, random_block(1), 0}, in),

@@ -11,7 +11,6 @@ namespace {
 
 using namespace dael;
 using namespace dael::test;
-using core::Segment;
 
 constexpr std::size_t kSize = (std::size_t{3} << 20) + 16 * 5;
 
@@ -25,46 +24,50 @@ class OpenClScratch : public OpenClTest {
         const Block iv = random_block(seed);
         const Key key = *Key::import(raw);
         const Bytes expected = oracle(raw, {mode, Direction::decrypt, iv, 0}, in);
-        const auto allocated = device_->allocate(size + 5);
+        const auto allocated = device_->memory().allocate(size + 5);
         if (!allocated) return false;
         auto* memory = static_cast<std::uint8_t*>(*allocated) + (seed % 2 ? 5 : 0);
-        const core::Operation operation{mode, Direction::decrypt, &key};
-        const Segment segment{memory, memory, size, iv, 0};
-        Result<> done = device_->copy_in(memory, in.data(), size, stream);
+        const Cipher cipher{mode, Direction::decrypt};
+        const Message one = message(memory, memory, size, iv);
+        Result<> done = device_->memory().copy_in(memory, in.data(), size, stream);
         if (as_batch) {
-            const auto batch = device_->prepare(mode, Direction::decrypt, std::span(&segment, 1));
-            if (batch && done) done = device_->run(operation, **batch, stream);
+            const auto keys = opencl::OpenClKeys::create(*device_, std::span(&key, 1));
+            if (!keys) return false;
+            auto batch = device_->prepare(cipher, {std::span(&key, 1), keys->get()}, {&one, 1});
+            done = batch ? device_->run(**batch, stream) : std::move(batch).error();
+            if (done) done = device_->order().wait(stream);
         } else if (done) {
-            done = device_->run(operation, segment, stream);
+            done = run(cipher, key, one, stream);
         }
         EXPECT_TRUE(done) << done.error().message;
         const bool right = difference(expected, get(memory, size, stream)).empty();
-        device_->release(*allocated);
+        device_->memory().release(*allocated);
         return right;
     }
-    bool xts(Direction direction, std::uint32_t seed, Stream stream, std::size_t sector,
+    bool xts(Direction direction, std::uint32_t seed, Stream stream, std::uint32_t sector,
              std::size_t size) {
         const Bytes raw = random_bytes(32, seed), in = random_bytes(size, seed + 1);
-        const XtsKey key = *XtsKey::import(raw);
-        const XtsSectors sectors{seed, sector, 0};
-        const auto allocated = device_->allocate(size);
+        const Key key = *Key::import_xts(raw);
+        const xts::Sectors sectors{seed, sector, 0};
+        const auto allocated = device_->memory().allocate(size);
         if (!allocated) return false;
         auto* memory = static_cast<std::uint8_t*>(*allocated);
-        Result<> done = device_->copy_in(memory, in.data(), size, stream);
+        Result<> done = device_->memory().copy_in(memory, in.data(), size, stream);
         if (done)
-            done = device_->xts({direction, &key, sector},
-                                modes::to_segment(sectors, memory, memory, size), stream);
+            done = run({.mode = Mode::xts, .direction = direction, .sector = sector}, key,
+                       message(memory, memory, size, xts::start(sectors)), stream);
         EXPECT_TRUE(done) << done.error().message;
         const bool right =
             difference(oracle_xts(raw, direction, sectors, in), get(memory, size, stream)).empty();
-        device_->release(*allocated);
+        device_->memory().release(*allocated);
         return right;
     }
 };
 
 TEST_F(OpenClScratch, ChainedInPlaceAloneAndAsABatch) {
     for (const char* shape : {"", "teams=1,groups=1", "teams=1,groups=64", "tables=0,teams=4"}) {
-        ASSERT_TRUE(device_->use_shape(shape)) << shape;
+        device_ = open(shape);
+        ASSERT_TRUE(device_) << shape;
         for (const Mode mode : {Mode::cbc, Mode::cfb})
             for (const bool as_batch : {false, true})
                 for (const std::uint32_t seed : {10, 11})
@@ -92,14 +95,14 @@ void on_threads(const std::function<bool(std::uint32_t)>& work) {
 
 TEST_F(OpenClScratch, QueuesHaveOneEach) {
     on_threads([&](std::uint32_t t) {
-        const Stream stream = *device_->create_stream();
+        const Stream stream = *device_->order().create_stream();
         bool right = true;
         for (std::uint32_t round = 0; round < 3; ++round) {
             right = right &&
                     decrypts(t % 2 ? Mode::cbc : Mode::cfb, 100 * t + round, stream, round == 1);
             right = right && xts(Direction::decrypt, 7 * t + round, stream, 512, 1 << 20);
         }
-        device_->destroy_stream(stream);
+        device_->order().destroy_stream(stream);
         return right;
     });
 }

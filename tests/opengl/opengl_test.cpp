@@ -22,19 +22,21 @@ using opengl::OpenGl;
 class OpenGlForm : public SubjectTest {
   protected:
     opengl::Form form() const {
-        return GetParam().isa == opengl::kFormNames[1] ? opengl::Form::floats
-                                                       : opengl::Form::integers;
+        return GetParam().form == opengl::kFormNames[1] ? opengl::Form::floats
+                                                        : opengl::Form::integers;
     }
-    std::vector<core::Operation> operations() const {
-        if (form() == opengl::Form::floats) return {{Mode::ecb, Direction::encrypt, &key_}};
-        return {{Mode::ecb, Direction::encrypt, &key_},
-                {Mode::ecb, Direction::decrypt, &key_},
-                {Mode::ctr, Direction::encrypt, &key_}};
+    std::vector<Cipher> ciphers() const {
+        if (form() == opengl::Form::floats) return {{Mode::ecb}};
+        return {{Mode::ecb}, {Mode::ecb, Direction::decrypt}, {Mode::ctr}};
     }
-    Bytes want(const core::Operation& operation, const core::Segment& segment,
-               const Bytes& in) const {
-        return oracle(key_bytes_, {operation.mode, operation.direction, segment.iv, segment.skip},
-                      in);
+    Bytes want(const Cipher& cipher, const Message& message, const Bytes& in) const {
+        return oracle(key_bytes_, {cipher.mode, cipher.direction, message.start, message.skip}, in);
+    }
+    static Message listed(const Bytes& in, Bytes& out, const Block& start = {}) {
+        return {.in = in.data(), .out = out.data(), .size = in.size(), .start = start};
+    }
+    Result<> run(core::Backend& backend, const Cipher& cipher, const Message& message) const {
+        return backend.run(cipher, {std::span(&key_, 1)}, std::span(&message, 1), {});
     }
 
     Random random_{2007};
@@ -48,24 +50,24 @@ TEST_P(OpenGlForm, SeveralPasses) {
     auto gl = OpenGl::open({.form = form(), .pass = 4096});
     ASSERT_TRUE(gl) << gl.error().message;
     ASSERT_EQ((*gl)->pass(), 4096u);
-    for (const core::Operation& operation : operations())
+    for (const Cipher& cipher : ciphers())
         for (const std::size_t size : {1, 16, 4080, 4096, 4097, 4112, 8192, 20480, 30005}) {
-            const bool ctr = operation.mode == Mode::ctr;
+            const bool ctr = cipher.mode == Mode::ctr;
             if (!ctr && size % kBlockSize != 0) continue;
             Bytes in = pattern(size), out(size);
-            core::Segment segment{in.data(), out.data(), size, {}, 0};
+            Message message = listed(in, out);
             if (ctr) {
-                segment.iv.fill(0xff);
-                segment.iv[15] = static_cast<std::uint8_t>(random_.below(256));
-                segment.skip = static_cast<std::uint8_t>(random_.below(16));
+                message.start.fill(0xff);
+                message.start[15] = static_cast<std::uint8_t>(random_.below(256));
+                message.skip = static_cast<std::uint8_t>(random_.below(16));
             }
-            const Bytes expected = want(operation, segment, in);
-            const auto done = (*gl)->run(operation, segment);
+            const Bytes expected = want(cipher, message, in);
+            const auto done = (*gl)->run(cipher, key_, message);
             ASSERT_TRUE(done) << done.error().message;
-            EXPECT_EQ(difference(expected, out), "") << name(operation.mode) << " " << size;
-            segment.out = in.data();  // in place
-            ASSERT_TRUE((*gl)->run(operation, segment));
-            EXPECT_EQ(difference(expected, in), "") << name(operation.mode) << " " << size;
+            EXPECT_EQ(difference(expected, out), "") << name(cipher.mode) << " " << size;
+            message.out = in.data();  // in place
+            ASSERT_TRUE((*gl)->run(cipher, key_, message));
+            EXPECT_EQ(difference(expected, in), "") << name(cipher.mode) << " " << size;
         }
 }
 
@@ -74,11 +76,11 @@ TEST_P(OpenGlForm, SmallestAndLargestPass) {
     {
         auto smallest = OpenGl::open({.form = form(), .pass = 16});
         ASSERT_TRUE(smallest) << smallest.error().message;
-        const core::Operation operation = operations().back();
+        const Cipher cipher = ciphers().back();
         Bytes in = pattern(160), out(in.size());
-        const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
-        ASSERT_TRUE((*smallest)->run(operation, segment));
-        EXPECT_EQ(difference(want(operation, segment, in), out), "");
+        const Message message = listed(in, out, random_.block());
+        ASSERT_TRUE((*smallest)->run(cipher, key_, message));
+        EXPECT_EQ(difference(want(cipher, message, in), out), "");
     }
     auto largest = OpenGl::open({.form = form(), .pass = SIZE_MAX / 16 * 16});
     ASSERT_TRUE(largest) << largest.error().message;
@@ -92,15 +94,15 @@ TEST_P(OpenGlForm, StepByStep) {
     EXPECT_NE((*gl)->description().find(opengl::kFormNames[static_cast<std::size_t>(form())]),
               std::string::npos)
         << (*gl)->description();
-    for (const core::Operation& operation : operations()) {
+    for (const Cipher& cipher : ciphers()) {
         Bytes in = pattern(5008), out(in.size());
-        const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
+        const Message message = listed(in, out, random_.block());
         ASSERT_TRUE((*gl)->upload(in));
         for (int times = 0; times < 3; ++times)  // drawing leaves the input alone
-            ASSERT_TRUE((*gl)->draw(operation, segment.iv));
+            ASSERT_TRUE((*gl)->draw(cipher, key_, message.start));
         ASSERT_TRUE((*gl)->finish());
         ASSERT_TRUE((*gl)->download(out));
-        EXPECT_EQ(difference(want(operation, segment, in), out), "") << name(operation.mode);
+        EXPECT_EQ(difference(want(cipher, message, in), out), "") << name(cipher.mode);
     }
 }
 
@@ -109,16 +111,16 @@ TEST_P(OpenGlForm, StepByStep) {
 TEST_P(OpenGlForm, NothingIsLeftInTheTextures) {
     auto gl = OpenGl::open({.form = form(), .band = 1024});
     ASSERT_TRUE(gl) << gl.error().message;
-    for (const core::Operation& operation : operations()) {
+    for (const Cipher& cipher : ciphers()) {
         Bytes in = pattern(5008), out(in.size());
-        const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
-        ASSERT_TRUE((*gl)->run(operation, segment));
+        const Message message = listed(in, out, random_.block());
+        ASSERT_TRUE((*gl)->run(cipher, key_, message));
         ASSERT_TRUE((*gl)->download(out));
-        EXPECT_EQ(out, Bytes(out.size())) << name(operation.mode);
-        ASSERT_TRUE((*gl)->draw(operation, segment.iv));
+        EXPECT_EQ(out, Bytes(out.size())) << name(cipher.mode);
+        ASSERT_TRUE((*gl)->draw(cipher, key_, message.start));
         ASSERT_TRUE((*gl)->download(out));
-        EXPECT_EQ(difference(want(operation, segment, Bytes(out.size())), out), "")
-            << name(operation.mode);
+        EXPECT_EQ(difference(want(cipher, message, Bytes(out.size())), out), "")
+            << name(cipher.mode);
         (*gl)->wipe();
     }
 }
@@ -128,12 +130,12 @@ TEST_P(OpenGlForm, SeveralBands) {
     for (const std::size_t band : {1, 1000, 2000, 5008, 1 << 30}) {
         auto gl = OpenGl::open({.form = form(), .band = band});
         ASSERT_TRUE(gl) << gl.error().message;
-        for (const core::Operation& operation : operations()) {
+        for (const Cipher& cipher : ciphers()) {
             Bytes in = pattern(5008), out(in.size());
-            const core::Segment segment{in.data(), out.data(), in.size(), random_.block(), 0};
-            ASSERT_TRUE((*gl)->run(operation, segment));
-            EXPECT_EQ(difference(want(operation, segment, in), out), "")
-                << name(operation.mode) << " in bands of " << band;
+            const Message message = listed(in, out, random_.block());
+            ASSERT_TRUE((*gl)->run(cipher, key_, message));
+            EXPECT_EQ(difference(want(cipher, message, in), out), "")
+                << name(cipher.mode) << " in bands of " << band;
         }
     }
 }
@@ -173,7 +175,7 @@ TEST(OpenGlInt, NoRoundKeyIsLeft) {
     for (const auto& [mode, direction] :
          {std::pair{Mode::ecb, Direction::encrypt}, std::pair{Mode::ecb, Direction::decrypt},
           std::pair{Mode::ctr, Direction::encrypt}})
-        ASSERT_TRUE((*gl)->draw({mode, direction, &key}, {}));
+        ASSERT_TRUE((*gl)->draw({mode, direction}, key, {}));
     EXPECT_EQ(round_keys(), 3 * (core::kMaxRounds + 1));
     (*gl)->wipe();
     EXPECT_EQ(round_keys(), 0);
@@ -204,7 +206,7 @@ TEST(OpenGlFloat, NoRoundKeyIsLeft) {
     };
     const Key key = *Key::import(pattern(32));
     ASSERT_TRUE((*opened)->upload(pattern(64)));
-    ASSERT_TRUE((*opened)->draw({Mode::ecb, Direction::encrypt, &key}, {}));
+    ASSERT_TRUE((*opened)->draw({Mode::ecb}, key, {}));
     const auto& schedule = key.schedule().encrypt;
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(schedule.data());
     EXPECT_EQ(round_keys(), Bytes(bytes, bytes + kBlockSize * (core::kMaxRounds + 1)));
@@ -231,7 +233,7 @@ TEST(OpenGlReset, IsAnError) {
 }
 
 TEST_P(OpenGlForm, ManyThreadsAtOnce) {
-    auto backend = core::open_backend("opengl", {GetParam().isa, 0});
+    auto backend = core::open_backend("opengl", {GetParam().form, 0});
     ASSERT_TRUE(backend) << backend.error().message;
     std::vector<std::string> faults(4);
     {
@@ -240,18 +242,17 @@ TEST_P(OpenGlForm, ManyThreadsAtOnce) {
             threads.emplace_back([&, t] {
                 Random random(t);
                 for (int round = 0; round < 10 && faults[t].empty(); ++round)
-                    for (core::Operation operation : operations()) {
+                    for (const Cipher& cipher : ciphers()) {
                         const Bytes bytes = random.bytes(8 * (2 + random.below(3)));
                         const auto key = Key::import(bytes);
-                        operation.key = &*key;
                         const Bytes in = pattern(16 * (1 + random.below(500)), t);
                         Bytes out(in.size());
-                        const core::Segment segment{in.data(), out.data(), in.size(),
-                                                    random.block(), 0};
-                        const auto done = (*backend)->run(operation, std::span(&segment, 1));
-                        const Cipher cipher{operation.mode, operation.direction, segment.iv, 0};
-                        faults[t] += done ? difference(oracle(bytes, cipher, in), out)
-                                          : done.error().message;
+                        const Message message = listed(in, out, random.block());
+                        const auto done = (*backend)->run(cipher, {std::span(&*key, 1)},
+                                                          std::span(&message, 1), {});
+                        const Use use{cipher.mode, cipher.direction, message.start};
+                        faults[t] +=
+                            done ? difference(oracle(bytes, use, in), out) : done.error().message;
                     }
             });
     }
@@ -268,11 +269,10 @@ TEST_P(OpenGlForm, TheCallersContextStaysAsItIs) {
     for (int i = 0; i < 40; ++i) texture = gl->texture(0);  // a name that the backend has not got
     GLint bound = 0;
     {
-        auto backend = core::open_backend("opengl", {GetParam().isa, 0});
+        auto backend = core::open_backend("opengl", {GetParam().form, 0});
         ASSERT_TRUE(backend) << backend.error().message;
         Bytes data(4096);
-        const core::Segment segment{data.data(), data.data(), data.size(), {}, 0};
-        ASSERT_TRUE((*backend)->run(operations().front(), std::span(&segment, 1)));
+        ASSERT_TRUE(run(**backend, ciphers().front(), listed(data, data)));
         gl->GetIntegerv(GL_TEXTURE_BINDING_2D, &bound);
         EXPECT_EQ(static_cast<GLuint>(bound), texture);
     }
@@ -284,49 +284,62 @@ TEST_P(OpenGlForm, TheCallersContextStaysAsItIs) {
 
 // A child of fork() has neither the thread nor a context: it hears so at once, and can let go.
 TEST_P(OpenGlForm, SaysSoAfterAFork) {
-    auto backend = core::open_backend("opengl", {GetParam().isa, 0});
+    auto backend = core::open_backend("opengl", {GetParam().form, 0});
     ASSERT_TRUE(backend) << backend.error().message;
     Bytes data(64);
-    const core::Segment segment{data.data(), data.data(), data.size(), {}, 0};
     expect_in_a_child([&] {
-        const auto done = (*backend)->run(operations().front(), std::span(&segment, 1));
+        const auto done = run(**backend, ciphers().front(), listed(data, data));
         const bool told =
             done.code() == Code::device && done.error().message.find("fork") != std::string::npos;
         backend->reset();
         // Nor is another one of any use.
-        const auto another = core::open_backend("opengl", {GetParam().isa, 0});
+        const auto another = core::open_backend("opengl", {GetParam().form, 0});
         const bool refused = another.code() == Code::device &&
                              another.error().message.find("fork") != std::string::npos;
         return told && refused;
     });
-    EXPECT_TRUE((*backend)->run(operations().front(), std::span(&segment, 1)));
+    EXPECT_TRUE(run(**backend, ciphers().front(), listed(data, data)));
 }
 
 TEST_P(OpenGlForm, RefusesWhatItHasNotAndNamesTheMend) {
-    auto engine = Engine::open({.backend = "opengl", .isa = GetParam().isa});
+    auto engine = Engine::open({.backend = "opengl", .form = GetParam().form});
     ASSERT_TRUE(engine) << engine.error().message;
     Bytes data = pattern(4096);
     for (const Mode mode : kModes)
         for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-            if (subject().supports(mode, direction, 1)) continue;
-            const auto ran = engine->run(key_, {mode, direction, {}, 0}, data, data);
+            const Cipher cipher{mode, direction};
+            // In pieces of another kind than a message: XTS's keys, and what is ctr in the end.
+            if (can(mode, direction) || mode == Mode::xts || mode == Mode::gcm_ctr) continue;
+            Message message = listed(data, data);
+            Bytes tag(16);
+            if (mode == Mode::gcm) message.tag = tag.data();
+            const auto ran = engine->run(cipher, key_, message);
             ASSERT_EQ(ran.code(), Code::unsupported) << name(mode);
             for (const char* word : {"opengl:0", "gl-int", "gl-float", "'auto'"})
                 EXPECT_NE(ran.error().message.find(word), std::string::npos) << ran.error().message;
-            EXPECT_TRUE(engine->run(key_, {mode, direction, {}, 0}, HostIn{}, HostOut{}));
-            EXPECT_FALSE(engine->explain({mode, direction, 192, 4096}).options.front().possible);
+            EXPECT_FALSE(engine->explain({cipher, 192, 4096}).options.front().possible);
         }
     EXPECT_EQ(data, pattern(4096));
-    EXPECT_EQ(engine->prepare_keys(std::span(&key_, 1)).code(), Code::unsupported);
+}
+
+// The keystream by itself: what zeros would become.
+TEST_P(OpenGlForm, KeystreamWithoutInput) {
+    if (form() == opengl::Form::floats) GTEST_SKIP() << "gl-float has no counter mode";
+    auto gl = OpenGl::open({.form = form(), .pass = 4096});
+    ASSERT_TRUE(gl) << gl.error().message;
+    Bytes out = pattern(10'000);
+    Message message = listed(out, out, random_.block());
+    message.in = nullptr;
+    ASSERT_TRUE((*gl)->run({Mode::ctr}, key_, message));
+    EXPECT_EQ(difference(want({Mode::ctr}, message, Bytes(out.size())), out), "");
 }
 
 // It is parallel by itself: the host's threads do not cut its messages up.
 TEST_P(OpenGlForm, GetsWholeMessagesOfTheEngine) {
-    auto engine = Engine::open({.backend = "opengl", .isa = GetParam().isa, .threads = 4});
+    auto engine = Engine::open({.backend = "opengl", .form = GetParam().form, .threads = 4});
     ASSERT_TRUE(engine) << engine.error().message;
     Bytes data = pattern(1 << 20);
-    const auto [mode, direction, key] = operations().front();
-    const auto ran = engine->run(*key, {mode, direction, {}, 0}, data, data);
+    const auto ran = engine->run(ciphers().front(), key_, listed(data, data));
     ASSERT_TRUE(ran) << ran.error().message;
     EXPECT_EQ(ran->threads, 1);
     EXPECT_EQ(ran->backend, "opengl:0");
@@ -338,13 +351,14 @@ TEST(OpenGlNames, FormsAndDevicesThatThereAreNot) {
         EXPECT_NE(why.find("install"), std::string::npos) << why;
         GTEST_SKIP() << why;
     }
-    const auto form = Engine::open({.backend = "opengl", .isa = "gl-double"});
+    const auto form = Engine::open({.backend = "opengl", .form = "gl-double"});
     ASSERT_EQ(form.code(), Code::invalid_argument);
     for (const char* word : {"gl-double", "gl-int", "gl-float"})
         EXPECT_NE(form.error().message.find(word), std::string::npos) << form.error().message;
-    EXPECT_EQ(Engine::open({.backend = "opengl:0", .isa = "avx2"}).code(), Code::invalid_argument);
+    EXPECT_EQ(Engine::open({.backend = "opengl:0", .form = "avx2"}).code(), Code::invalid_argument);
     EXPECT_EQ(Engine::open({.backend = "opengl:99"}).code(), Code::backend_absent);
-    EXPECT_EQ(Engine::open({.backend = "openssl", .isa = "gl-int"}).code(), Code::invalid_argument);
+    EXPECT_EQ(Engine::open({.backend = "openssl", .form = "gl-int"}).code(),
+              Code::invalid_argument);
 }
 
 std::vector<Target> forms() {

@@ -16,6 +16,6 @@ if(CUDA)
     set(cuda -D CMAKE_CUDA_COMPILER=${CUDA})
 endif()
 run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples -B ${build} -D CMAKE_BUILD_TYPE=${CONFIG}
-    -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${CXX} ${cuda})
+    -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC} ${cuda})
 run(${CMAKE_COMMAND} --build ${build})
 run(${CMAKE_CTEST_COMMAND} --test-dir ${build} --output-on-failure --no-tests=error)

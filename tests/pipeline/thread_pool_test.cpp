@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/cancelled.hpp"
 #include "support/child.hpp"
 
 namespace {
@@ -30,6 +31,26 @@ TEST(ThreadPool, RunsEveryIndexOnce) {
         EXPECT_LE(*threads, 4);
         for (const auto& times : seen) EXPECT_EQ(times, 1);
     }
+}
+
+TEST(ThreadPool, ACallerThatIsCancelledWaitsForTheOthers) {
+    ThreadPool pool(2);
+    std::atomic<int> done{0};
+    EXPECT_TRUE(dael::test::cancelled([&] {
+        std::barrier both(2);
+        const auto caller = std::this_thread::get_id();
+        (void)pool.run(2, 2, [&](std::size_t) -> Result<> {
+            both.arrive_and_wait();
+            if (std::this_thread::get_id() == caller)
+                pthread_cancel(pthread_self());
+            else
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            ++done;  // on the caller's stack it would be gone
+            return {};
+        });
+        pthread_testcancel();
+    }));
+    EXPECT_EQ(done, 2);
 }
 
 TEST(ThreadPool, ReallyRunsAtOnceOnTheThreadsAskedFor) {

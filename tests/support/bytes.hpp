@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::test {
 
@@ -68,9 +68,11 @@ class Poisoned {
         std::ranges::copy(content, data());
     }
     std::uint8_t* data() { return storage_.data() + begin_; }
+    const std::uint8_t* data() const { return storage_.data() + begin_; }
     std::size_t size() const { return size_; }
     std::span<std::uint8_t> span() { return {data(), size_}; }
-    Bytes bytes() { return {data(), data() + size_}; }
+    std::span<const std::uint8_t> span() const { return {data(), size_}; }
+    Bytes bytes() const { return {data(), data() + size_}; }
 
     // Whether everything outside of the buffer is still poison.
     bool intact() const {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/device_subject.hpp"
 
-#include "modes/gcm.hpp"
-#include "modes/segment.hpp"
-#include "modes/xts.hpp"
+#include <algorithm>
+#include <mutex>
+
+#include "modes/traits.hpp"
 
 namespace dael::test {
 namespace {
@@ -11,169 +12,251 @@ namespace {
 constexpr std::size_t kAlignment = 256;  // what device allocations have
 constexpr std::size_t kGuard = 64;
 
-// Frees device memory when a test's call ends, whichever way.
-class DeviceBuffer {
+// Memory of a device and page-locked memory of the host, of the same size, which outlive a call and
+// serve later ones: both are slow to come by. Everything is wiped before it is released.
+class Buffer {
   public:
-    DeviceBuffer(core::Device& device, void* memory) : device_(device), memory_(memory) {}
-    ~DeviceBuffer() { device_.release(memory_); }
-    DeviceBuffer(const DeviceBuffer&) = delete;
-    DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-    std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory_); }
+    static Result<std::unique_ptr<Buffer>> make(Memory& memory, Order& order, std::size_t size) {
+        DAEL_LET(device, memory.allocate(size));
+        auto host = memory.allocate_pinned(size);
+        if (!host) {
+            memory.release(device);
+            return std::move(host).error();
+        }
+        return std::unique_ptr<Buffer>(new Buffer(memory, order, device, *host, size));
+    }
+    ~Buffer() {
+        wipe(image.data(), image.size());
+        if (memory_.fill(device, 0, image.size(), {}) && order_.wait(Stream{}))
+            memory_.release(device);
+        memory_.release_pinned(image.data());
+    }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+
+    Result<> to_device(std::size_t size) { return memory_.copy_in(device, image.data(), size, {}); }
+    Result<> to_host(std::size_t size) {
+        DAEL_TRY(memory_.copy_out(image.data(), device, size, {}));
+        return order_.wait(Stream{});
+    }
 
   private:
-    core::Device& device_;
-    void* memory_;
+    Buffer(Memory& memory, Order& order, void* on_device, void* on_host, std::size_t size)
+        : memory_(memory),
+          order_(order),
+          device(static_cast<std::uint8_t*>(on_device)),
+          image(static_cast<std::uint8_t*>(on_host), size) {}
+    Memory& memory_;
+    Order& order_;
+
+  public:
+    std::uint8_t* const device;
+    const std::span<std::uint8_t> image;
 };
 
 class DeviceSubject final : public Subject {
   public:
-    explicit DeviceSubject(std::unique_ptr<core::Backend> backend)
-        : backend_(std::move(backend)), device_(*backend_->device()) {}
+    explicit DeviceSubject(std::unique_ptr<DeviceCalls> calls) : calls_(std::move(calls)) {}
 
-    bool supports(Mode, Direction, std::size_t) const override { return true; }
+    core::Can can(const Cipher& cipher, int key_bits) const override {
+        return calls_->can(cipher, key_bits);
+    }
 
-    Result<> run(const Key& key, Mode mode, Direction direction,
-                 std::span<const Message> messages) override {
-        for (const Message& message : messages)  // what only the host's addresses show: overlaps
-            DAEL_TRY(modes::check(mode, message));
-        return on_device(messages, [&](std::span<const Message> moved) -> Result<> {
-            std::vector<core::Segment> segments;
-            for (const Message& message : moved) {
-                DAEL_TRY(modes::check(mode, message));
-                segments.push_back(modes::to_segment(message));
+    Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
+                 std::span<Code> codes) override {
+        DAEL_TRY(modes::check(cipher));
+        DAEL_TRY(modes::check(cipher, keys));
+        if (!keys.empty())
+            if (const auto can = calls_->can(cipher, keys[0].bits()); can.answer == core::Can::no)
+                return core::cannot(calls_->info().name, cipher, can);
+        // What only the host's addresses show: overlaps.
+        std::vector<std::size_t> valid;
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            codes[i] = modes::check(cipher, messages[i], keys.size()).code();
+            if (codes[i] == Code::ok) valid.push_back(i);
+        }
+        const Layout layout(cipher, messages, valid);
+        DAEL_LET(buffer, acquire(layout.end));
+        const auto done = on_device(cipher, keys, messages, codes, valid, layout, *buffer);
+        const std::lock_guard lock(mutex_);
+        idle_.push_back(std::move(buffer));
+        return done;
+    }
+
+  private:
+    // Where everything lies in one piece of device memory; the list and the codes come last.
+    struct Layout {
+        Layout(const Cipher& cipher, std::span<const Message> messages,
+               const std::vector<std::size_t>& valid) {
+            for (const std::size_t i : valid) {
+                const Message& m = messages[i];
+                const bool tag = authenticates(cipher.mode);
+                const std::size_t in = m.in ? place(m.in, m.size) : 0;
+                places.push_back({in, m.in == m.out ? in : place(m.out, m.size),
+                                  place(m.aad, m.aad_size), place(m.tag, tag ? cipher.tag : 0)});
             }
-            return launch({mode, direction, &key}, segments);
-        });
-    }
-    bool supports_xts() const override { return true; }
-    Result<> xts(const XtsKey& key, Direction direction, const XtsSectors& sectors, HostIn in,
-                 HostOut out) override {
-        DAEL_TRY(modes::check(sectors, in.data(), out.data(), in.size()));
-        const Message message{in.data(), out.data(), in.size(), {}, 0};
-        return on_device(std::span(&message, 1), [&](std::span<const Message> moved) -> Result<> {
-            const Message& m = moved.front();
-            DAEL_TRY(modes::check(sectors, m.in, m.out, m.size));
-            return device_.xts({direction, &key, sectors.size},
-                               modes::to_segment(sectors, m.in, m.out, m.size), {});
-        });
-    }
-
-    Result<> gcm(Direction direction, std::span<const Key> keys,
-                 std::span<const core::GcmSegment> messages, std::span<Code> results) override {
-        for (const auto& message : messages) DAEL_TRY(modes::check(message, keys.size()));
-        std::size_t end = 0;
-        const auto place = [&end](const std::uint8_t* host, std::size_t size) {
+            list = place(nullptr, valid.size() * sizeof(Message));
+        }
+        std::size_t place(const std::uint8_t* host, std::size_t size) {
             const std::size_t at = (end + kGuard + kAlignment - 1) / kAlignment * kAlignment +
                                    reinterpret_cast<std::uintptr_t>(host) % 16;
             end = at + size + kGuard;
             return at;
-        };
+        }
         struct Places {
             std::size_t in, out, aad, tag;
         };
         std::vector<Places> places;
-        for (const auto& m : messages) {
-            const std::size_t in = place(m.in, m.size);
-            places.push_back({in, m.in == m.out ? in : place(m.out, m.size),
-                              place(m.aad, m.aad_size), place(m.tag, m.tag_size)});
+        std::size_t list = 0, end = 0;
+    };
+
+    Result<std::unique_ptr<Buffer>> acquire(std::size_t size) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (!idle_.empty()) {
+                auto buffer = std::move(idle_.back());
+                idle_.pop_back();
+                if (buffer->image.size() >= size) return buffer;
+            }
         }
-        Bytes image(end, Poisoned::kPoison);
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            const auto& m = messages[i];
-            std::copy_n(m.in, m.size, image.data() + places[i].in);
-            std::copy_n(m.aad, m.aad_size, image.data() + places[i].aad);
-            std::copy_n(m.tag, m.tag_size, image.data() + places[i].tag);
+        return Buffer::make(calls_->memory(), calls_->order(),
+                            std::max<std::size_t>(2 * size, 1 << 16));
+    }
+
+    Result<> on_device(const Cipher& cipher, std::span<const Key> keys,
+                       std::span<const Message> messages, std::span<Code> codes,
+                       const std::vector<std::size_t>& valid, const Layout& layout,
+                       Buffer& buffer) {
+        Bytes image(layout.end, Poisoned::kPoison);
+        std::vector<Message> moved;
+        for (std::size_t i = 0; i < valid.size(); ++i) {
+            const Message& m = messages[valid[i]];
+            const auto& [in, out, aad, tag] = layout.places[i];
+            if (m.in) std::copy_n(m.in, m.size, image.data() + in);
+            std::copy_n(m.aad, m.aad_size, image.data() + aad);
+            Message& there = moved.emplace_back(m);
+            if (m.in) there.in = buffer.device + in;
+            there.out = buffer.device + out;
+            there.aad = buffer.device + aad;
+            there.tag = nullptr;
+            if (!authenticates(cipher.mode)) continue;
+            std::copy_n(m.tag, cipher.tag, image.data() + tag);
+            there.tag = buffer.device + tag;
         }
-        auto memory = device_.allocate(std::max<std::size_t>(end, 1));
-        if (!memory) return std::move(memory).error();
-        const DeviceBuffer buffer(device_, *memory);
-        DAEL_TRY(device_.copy_in(buffer.data(), image.data(), end, {}));
-        std::vector<core::GcmSegment> moved(messages.begin(), messages.end());
-        for (std::size_t i = 0; i < moved.size(); ++i) {
-            moved[i].in = buffer.data() + places[i].in;
-            moved[i].out = buffer.data() + places[i].out;
-            moved[i].aad = buffer.data() + places[i].aad;
-            moved[i].tag = buffer.data() + places[i].tag;
-        }
-        const auto prepared = device_.prepare_keys(keys);
-        if (!prepared) return prepared.error();
-        const auto batch = device_.prepare_gcm(**prepared, moved);
-        if (!batch) return batch.error();
-        DAEL_TRY(device_.gcm(direction, **batch, {}));
-        std::vector<std::uint32_t> codes(messages.size());
-        DAEL_TRY(device_.copy_out(codes.data(), (*batch)->results(), codes.size() * 4, {}));
-        Bytes after(end);
-        DAEL_TRY(device_.copy_out(after.data(), buffer.data(), end, {}));
-        DAEL_TRY(device_.wait(Stream{}));
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            const auto& m = messages[i];
+        const auto* const list = reinterpret_cast<const std::uint8_t*>(moved.data());
+        std::copy_n(list, moved.size() * sizeof(Message), image.data() + layout.list);
+        std::ranges::copy(image, buffer.image.begin());
+        DAEL_TRY(buffer.to_device(layout.end));
+
+        std::vector<Code> ran(moved.size(), Code::ok);
+        DAEL_TRY(launch(cipher, keys, moved, buffer.device + layout.list, ran));
+        DAEL_TRY(buffer.to_host(layout.end));
+        for (std::size_t i = 0; i < valid.size(); ++i) {
+            const Message& m = messages[valid[i]];
             const auto take = [&](std::size_t at, std::size_t size, std::uint8_t* to) {
-                std::copy_n(after.data() + at, size, to);
-                std::copy_n(after.data() + at, size, image.data() + at);  // for the comparison
+                std::copy_n(buffer.image.data() + at, size, to);
+                std::copy_n(to, size, image.data() + at);  // for the comparison
             };
-            results[i] = static_cast<Code>(codes[i]);
-            take(places[i].out, m.size, m.out);
-            if (direction == Direction::encrypt) take(places[i].tag, m.tag_size, m.tag);
+            codes[valid[i]] = ran[i];
+            take(layout.places[i].out, m.size, m.out);
+            if (authenticates(cipher.mode) && cipher.direction == Direction::encrypt)
+                take(layout.places[i].tag, cipher.tag, m.tag);
         }
-        if (const auto stray = difference(image, after); !stray.empty())
+        if (const auto stray = difference(image, buffer.image.first(layout.end)); !stray.empty())
             return Error{Code::internal, "the device wrote outside of the output: " + stray};
         return {};
+    }
+
+    // One by itself where that may be, and as often as a batch of one; batches from a list in
+    // either memory where it may lie in both.
+    Result<> launch(const Cipher& cipher, std::span<const Key> keys,
+                    std::span<const Message> messages, const void* list, std::span<Code> codes) {
+        if (messages.size() == 1 && !authenticates(cipher.mode) && toss() &&
+            parallel_within_message(cipher.mode, cipher.direction)) {
+            Message alone = messages[0];
+            alone.key = 0;
+            DAEL_TRY(calls_->one(cipher, keys[messages[0].key], alone, {}));
+            return calls_->order().wait(Stream{});
+        }
+        const bool from_lists =
+            calls_->info().reads_lists &&
+            (cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr ||
+             (cipher.mode == Mode::cbc && cipher.direction == Direction::encrypt));
+        Messages batch{messages.data(), static_cast<std::uint32_t>(messages.size())};
+        if (from_lists && toss()) {
+            batch.list = static_cast<const Message*>(list);
+            batch.place = Place::device;
+        }
+        return calls_->batch(cipher, keys, batch, {}, codes);
+    }
+    bool toss() {
+        const std::lock_guard lock(mutex_);
+        return random_.below(2) == 0;
+    }
+
+    std::unique_ptr<DeviceCalls> calls_;
+    std::mutex mutex_;
+    Random random_{777};
+    std::vector<std::unique_ptr<Buffer>> idle_;
+};
+
+// A device below the engine.
+class CoreCalls final : public DeviceCalls {
+  public:
+    explicit CoreCalls(std::unique_ptr<core::Backend> backend)
+        : backend_(std::move(backend)), device_(*backend_->device()) {}
+    const DeviceInfo& info() const override { return device_.info(); }
+    Memory& memory() override { return device_.memory(); }
+    Order& order() override { return device_.order(); }
+    core::Can can(const Cipher& cipher, int key_bits) const override {
+        return backend_->can(cipher, key_bits);
+    }
+    Result<> one(const Cipher& cipher, const Key& key, const Message& message,
+                 Stream stream) override {
+        return device_.run(cipher, {std::span(&key, 1), nullptr}, message, stream);
+    }
+    Result<> batch(const Cipher& cipher, std::span<const Key> keys, const Messages& messages,
+                   Stream stream, std::span<Code> codes) override {
+        DAEL_LET(tables, backend_->tables(keys));
+        auto prepared = device_.prepare(cipher, {keys, tables.get()}, messages);
+        if (prepared.code() == Code::unsupported && messages.place == Place::host)
+            return key_by_key(cipher, {keys, tables.get()}, messages, stream);
+        if (!prepared) return std::move(prepared).error();
+        DAEL_TRY(device_.run(**prepared, stream));
+        DAEL_TRY(device_.order().wait(stream));
+        DAEL_TRY((*prepared)->outcome());
+        if (!(*prepared)->results()) return {};
+        DAEL_LET(room, memory().allocate_pinned(codes.size() * 4 + 1));
+        auto* const numbers = static_cast<std::uint32_t*>(room);
+        auto copied = memory().copy_out(numbers, (*prepared)->results(), codes.size() * 4, stream);
+        if (copied) copied = device_.order().wait(stream);
+        for (std::size_t i = 0; copied && i < codes.size(); ++i)
+            codes[i] = static_cast<Code>(numbers[i]);
+        wipe(room, codes.size() * 4);
+        memory().release_pinned(room);
+        return copied;
     }
 
   private:
-    // Takes the messages to device memory, calls `work` with where they lie there, and brings the
-    // outputs back. Nothing else may have changed.
-    template <class Work>
-    Result<> on_device(std::span<const Message> messages, Work work) {
-        // Where each message's input and output lie in one piece of device memory.
-        std::vector<std::size_t> in_at, out_at;
-        std::size_t end = 0;
-        const auto place = [&end](const std::uint8_t* host, std::size_t size) {
-            const std::size_t at = (end + kGuard + kAlignment - 1) / kAlignment * kAlignment +
-                                   reinterpret_cast<std::uintptr_t>(host) % 16;
-            end = at + size + kGuard;
-            return at;
-        };
-        for (const Message& message : messages) {
-            in_at.push_back(place(message.in, message.size));
-            out_at.push_back(message.in == message.out ? in_at.back()
-                                                       : place(message.out, message.size));
+    // Modes whose kernels take one key: the pipeline divides such batches, too.
+    Result<> key_by_key(const Cipher& cipher, const core::Keys& keys, const Messages& messages,
+                        Stream stream) {
+        for (std::uint32_t k = 0; k < keys.list.size(); ++k) {
+            std::vector<Message> of_key;
+            std::ranges::copy_if(std::span(messages.list, messages.count),
+                                 std::back_inserter(of_key),
+                                 [=](const Message& m) { return m.key == k; });
+            if (of_key.empty()) continue;
+            if (of_key.size() == messages.count)
+                return Error{Code::unsupported, "a batch under one key is refused"};
+            DAEL_LET(prepared,
+                     device_.prepare(cipher, keys,
+                                     {of_key.data(), static_cast<std::uint32_t>(of_key.size())}));
+            DAEL_TRY(device_.run(*prepared, stream));
+            DAEL_TRY(device_.order().wait(stream));
+            DAEL_TRY(prepared->outcome());
         }
-        Bytes image(end, Poisoned::kPoison);
-        for (std::size_t i = 0; i < messages.size(); ++i)
-            std::copy_n(messages[i].in, messages[i].size, image.data() + in_at[i]);
-
-        auto memory = device_.allocate(std::max<std::size_t>(end, 1));
-        if (!memory) return std::move(memory).error();
-        const DeviceBuffer buffer(device_, *memory);
-        DAEL_TRY(device_.copy_in(buffer.data(), image.data(), end, {}));
-        std::vector<Message> moved(messages.begin(), messages.end());
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            moved[i].in = buffer.data() + in_at[i];
-            moved[i].out = buffer.data() + out_at[i];
-        }
-        DAEL_TRY(work(moved));
-
-        Bytes after(end);
-        DAEL_TRY(device_.copy_out(after.data(), buffer.data(), end, {}));
-        DAEL_TRY(device_.wait(Stream{}));
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            const auto* result = after.data() + out_at[i];
-            std::copy_n(result, messages[i].size, messages[i].out);
-            std::copy_n(result, messages[i].size, image.data() + out_at[i]);  // for the comparison
-        }
-        if (const auto stray = difference(image, after); !stray.empty())
-            return Error{Code::internal, "the device wrote outside of the output: " + stray};
         return {};
-    }
-
-    Result<> launch(const core::Operation& operation, std::span<const core::Segment> segments) {
-        if (segments.size() == 1 && parallel_within_message(operation.mode, operation.direction))
-            return device_.run(operation, segments[0], {});
-        auto batch = device_.prepare(operation.mode, operation.direction, segments);
-        if (!batch) return std::move(batch).error();
-        DAEL_TRY(device_.run(operation, **batch, {}));
-        return device_.wait(Stream{});  // the batch must outlive its work
     }
 
     std::unique_ptr<core::Backend> backend_;
@@ -182,8 +265,12 @@ class DeviceSubject final : public Subject {
 
 }  // namespace
 
+std::unique_ptr<Subject> device_subject(std::unique_ptr<DeviceCalls> calls) {
+    return std::make_unique<DeviceSubject>(std::move(calls));
+}
+
 std::unique_ptr<Subject> device_subject(std::unique_ptr<core::Backend> backend) {
-    return std::make_unique<DeviceSubject>(std::move(backend));
+    return device_subject(std::make_unique<CoreCalls>(std::move(backend)));
 }
 
 }  // namespace dael::test

@@ -1,69 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/host_device.hpp"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
-#include "core/key_schedule.hpp"
 #include "core/registry.hpp"
-#include "support/bytes.hpp"
+#include "support/host_device_parts.hpp"
 
 namespace dael::test {
+namespace {
 
-struct HostDevice::Queue {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::deque<std::function<void()>> work;
-    bool busy = false, closing = false;
-    std::thread thread;
+// What drivers map on a device at a time: no two devices' memory, nor the host's, is closer.
+constexpr std::size_t kStretch = std::size_t{2} << 20;
 
-    void serve() {
-        std::unique_lock lock(mutex);
-        for (;;) {
-            changed.wait(lock, [&] { return closing || !work.empty(); });
-            if (work.empty()) return;
-            auto next = std::move(work.front());
-            work.pop_front();
-            busy = true;
-            lock.unlock();
-            next();
-            next = nullptr;
-            lock.lock();
-            busy = false;
-            changed.notify_all();
-        }
-    }
-};
-
-// An event: the number of times it was recorded, and how many of those the streams have passed.
-struct HostDevice::Mark {
-    std::mutex mutex;
-    std::condition_variable passed;
-    std::uint64_t recorded = 0, reached = 0;
-    std::chrono::steady_clock::time_point when;
-
-    void wait_for(std::uint64_t which) {
-        std::unique_lock lock(mutex);
-        passed.wait(lock, [&] { return reached >= which; });
-    }
-};
-
-struct HostDevice::Prepared final : core::PreparedBatch {
-    Prepared(std::atomic<int>& count, std::span<const core::Segment> all)
-        : live(count), segments(all.begin(), all.end()) {
-        ++live;
-    }
-    ~Prepared() override { --live; }
-    std::atomic<int>& live;
-    std::vector<core::Segment> segments;
-};
+}  // namespace
 
 HostDevice::HostDevice(HostDeviceOptions options)
-    : options_(options), maths_(*core::open_backend("openssl")) {
+    : options_(std::move(options)),
+      maths_(*core::open_backend("openssl")),
+      default_stream_(std::make_unique<Queue>()) {
     info_.name = "threads";
     info_.architecture = "host";
-    info_.memory = options.memory;
+    info_.memory = options_.memory;
     info_.multiprocessors = 1;
+    info_.reads_lists = options_.reads_lists;
+    if (!options_.forms.empty()) form_ = options_.forms.front();
 }
 
 HostDevice::~HostDevice() = default;
@@ -72,7 +36,7 @@ Result<> HostDevice::attempt(const char* call) {
     if (++calls_ != options_.fail_at) return {};
     const std::lock_guard lock(mutex_);
     failed_call_ = call;
-    return Error{Code::device, std::string("threads:0: ") + call + " failed, as the test asked"};
+    return Error{Code::device, name() + ": " + call + " failed, as the test asked"};
 }
 
 void HostDevice::violation(std::string what) {
@@ -109,28 +73,23 @@ bool contains(const std::map<const std::uint8_t*, std::size_t>& allocations, con
 
 }  // namespace
 
-void HostDevice::check_device_range(const void* memory, std::size_t size, const char* call) {
+void HostDevice::check_device_range(const void* memory, std::size_t size, const std::string& what) {
     std::unique_lock lock(mutex_);
     const bool inside = contains(device_memory_, memory, size);
     lock.unlock();
-    if (!inside) violation(std::string(call) + " outside device memory");
+    if (!inside) violation(what + " outside device memory");
 }
 
-void HostDevice::check_pinned_range(const void* memory, std::size_t size, const char* call) {
+void HostDevice::check_pinned_range(const void* memory, std::size_t size, const std::string& what) {
     std::unique_lock lock(mutex_);
     const bool inside = contains(pinned_memory_, memory, size);
     lock.unlock();
-    if (!inside) violation(std::string(call) + " with pageable memory");
+    if (!inside) violation(what + " with pageable memory");
 }
 
-Result<> HostDevice::outcome() const {
-    if (options_.silent_failures) return Error{Code::device, "a kernel of the batch failed"};
-    return {};
-}
-
-Result<> HostDevice::use_shape(const std::string& shape) {
-    if (options_.refused.contains(shape))
-        return Error{Code::device, "no kernels in shape " + shape};
+Result<> HostDevice::use(const std::string& form) {
+    if (options_.refused.contains(form)) return Error{Code::device, "no kernels in form " + form};
+    form_ = form;
     return {};
 }
 
@@ -138,9 +97,11 @@ Result<void*> HostDevice::allocate(std::size_t size) {
     DAEL_TRY(attempt("allocate"));
     const std::lock_guard lock(mutex_);
     if (device_used_ + size > options_.memory)
-        return Error{Code::out_of_memory, "threads:0: allocate: no memory"};
+        return Error{Code::out_of_memory, name() + ": allocate: no memory"};
     device_used_ += size;
-    auto* memory = new std::uint8_t[size];
+    most_memory_ = std::max(most_memory_.load(), device_used_);
+    auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(
+        kStretch, std::max<std::size_t>(1, (size + kStretch - 1) / kStretch) * kStretch));
     std::memset(memory, 0xdd, size);
     device_memory_[memory] = size;
     return static_cast<void*>(memory);
@@ -157,7 +118,7 @@ void HostDevice::release(void* memory) noexcept {
                                    [](std::uint8_t byte) { return byte == 0 || byte == 0xdd; });
     if (!wiped && failed_call_.empty()) violations_.insert("device memory released unwiped");
     device_used_ -= found->second;
-    delete[] found->first;
+    std::free(const_cast<std::uint8_t*>(found->first));
     device_memory_.erase(found);
 }
 
@@ -165,7 +126,7 @@ Result<void*> HostDevice::allocate_pinned(std::size_t size) {
     DAEL_TRY(attempt("allocate_pinned"));
     const std::lock_guard lock(mutex_);
     if (pinned_used_ + size > options_.pinned)
-        return Error{Code::out_of_memory, "threads:0: allocate_pinned: no memory"};
+        return Error{Code::out_of_memory, name() + ": allocate_pinned: no memory"};
     pinned_used_ += size;
     auto* memory = new std::uint8_t[size]();
     pinned_memory_[memory] = size;
@@ -193,9 +154,14 @@ Result<std::uint64_t> HostDevice::free_memory() {
     return options_.memory - device_used_;
 }
 
-bool HostDevice::is_pinned(const void* host_memory) {
+bool HostDevice::is_pinned(const void* host_memory, std::size_t size) {
     const std::lock_guard lock(mutex_);
-    return contains(pinned_memory_, host_memory, 1);
+    return contains(pinned_memory_, host_memory, size);
+}
+
+bool HostDevice::is_codes(const void* device_memory) {
+    const std::lock_guard lock(mutex_);
+    return codes_.contains(device_memory);
 }
 
 bool HostDevice::owns(const void* device_memory) {
@@ -206,7 +172,6 @@ bool HostDevice::owns(const void* device_memory) {
 Result<Stream> HostDevice::create_stream() {
     DAEL_TRY(attempt("create_stream"));
     auto* queue = new Queue;
-    queue->thread = std::thread([queue] { queue->serve(); });
     const std::lock_guard lock(mutex_);
     streams_.insert(queue);
     return Stream{queue};
@@ -215,12 +180,6 @@ Result<Stream> HostDevice::create_stream() {
 void HostDevice::destroy_stream(Stream stream) noexcept {
     auto* queue = static_cast<Queue*>(stream.handle);
     {
-        const std::lock_guard lock(queue->mutex);
-        queue->closing = true;
-    }
-    queue->changed.notify_all();
-    queue->thread.join();
-    {
         const std::lock_guard lock(mutex_);
         streams_.erase(queue);
     }
@@ -228,10 +187,10 @@ void HostDevice::destroy_stream(Stream stream) noexcept {
 }
 
 void HostDevice::enqueue(Stream stream, std::function<void()> work) {
-    auto* queue = static_cast<Queue*>(stream.handle);
+    Queue& queue = queue_of(stream);
     {
-        const std::lock_guard lock(queue->mutex);
-        queue->work.push_back([this, work = std::move(work)] {
+        const std::lock_guard lock(queue.mutex);
+        queue.work.push_back([this, work = std::move(work)] {
             const int now = ++at_once_;
             for (int most = most_at_once_;
                  most < now && !most_at_once_.compare_exchange_weak(most, now);) {
@@ -241,32 +200,39 @@ void HostDevice::enqueue(Stream stream, std::function<void()> work) {
             --at_once_;
         });
     }
-    queue->changed.notify_all();
+    queue.changed.notify_all();
+}
+
+HostDevice::Queue& HostDevice::queue_of(Stream stream) {
+    return stream.handle ? *static_cast<Queue*>(stream.handle) : *default_stream_;
+}
+
+void HostDevice::drain(Queue& queue) {
+    std::unique_lock lock(queue.mutex);
+    queue.changed.wait(lock, [&] { return queue.work.empty() && !queue.busy; });
 }
 
 Result<> HostDevice::wait(Stream stream) {
-    auto* queue = static_cast<Queue*>(stream.handle);
-    std::unique_lock lock(queue->mutex);
-    queue->changed.wait(lock, [&] { return queue->work.empty() && !queue->busy; });
+    drain(queue_of(stream));
     return attempt("wait for stream");  // a device that fails has stopped, too
 }
 
-Result<core::Event> HostDevice::create_event() {
+Result<Event> HostDevice::create_event() {
     DAEL_TRY(attempt("create_event"));
     auto* mark = new Mark;
     const std::lock_guard lock(mutex_);
     events_.insert(mark);
-    return core::Event{mark};
+    return Event{mark};
 }
 
-void HostDevice::destroy_event(core::Event event) noexcept {
+void HostDevice::destroy_event(Event event) noexcept {
     auto* mark = static_cast<Mark*>(event.handle);
     const std::lock_guard lock(mutex_);
     events_.erase(mark);
     delete mark;
 }
 
-Result<> HostDevice::record(core::Event event, Stream stream) {
+Result<> HostDevice::record(Event event, Stream stream) {
     DAEL_TRY(attempt("record"));
     auto* mark = static_cast<Mark*>(event.handle);
     std::uint64_t which = 0;
@@ -283,7 +249,7 @@ Result<> HostDevice::record(core::Event event, Stream stream) {
     return {};
 }
 
-Result<> HostDevice::wait(core::Event event) {
+Result<> HostDevice::wait(Event event) {
     auto* mark = static_cast<Mark*>(event.handle);
     std::uint64_t which = 0;
     {
@@ -294,7 +260,7 @@ Result<> HostDevice::wait(core::Event event) {
     return attempt("wait for event");
 }
 
-Result<> HostDevice::wait(Stream stream, core::Event event) {
+Result<> HostDevice::wait(Stream stream, Event event) {
     DAEL_TRY(attempt("stream waits for event"));
     auto* mark = static_cast<Mark*>(event.handle);
     std::uint64_t which = 0;
@@ -306,9 +272,9 @@ Result<> HostDevice::wait(Stream stream, core::Event event) {
     return {};
 }
 
-Result<float> HostDevice::elapsed_ms(core::Event from, core::Event to) {
+Result<float> HostDevice::elapsed_ms(Event from, Event to) {
     DAEL_TRY(attempt("elapsed_ms"));
-    const auto when = [](core::Event event) {
+    const auto when = [](Event event) {
         auto* mark = static_cast<Mark*>(event.handle);
         const std::lock_guard lock(mark->mutex);
         return mark->when;
@@ -329,9 +295,11 @@ Result<> HostDevice::copy_out(void* host_memory, const void* device_memory, std:
                               Stream stream) {
     DAEL_TRY(attempt("copy_out"));
     check_device_range(device_memory, size, "copy_out");
-    check_pinned_range(host_memory, size, "copy_out");
+    const bool waits = !is_pinned(host_memory, size) && is_codes(device_memory);
+    if (!waits) check_pinned_range(host_memory, size, "copy_out");
     copied_out_ += size;
     enqueue(stream, [=] { std::memcpy(host_memory, device_memory, size); });
+    if (waits) drain(queue_of(stream));
     return {};
 }
 
@@ -351,68 +319,10 @@ Result<> HostDevice::fill(void* device_memory, std::uint8_t value, std::size_t s
     return {};
 }
 
-Result<> HostDevice::check_run(const core::Operation& operation, bool batch) {
-    DAEL_TRY(attempt(batch ? "run batch" : "run"));
-    if (!batch && !parallel_within_message(operation.mode, operation.direction))
-        return Error{Code::unsupported, "threads:0: a sequential mode needs a batch"};
-    return {};
-}
-
-// Both take what they need of the key at the call, as a kernel's parameters do: the caller may drop
-// the key as soon as the launch returns.
-Result<> HostDevice::run(const core::Operation& operation, const core::Segment& segment,
-                         Stream stream) {
-    DAEL_TRY(check_run(operation, false));
-    check_device_range(segment.in, segment.size, "run");
-    check_device_range(segment.out, segment.size, "run");
-    auto key = std::make_shared<Key>(*operation.key->duplicate());
-    enqueue(stream, [this, key, operation, segment] {
-        ++kernels_;
-        if (!maths_->run({operation.mode, operation.direction, key.get()}, std::span(&segment, 1)))
-            violation("the kernel failed");
-    });
-    return {};
-}
-
-Result<> HostDevice::xts(const core::XtsOperation& operation, const core::Segment& segment,
-                         Stream stream) {
-    DAEL_TRY(attempt("xts"));
-    check_device_range(segment.in, segment.size, "xts");
-    check_device_range(segment.out, segment.size, "xts");
-    Bytes raw;
-    for (const Key* key : {&operation.key->data(), &operation.key->tweak()})
-        raw.insert(raw.end(), key->schedule().key().begin(), key->schedule().key().end());
-    auto key = std::make_shared<XtsKey>(*XtsKey::import(raw));
-    enqueue(stream, [this, key, operation, segment] {
-        ++kernels_;
-        if (!maths_->xts({operation.direction, key.get(), operation.sector_size}, segment))
-            violation("the kernel failed");
-    });
-    return {};
-}
-
-Result<std::unique_ptr<core::PreparedBatch>> HostDevice::prepare(
-    Mode, Direction, std::span<const core::Segment> segments) {
-    DAEL_TRY(attempt("prepare"));
-    for (const auto& segment : segments) {
-        check_device_range(segment.in, segment.size, "prepare");
-        check_device_range(segment.out, segment.size, "prepare");
-    }
-    return std::unique_ptr<core::PreparedBatch>(std::make_unique<Prepared>(batches_, segments));
-}
-
-Result<> HostDevice::run(const core::Operation& operation, const core::PreparedBatch& batch,
-                         Stream stream) {
-    DAEL_TRY(check_run(operation, true));
-    auto key = std::make_shared<Key>(*operation.key->duplicate());
-    const auto* prepared = static_cast<const Prepared*>(&batch);
-    enqueue(
-        stream, [this, key, operation, prepared] {  // use after free is AddressSanitizer's to find
-            ++kernels_;
-            if (!maths_->run({operation.mode, operation.direction, key.get()}, prepared->segments))
-                violation("the kernel failed");
-        });
-    return {};
+void expect_clean(HostDevice& device) {
+    EXPECT_EQ(device.live(), 0u) << device.failed_call();
+    for (const auto& violation : device.violations())
+        ADD_FAILURE() << device.name() << ": " << violation << ", " << device.failed_call();
 }
 
 }  // namespace dael::test

@@ -7,17 +7,31 @@
 #include <stdexcept>
 #include <string>
 
+#include "modes/gcm.hpp"
+
 namespace dael::test {
 namespace {
+
+using Context = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
 
 void require(int result, const char* call) {
     if (result != 1) throw std::runtime_error(std::string("the oracle's ") + call + " failed");
 }
 
+// `size` as OpenSSL takes it. Empty updates are left out: it would take the end for the beginning.
+void update(EVP_CIPHER_CTX* context, std::span<const std::uint8_t> in, std::uint8_t* out) {
+    if (in.empty()) return;
+    int written = 0;
+    require(EVP_CipherUpdate(context, out, &written, in.data(), static_cast<int>(in.size())),
+            "EVP_CipherUpdate");
+    if (static_cast<std::size_t>(written) != in.size())
+        throw std::runtime_error("the oracle held bytes back");
+}
+
 // The counter block that holds byte `offset` of the keystream, by 128-bit arithmetic.
-Block counter_at(const Block& iv, std::uint64_t offset) {
+Block counter_at(const Block& start, std::uint64_t offset) {
     unsigned __int128 counter = 0;
-    for (const std::uint8_t byte : iv) counter = counter << 8 | byte;
+    for (const std::uint8_t byte : start) counter = counter << 8 | byte;
     counter += offset / 16;
     Block block;
     for (int i = 15; i >= 0; --i, counter >>= 8)
@@ -25,22 +39,45 @@ Block counter_at(const Block& iv, std::uint64_t offset) {
     return block;
 }
 
+// GCM both ways, without a look at the tag of what is opened.
+Bytes gcm(std::span<const std::uint8_t> key, bool seal, std::span<const std::uint8_t> iv,
+          std::span<const std::uint8_t> aad, std::span<const std::uint8_t> in, std::uint8_t* tag) {
+    const Context context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+    EVP_CIPHER_CTX* const c = context.get();
+    const EVP_CIPHER* evp = key.size() == 16   ? EVP_aes_128_gcm()
+                            : key.size() == 24 ? EVP_aes_192_gcm()
+                                               : EVP_aes_256_gcm();
+    require(EVP_CipherInit_ex(c, evp, nullptr, nullptr, nullptr, seal), "init");
+    require(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv.size()), nullptr),
+            "IV size");
+    require(EVP_CipherInit_ex(c, nullptr, nullptr, key.data(), iv.data(), seal), "key");
+    Bytes out(in.size());
+    update(c, aad, nullptr);
+    update(c, in, out.data());
+    if (tag) {
+        Block unused;
+        int written = 0;
+        require(EVP_CipherFinal_ex(c, unused.data(), &written), "final");
+        require(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, gcm::kTagSize, tag), "tag");
+    }
+    return out;
+}
+
 }  // namespace
 
-OracleStream::OracleStream(std::span<const std::uint8_t> key, const Cipher& cipher)
+OracleStream::OracleStream(std::span<const std::uint8_t> key, const Use& use)
     : context_(EVP_CIPHER_CTX_new()) {
     const std::string full =
-        "aes-" + std::to_string(8 * key.size()) + "-" + std::string(name(cipher.mode));
+        "aes-" + std::to_string(8 * key.size()) + "-" + std::string(name(use.mode));
     const EVP_CIPHER* evp = EVP_get_cipherbyname(full.c_str());
     if (!context_ || !evp) throw std::runtime_error("the oracle has no " + full);
-    Block iv = cipher.iv;
-    if (cipher.mode == Mode::ctr) iv = counter_at(iv, cipher.offset);
-    require(EVP_CipherInit_ex(context_, evp, nullptr, key.data(), iv.data(),
-                              cipher.direction == Direction::encrypt),
+    const Block start = use.mode == Mode::ctr ? counter_at(use.start, use.offset) : use.start;
+    require(EVP_CipherInit_ex(context_, evp, nullptr, key.data(), start.data(),
+                              use.direction == Direction::encrypt),
             "EVP_CipherInit_ex");
     EVP_CIPHER_CTX_set_padding(context_, 0);
-    if (cipher.mode == Mode::ctr && cipher.offset % 16 != 0) {
-        const Bytes skipped(cipher.offset % 16);
+    if (use.mode == Mode::ctr) {
+        const Bytes skipped(use.offset % 16);
         Block unused;
         update(skipped, unused.data());
     }
@@ -51,26 +88,19 @@ OracleStream::~OracleStream() {
 }
 
 void OracleStream::update(std::span<const std::uint8_t> in, std::uint8_t* out) {
-    if (in.empty()) return;
-    int written = 0;
-    require(EVP_CipherUpdate(context_, out, &written, in.data(), static_cast<int>(in.size())),
-            "EVP_CipherUpdate");
-    if (static_cast<std::size_t>(written) != in.size())
-        throw std::runtime_error("the oracle held bytes back");
+    test::update(context_, in, out);
 }
 
-Bytes oracle(std::span<const std::uint8_t> key, const Cipher& cipher,
-             std::span<const std::uint8_t> in) {
+Bytes oracle(std::span<const std::uint8_t> key, const Use& use, std::span<const std::uint8_t> in) {
     Bytes out(in.size());
-    OracleStream(key, cipher).update(in, out.data());
+    OracleStream(key, use).update(in, out.data());
     return out;
 }
 
-Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const XtsSectors& sectors,
-                 std::span<const std::uint8_t> in) {
+Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction,
+                 const xts::Sectors& sectors, std::span<const std::uint8_t> in) {
     const EVP_CIPHER* evp = key.size() == 32 ? EVP_aes_128_xts() : EVP_aes_256_xts();
-    const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
-        EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
+    const Context context(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
     auto number = static_cast<unsigned __int128>(sectors.first_high) << 64 | sectors.first;
     Bytes out(in.size());
     for (std::size_t at = 0; at < in.size(); at += sectors.size, ++number) {
@@ -83,13 +113,54 @@ Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const X
         require(EVP_CipherInit_ex(context.get(), evp, nullptr, key.data(), tweak.data(),
                                   direction == Direction::encrypt),
                 "EVP_CipherInit_ex");
-        const auto size = static_cast<int>(std::min(sectors.size, in.size() - at));
-        int written = 0;
-        require(EVP_CipherUpdate(context.get(), out.data() + at, &written, in.data() + at, size),
-                "EVP_CipherUpdate");
-        if (written != size) throw std::runtime_error("the oracle held bytes back");
+        const auto size = std::min<std::size_t>(sectors.size, in.size() - at);
+        update(context.get(), in.subspan(at, size), out.data() + at);
     }
     return out;
+}
+
+Sealed gcm_oracle(std::span<const std::uint8_t> key, std::span<const std::uint8_t> iv,
+                  std::span<const std::uint8_t> aad, std::span<const std::uint8_t> in) {
+    Sealed sealed{{}, Bytes(gcm::kTagSize)};
+    sealed.ciphertext = gcm(key, true, iv, aad, in, sealed.tag.data());
+    return sealed;
+}
+
+// Solved for in our field; OpenSSL hashes it with its own, so that a fault here would be noticed.
+Bytes gcm_iv(std::span<const std::uint8_t> key, const Block& start) {
+    if (modes::is_of_nonce(start)) return {start.begin(), start.begin() + gcm::kNonceSize};
+    const Bytes subkey = oracle(key, {Mode::ecb, Direction::encrypt, {}, 0}, Bytes(kBlockSize));
+    const Block iv = modes::iv_for(modes::load_element(subkey.data()), start);
+    return {iv.begin(), iv.end()};
+}
+
+Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& m) {
+    const Bytes zeros(m.in ? 0 : m.size);
+    const std::span in(m.in ? m.in : zeros.data(), m.size), aad(m.aad, m.aad_size);
+    switch (cipher.mode) {
+        case Mode::gcm: {
+            const Bytes iv = gcm_iv(key, m.start);
+            if (cipher.direction == Direction::encrypt) {
+                auto [ciphertext, tag] = gcm_oracle(key, iv, aad, in);
+                return {std::move(ciphertext), std::move(tag)};
+            }
+            Bytes plain = gcm(key, false, iv, aad, in, nullptr);
+            Bytes tag = gcm_oracle(key, iv, aad, plain).tag;
+            return {std::move(plain), std::move(tag)};
+        }
+        case Mode::xts: {
+            xts::Sectors sectors{0, cipher.sector, 0};
+            for (std::size_t i = 8; i-- > 0;) {
+                sectors.first = sectors.first << 8 | m.start[i];
+                sectors.first_high = sectors.first_high << 8 | m.start[8 + i];
+            }
+            return {oracle_xts(key, cipher.direction, sectors, in), {}};
+        }
+        case Mode::gcm_ctr:
+            return {oracle(key, {Mode::ctr, cipher.direction, m.start, m.skip}, in), {}};
+        default:
+            return {oracle(key, {cipher.mode, cipher.direction, m.start, m.skip}, in), {}};
+    }
 }
 
 }  // namespace dael::test

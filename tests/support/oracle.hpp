@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the right answer is: OpenSSL, called here directly, sharing
-// no code with the backends, the modes' offsets or their chaining.
+// What the right answer is: OpenSSL, called here directly, sharing no code with the backends, the
+// modes' offsets or their chaining.
 #pragma once
 
 #include <span>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "support/bytes.hpp"
@@ -14,17 +14,40 @@ struct evp_cipher_ctx_st;
 
 namespace dael::test {
 
-Bytes oracle(std::span<const std::uint8_t> key, const Cipher& cipher,
-             std::span<const std::uint8_t> in);
+// One use of a mode of SP 800-38A. `offset`: CTR's, in bytes.
+struct Use {
+    Mode mode = Mode::ctr;
+    Direction direction = Direction::encrypt;
+    Block start{};
+    std::uint64_t offset = 0;
+};
+Bytes oracle(std::span<const std::uint8_t> key, const Use& use, std::span<const std::uint8_t> in);
 
 // XTS, sector by sector.
-Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction, const XtsSectors& sectors,
-                 std::span<const std::uint8_t> in);
+Bytes oracle_xts(std::span<const std::uint8_t> key, Direction direction,
+                 const xts::Sectors& sectors, std::span<const std::uint8_t> in);
+
+// GCM's encryption. `iv`: 1 to 128 bytes, as OpenSSL takes them.
+struct Sealed {
+    Bytes ciphertext, tag;  // the whole tag
+};
+Sealed gcm_oracle(std::span<const std::uint8_t> key, std::span<const std::uint8_t> iv,
+                  std::span<const std::uint8_t> aad, std::span<const std::uint8_t> in);
+
+// The IV for OpenSSL of which it makes the pre-counter block `start`: the nonce, or 16 bytes.
+Bytes gcm_iv(std::span<const std::uint8_t> key, const Block& start);
+
+// Any mode, of a message that has its start, skip, input (null: the keystream) and AAD. GCM's tag
+// is the ciphertext's, in both directions.
+struct Answer {
+    Bytes out, tag;
+};
+Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& message);
 
 // A message fed piece by piece; OpenSSL keeps the chaining value.
 class OracleStream {
   public:
-    OracleStream(std::span<const std::uint8_t> key, const Cipher& cipher);
+    OracleStream(std::span<const std::uint8_t> key, const Use& use);
     ~OracleStream();
     OracleStream(const OracleStream&) = delete;
     OracleStream& operator=(const OracleStream&) = delete;

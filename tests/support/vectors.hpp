@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 #include "support/bytes.hpp"
 

@@ -3,13 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 #include <vector>
 
 #include <daelstrom/key.hpp>
 
-#include "backends/cpu/ipsec_mb.hpp"
+#include "backends/cpu/gcm.hpp"
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
 #include "support/oracle.hpp"
@@ -29,7 +30,7 @@ class CpuMemory : public testing::TestWithParam<cpu::Level> {
 
     void SetUp() override {
         if (!cpu::available(GetParam())) GTEST_SKIP() << "this CPU has no " << name(GetParam());
-        auto opened = core::open_backend("cpu", {std::string(name(GetParam())), 0});
+        auto opened = core::open_backend("cpu", {.form = std::string(name(GetParam()))});
         ASSERT_TRUE(opened) << opened.error().message;
         backend_ = std::move(*opened);
         const auto workspace = cpu::workspace(GetParam());
@@ -37,19 +38,24 @@ class CpuMemory : public testing::TestWithParam<cpu::Level> {
         workspace_ = *workspace;
         places_ = {
             {reinterpret_cast<const std::uint8_t*>(workspace_), sizeof(cpu::Workspace)},
-            {reinterpret_cast<const std::uint8_t*>(workspace_->manager), imb_get_mb_mgr_size()}};
+            {reinterpret_cast<const std::uint8_t*>(workspace_->manager), imb_get_mb_mgr_size()},
+            {reinterpret_cast<const std::uint8_t*>(workspace_->gcm_key), sizeof(cpu::GcmKey)}};
     }
 
     // Encrypts messages of several lengths, so that lanes end at different times.
     void run(Mode mode, Direction direction, const Key& key) {
         in_ = test::random_bytes(kMessages * kSize, 4);
         out_.assign(in_.size(), 0);
-        segments_.clear();
+        messages_.clear();
         for (std::size_t i = 0; i < kMessages; ++i)
-            segments_.push_back({in_.data() + i * kSize, out_.data() + i * kSize,
-                                 kSize - 16 * (i % 7), test::random_block(static_cast<unsigned>(i)),
-                                 0});
-        const auto result = backend_->run({mode, direction, &key}, segments_);
+            messages_.push_back({.in = in_.data() + i * kSize,
+                                 .out = out_.data() + i * kSize,
+                                 .size = kSize - 16 * (i % 7),
+                                 .tag = tags_[i].data(),
+                                 .start = test::random_block(static_cast<unsigned>(i))});
+        std::vector<Code> codes(kMessages);
+        const auto result =
+            backend_->run({mode, direction}, {std::span(&key, 1)}, messages_, codes);
         ASSERT_TRUE(result) << result.error().message;
     }
 
@@ -61,7 +67,8 @@ class CpuMemory : public testing::TestWithParam<cpu::Level> {
     cpu::Workspace* workspace_ = nullptr;
     std::vector<Memory> places_;
     test::Bytes in_, out_;
-    std::vector<core::Segment> segments_;
+    std::vector<Message> messages_;
+    std::array<Block, kMessages> tags_{};
 };
 
 TEST_P(CpuMemory, NoRoundKeysAreLeft) {
@@ -69,7 +76,7 @@ TEST_P(CpuMemory, NoRoundKeysAreLeft) {
         const auto key = Key::import(test::random_bytes(size, 1001));
         ASSERT_TRUE(key);
         const core::KeySchedule& schedule = key->schedule();
-        for (const Mode mode : kModes)
+        for (const Mode mode : {Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb, Mode::ctr, Mode::gcm})
             for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
                 run(mode, direction, *key);
                 for (std::size_t round = 0; round <= static_cast<std::size_t>(key->rounds());
@@ -86,15 +93,16 @@ TEST_P(CpuMemory, NoRoundKeysAreLeft) {
 TEST_P(CpuMemory, NoKeystreamIsLeft) {
     const auto key = Key::import(test::random_bytes(16, 1001));
     ASSERT_TRUE(key);
-    for (const Mode mode : {Mode::cfb, Mode::ofb, Mode::ctr})
+    for (const Mode mode : {Mode::cfb, Mode::ofb, Mode::ctr, Mode::gcm})
         for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+            if (mode == Mode::gcm && direction == Direction::decrypt) continue;  // writes no data
             run(mode, direction, *key);
-            for (const core::Segment& segment : segments_)
-                for (std::size_t left = kBlockSize; left <= segment.size; left += 7 * kBlockSize) {
-                    const std::size_t at = segment.size - left;  // the last block is among them
+            for (const Message& message : messages_)
+                for (std::size_t left = kBlockSize; left <= message.size; left += 7 * kBlockSize) {
+                    const std::size_t at = message.size - left;  // the last block is among them
                     Block keystream;
                     for (std::size_t i = 0; i < kBlockSize; ++i)
-                        keystream[i] = segment.in[at + i] ^ segment.out[at + i];
+                        keystream[i] = message.in[at + i] ^ message.out[at + i];
                     ASSERT_FALSE(left_behind(keystream)) << dael::name(mode) << " byte " << at;
                 }
         }

@@ -2,8 +2,8 @@
 // Keys: what import takes and refuses, and core's expansion against FIPS 197 and the reference's
 // own.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -16,7 +16,6 @@
 
 #include "backends/reference/aes.hpp"
 #include "core/key_schedule.hpp"
-#include "core/secure_memory.hpp"
 
 namespace {
 
@@ -111,53 +110,6 @@ TEST(AesMath, MatchesItsDefinitionForEveryByte) {
         EXPECT_EQ(core::sub_each<std::uint64_t>(std::uint64_t{a} << 24) >> 24 & 0xff,
                   core::sub_byte(element));
     }
-}
-
-TEST(SecureMemory, IsZeroedAlignedAndWiped) {
-    void* memory = core::secure_allocate(5000);
-    ASSERT_NE(memory, nullptr);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
-    auto* bytes = static_cast<std::uint8_t*>(memory);
-    EXPECT_TRUE(std::all_of(bytes, bytes + 5000, [](std::uint8_t b) { return b == 0; }));
-    std::fill(bytes, bytes + 5000, std::uint8_t{0xa5});
-    wipe(bytes, 4999);
-    EXPECT_TRUE(std::all_of(bytes, bytes + 4999, [](std::uint8_t b) { return b == 0; }));
-    EXPECT_EQ(bytes[4999], 0xa5);
-    core::secure_release(memory, 5000);
-    wipe(nullptr, 0);  // an empty span's data() may be null
-}
-
-int mappings() {
-    std::ifstream maps("/proc/self/maps");
-    int lines = 0;
-    for (std::string line; std::getline(maps, line);) ++lines;
-    return lines;
-}
-
-// The kernel gives a process some 65,000 mappings: keys must share them, or sets of more are
-// refused.
-TEST(SecureMemory, NeighboursShareAMapping) {
-    constexpr std::size_t kSize = 900;
-    const int before = mappings();
-    std::vector<void*> memories(1000);
-    for (void*& memory : memories) {
-        memory = core::secure_allocate(kSize);
-        ASSERT_NE(memory, nullptr);
-        std::memset(memory, 0xa5, kSize);
-    }
-    EXPECT_LT(mappings() - before, 100);
-    for (void* memory : memories) core::secure_release(memory, kSize);
-}
-
-// A process that may lock no memory still gets its keys.
-TEST(SecureMemory, ServesWhereNothingCanBeLocked) {
-    rlimit before{};
-    ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);
-    const rlimit none{0, before.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &none), 0);
-    const auto key = Key::import(random_bytes(16, 2));
-    setrlimit(RLIMIT_MEMLOCK, &before);
-    EXPECT_TRUE(key);
 }
 
 }  // namespace

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
+#include <daelstrom/padding.hpp>
+
 #include "core/registry.hpp"
+#include "modes/chain.hpp"
 #include "modes/counter.hpp"
 #include "modes/gcm.hpp"
-#include "modes/padding.hpp"
-#include "modes/segment.hpp"
-#include "support/bytes.hpp"
-#include "support/oracle.hpp"
+#include "modes/starts.hpp"
+#include "modes/traits.hpp"
+#include "support/test_batch.hpp"
 
 namespace {
 
@@ -27,50 +29,58 @@ struct Cutting : testing::Test {
     void SetUp() override { ASSERT_TRUE(key && backend); }
 
     // CTR starts within a block, next to a carry through every byte.
-    static Cipher cipher(Mode mode, Direction direction) {
-        Block iv;
-        iv.fill(0xff);
-        return {mode, direction, iv, mode == Mode::ctr ? 21u : 0u};
+    static test::Use use(Mode mode, Direction direction) {
+        Block start;
+        start.fill(0xff);
+        return {mode, direction, start, mode == Mode::ctr ? 21u : 0u};
     }
-    void run(const Cipher& cipher, const core::Segment& segment) const {
-        ASSERT_TRUE(
-            (*backend)->run({cipher.mode, cipher.direction, &*key}, std::span(&segment, 1)));
+    static Message message(const test::Use& use, const std::uint8_t* in, Bytes& out) {
+        return modes::from_offset(
+            {.in = in, .out = out.data(), .size = out.size(), .start = use.start}, use.offset);
+    }
+    void run(const test::Use& use, const Message& message) const {
+        ASSERT_TRUE((*backend)->run({use.mode, use.direction}, {std::span(&*key, 1)},
+                                    std::span(&message, 1), {}));
     }
 };
 
-constexpr Direction kDirections[] = {Direction::encrypt, Direction::decrypt};
-
 TEST_F(Cutting, AChainOfChunksGivesWhatOneCallGives) {
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
+    for (const Mode mode : kModes38a)
+        for (const Direction direction : test::kDirections)
             for (const bool in_place : {false, true})
                 for (const std::size_t first : {16, 48, 208}) {
-                    const Cipher how = cipher(mode, direction);
-                    modes::Chain chain(mode, direction, how.iv, how.offset);
+                    const test::Use how = use(mode, direction);
                     Bytes out = in;
+                    const Message whole = message(how, in.data(), out);
+                    modes::Chain chain({mode, direction}, whole.start, whole.skip);
                     for (std::size_t done = 0, size = first; done < in.size(); done += size) {
-                        size = std::min(done == 0 ? first : 32, in.size() - done);
+                        size = std::min(done == 0 ? first - whole.skip : 32, in.size() - done);
                         const auto* from = (in_place ? out : in).data() + done;
-                        run(how, chain.begin(from, out.data() + done, size));
-                        chain.end();
+                        run(how, chain.next(from, out.data() + done, size));
+                        chain.done();
                     }
                     EXPECT_EQ(test::difference(test::oracle(key_bytes, how, in), out), "")
                         << name(mode) << " " << name(direction) << " " << first;
                 }
 }
 
-TEST_F(Cutting, PiecesMayBeProcessedInPlaceInAnyOrder) {
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections) {
-            if (!parallel_within_message(mode, direction)) continue;
-            const Cipher how = cipher(mode, direction);
+TEST_F(Cutting, PartsMayBeProcessedInPlaceInAnyOrder) {
+    for (const Mode mode : kModes38a)
+        for (const Direction direction : test::kDirections) {
+            const Cipher cipher{mode, direction};
+            EXPECT_EQ(modes::can_cut(cipher), parallel_within_message(mode, direction));
+            if (!modes::can_cut(cipher)) continue;
+            const test::Use how = use(mode, direction);
             Bytes out = in;
-            const Message message{out.data(), out.data(), out.size(), how.iv, how.offset};
-            ASSERT_TRUE(modes::check(mode, message));
-            auto pieces = modes::split(mode, modes::to_segment(message), 48);
-            EXPECT_EQ(pieces.size(), 5u) << name(mode);
-            std::ranges::reverse(pieces);
-            for (const auto& piece : pieces) run(how, piece);
+            const Message whole = message(how, out.data(), out);
+            ASSERT_TRUE(modes::check(cipher, whole, 1));
+            std::vector<Message> parts;
+            for (std::uint64_t at = 0, size = 0; at < whole.size; at += size) {
+                size = std::min<std::uint64_t>(48 - (at == 0 ? whole.skip : 0), whole.size - at);
+                parts.push_back(modes::slice(cipher, whole, at, size));
+            }
+            std::ranges::reverse(parts);
+            for (const Message& part : parts) run(how, part);
             EXPECT_EQ(test::difference(test::oracle(key_bytes, how, in), out), "")
                 << name(mode) << " " << name(direction);
         }
@@ -78,20 +88,78 @@ TEST_F(Cutting, PiecesMayBeProcessedInPlaceInAnyOrder) {
 
 TEST(Messages, WhatCannotBeIsRefused) {
     std::array<std::uint8_t, 64> data{};
-    const auto code = [&](Mode mode, Message message) {
-        return modes::check(mode, message).code();
+    const auto code = [&](Mode mode, const Message& message) {
+        const Cipher cipher{mode};
+        const auto result = modes::check(cipher, message, 1);
+        EXPECT_EQ(modes::takes(cipher, message, 1), static_cast<bool>(result));
+        return result.code();
+    };
+    const auto m = [](const std::uint8_t* in, std::uint8_t* out, std::uint64_t size,
+                      std::uint8_t skip = 0) {
+        return Message{.in = in, .out = out, .size = size, .skip = skip};
     };
     const auto a = data.data();
-    EXPECT_EQ(code(Mode::ctr, {nullptr, a, 1}), Code::invalid_argument);
-    EXPECT_EQ(code(Mode::ctr, {nullptr, nullptr, 0}), Code::ok);
-    EXPECT_EQ(code(Mode::cbc, {a, a, 17}), Code::ragged_length);
-    EXPECT_EQ(code(Mode::cfb, {a, a, 17}), Code::ok);
-    EXPECT_EQ(code(Mode::ctr, {a, a + 1, 32}), Code::overlap);
-    EXPECT_EQ(code(Mode::ctr, {a + 31, a, 32}), Code::overlap);
-    EXPECT_EQ(code(Mode::ctr, {a + 32, a, 32}), Code::ok);
-    EXPECT_EQ(code(Mode::ofb, {a, a, 16, {}, 1}), Code::invalid_argument);
-    EXPECT_EQ(code(Mode::ctr, {a, a, 16, {}, ~std::uint64_t{0} - 15}), Code::limit);
-    EXPECT_EQ(code(Mode::ctr, {a, a, 16, {}, ~std::uint64_t{0} - 16}), Code::ok);
+    EXPECT_EQ(code(Mode::ctr, m(a, nullptr, 1)), Code::invalid_argument);
+    EXPECT_EQ(code(Mode::ctr, m(nullptr, a, 1)), Code::ok);  // the keystream itself
+    EXPECT_EQ(code(Mode::ofb, m(nullptr, a, 1)), Code::invalid_argument);
+    EXPECT_EQ(code(Mode::ctr, m(nullptr, nullptr, 0)), Code::ok);
+    EXPECT_EQ(code(Mode::cbc, m(a, a, 17)), Code::ragged_length);
+    EXPECT_EQ(code(Mode::cfb, m(a, a, 17)), Code::ok);
+    EXPECT_EQ(code(Mode::ctr, m(a, a + 1, 32)), Code::overlap);
+    EXPECT_EQ(code(Mode::ctr, m(a + 31, a, 32)), Code::overlap);
+    EXPECT_EQ(code(Mode::ctr, m(a + 32, a, 32)), Code::ok);
+    EXPECT_EQ(code(Mode::ofb, m(a, a, 16, 1)), Code::invalid_argument);
+    EXPECT_EQ(code(Mode::ctr, m(a, a, 16, 15)), Code::ok);
+    EXPECT_EQ(code(Mode::ctr, m(a, a, 16, 16)), Code::invalid_argument);
+    EXPECT_EQ(code(Mode::ctr, m(a, a, ~std::uint64_t{0})), Code::limit);
+    Message wraps = m(a, a, 48);
+    wraps.start.fill(0xff);
+    wraps.start[15] = 0xfe;  // two blocks before the 32-bit counter wraps
+    EXPECT_EQ(code(Mode::gcm_ctr, wraps), Code::limit);
+    EXPECT_EQ(code(Mode::ctr, wraps), Code::ok);
+    wraps.size = 32;
+    EXPECT_EQ(code(Mode::gcm_ctr, wraps), Code::ok);
+    wraps.skip = 1;
+    EXPECT_EQ(code(Mode::gcm_ctr, wraps), Code::limit);
+}
+
+std::vector<Message> with_starts(const std::vector<std::pair<std::uint32_t, int>>& key_and_start) {
+    std::vector<Message> messages;
+    for (const auto& [key, start] : key_and_start) {
+        Message& m = messages.emplace_back();
+        m.size = 1;
+        m.key = key;
+        m.start[11] = static_cast<std::uint8_t>(start);
+    }
+    return messages;
+}
+
+TEST(Starts, ThoseThatGoUpCannotRepeat) {
+    const auto in_order = [](const auto& list) {
+        modes::StartsInOrder starts;
+        for (const Message& m : with_starts(list)) starts.add(m);
+        return starts.distinct();
+    };
+    EXPECT_TRUE(in_order(std::vector<std::pair<std::uint32_t, int>>{{0, 1}, {0, 2}, {0, 3}}));
+    EXPECT_TRUE(in_order(std::vector<std::pair<std::uint32_t, int>>{{0, 1}, {0, 2}, {1, 1}}));
+    EXPECT_TRUE(in_order(std::vector<std::pair<std::uint32_t, int>>{{1, 1}, {0, 2}, {1, 3}}));
+    EXPECT_FALSE(in_order(std::vector<std::pair<std::uint32_t, int>>{{0, 1}, {0, 1}}));
+    EXPECT_FALSE(in_order(std::vector<std::pair<std::uint32_t, int>>{{0, 1}, {1, 0}, {0, 1}}));
+}
+
+TEST(Starts, ARepeatIsFoundUnderTheSameKeyAlone) {
+    EXPECT_FALSE(modes::find_repeat(with_starts({{0, 1}, {1, 1}, {2, 1}, {0, 2}})));
+    const auto found = modes::find_repeat(with_starts({{0, 3}, {0, 1}, {1, 1}, {0, 1}}));
+    ASSERT_TRUE(found);
+    EXPECT_EQ(*found, (std::pair<std::size_t, std::size_t>{1, 3}));
+    auto empty = with_starts({{0, 1}, {0, 1}});
+    empty[1].size = 0;
+    EXPECT_FALSE(modes::find_repeat(empty));
+    std::vector<std::pair<std::uint32_t, int>> many;
+    for (int i = 0; i < 250; ++i) many.push_back({static_cast<std::uint32_t>(i % 3), i});
+    EXPECT_FALSE(modes::find_repeat(with_starts(many)));
+    many.push_back({2, 5});
+    EXPECT_TRUE(modes::find_repeat(with_starts(many)));
 }
 
 TEST(Counter, CarriesThroughEveryByteAndWraps) {
@@ -162,20 +230,20 @@ TEST(Stretches, EndWhereTheLowWordWraps) {
 TEST(Padding, RoundTripsAndRefusesEveryFault) {
     const std::array<std::uint8_t, 16> data{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     for (std::size_t size = 0; size < 16; ++size) {
-        const Block block = modes::pad(std::span(data).first(size));
-        const auto kept = modes::unpad(block);
+        const Block block = dael::pad(std::span(data).first(size));
+        const auto kept = dael::unpad(block);
         ASSERT_TRUE(kept);
         EXPECT_EQ(*kept, size);
         for (std::size_t at = size; at < 16; ++at) {
             Block wrong = block;
             wrong[at] ^= 0x80;
-            EXPECT_EQ(modes::unpad(wrong).code(), Code::bad_padding) << size << " " << at;
+            EXPECT_EQ(dael::unpad(wrong).code(), Code::bad_padding) << size << " " << at;
         }
     }
     Block zero{};
-    EXPECT_EQ(modes::unpad(zero).code(), Code::bad_padding);
+    EXPECT_EQ(dael::unpad(zero).code(), Code::bad_padding);
     zero.fill(17);
-    EXPECT_EQ(modes::unpad(zero).code(), Code::bad_padding);
+    EXPECT_EQ(dael::unpad(zero).code(), Code::bad_padding);
 }
 
 }  // namespace

@@ -5,64 +5,60 @@
 #include <thread>
 #include <vector>
 
-#include <daelstrom/key.hpp>
-
 #include "core/registry.hpp"
-#include "support/oracle.hpp"
+#include "support/test_batch.hpp"
 
 namespace {
 
 using namespace dael;
-using test::Bytes;
-using test::random_block;
-using test::random_bytes;
+using test::KeyRing;
+using test::Random;
+using test::Shape;
+using test::TestBatch;
 
-std::unique_ptr<core::Backend> open_openssl() {
-    auto backend = core::open_backend("openssl");
-    if (!backend) throw std::runtime_error(backend.error().message);
-    return std::move(*backend);
+class OpensslBackend : public testing::Test {
+  protected:
+    void SetUp() override {
+        auto opened = core::open_backend("openssl");
+        ASSERT_TRUE(opened) << opened.error().message;
+        backend_ = std::move(*opened);
+    }
+    std::string fault_of(TestBatch& batch) {
+        return batch.fault_of([this](const Cipher& cipher, std::span<const Key> keys,
+                                     std::span<const Message> messages, std::span<Code> codes) {
+            return backend_->run(cipher, {keys}, messages, codes);
+        });
+    }
+    std::unique_ptr<core::Backend> backend_;
+    Random random_{21};
+    const KeyRing ring_{random_, 6};
+};
+
+TEST_F(OpensslBackend, JoinsPiecesOfLongMessages) {
+    const std::size_t size = (std::size_t{32} << 20) + 32;  // pieces are 16 MiB
+    for (const Mode mode : kModes38a) {
+        TestBatch batch(random_, ring_, {mode, Direction::decrypt});
+        batch.add(Shape{.size = size, .in_place = true});
+        if (mode == Mode::ctr) batch.add(Shape{.size = size, .in_place = true, .skip = 5});
+        ASSERT_EQ(fault_of(batch), "") << name(mode);
+    }
 }
 
-TEST(OpensslBackend, JoinsPiecesOfLongMessages) {
-    const auto backend = open_openssl();
-    const Bytes raw = random_bytes(32, 1);
-    const auto key = Key::import(raw);
-    ASSERT_TRUE(key);
-    const Bytes in = random_bytes((std::size_t{32} << 20) + 32, 2);  // pieces are 16 MiB
-    const Block iv = random_block(3);
-    for (const Mode mode : kModes)
-        for (const std::uint8_t skip : {std::uint8_t{0}, std::uint8_t{5}}) {
-            if (skip != 0 && mode != Mode::ctr) continue;
-            Bytes out = in;
-            const core::Segment segment{out.data(), out.data(), out.size(), iv, skip};
-            ASSERT_TRUE(backend->run({mode, Direction::decrypt, &*key}, std::span(&segment, 1)));
-            EXPECT_TRUE(out == test::oracle(raw, {mode, Direction::decrypt, iv, skip}, in))
-                << name(mode) << " skip " << int{skip};
-        }
-}
-
-TEST(OpensslBackend, ServesManyThreadsAtOnce) {
-    const auto backend = open_openssl();
-    const Bytes raw = random_bytes(24, 1);
-    const auto key = Key::import(raw);
-    ASSERT_TRUE(key);
+TEST_F(OpensslBackend, ServesManyThreadsAtOnce) {
     std::vector<std::thread> threads;
-    std::vector<int> right(4);
-    for (std::size_t t = 0; t < right.size(); ++t)
+    std::vector<std::string> faults(4);
+    for (unsigned t = 0; t < faults.size(); ++t)
         threads.emplace_back([&, t] {
-            for (unsigned round = 0; round < 20; ++round) {
-                const Mode mode = kModes[round % kModes.size()];
-                const Bytes in = random_bytes(1024, round);
-                Bytes out(in.size());
-                const core::Segment segment{in.data(), out.data(), in.size(), random_block(round),
-                                            0};
-                right[t] +=
-                    backend->run({mode, Direction::encrypt, &*key}, std::span(&segment, 1)) &&
-                    out == test::oracle(raw, {mode, Direction::encrypt, segment.iv, 0}, in);
+            Random random(t);
+            for (unsigned round = 0; round < 20 && faults[t].empty(); ++round) {
+                TestBatch batch(random, ring_,
+                                {kModes38a[round % kModes38a.size()], Direction::encrypt});
+                batch.add_sizes(std::vector<std::size_t>(5, 1024));
+                faults[t] = fault_of(batch);
             }
         });
     for (auto& thread : threads) thread.join();
-    EXPECT_EQ(right, std::vector<int>(4, 20));
+    EXPECT_EQ(faults, std::vector<std::string>(4));
 }
 
 }  // namespace

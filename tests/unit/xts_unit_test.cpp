@@ -4,8 +4,10 @@
 
 #include <type_traits>
 
+#include <daelstrom/xts.hpp>
+
 #include "core/key_schedule.hpp"
-#include "modes/xts.hpp"
+#include "modes/traits.hpp"
 #include "support/bytes.hpp"
 
 namespace {
@@ -16,19 +18,36 @@ using namespace dael::test;
 TEST(XtsKeys, TakeTwoKeysOfOneSize) {
     for (const std::size_t size : {32, 64}) {
         const Bytes raw = random_bytes(size, 1);
-        const auto key = XtsKey::import(raw);
+        const auto key = Key::import_xts(raw);
         ASSERT_TRUE(key) << key.error().message;
         EXPECT_EQ(key->bits(), static_cast<int>(4 * size));
-        EXPECT_TRUE(std::ranges::equal(key->data().schedule().key(), HostIn(raw).first(size / 2)));
-        EXPECT_TRUE(std::ranges::equal(key->tweak().schedule().key(), HostIn(raw).last(size / 2)));
+        EXPECT_TRUE(std::ranges::equal(key->schedule().key(), HostIn(raw).first(size / 2)));
+        EXPECT_TRUE(std::ranges::equal(key->tweak().key(), HostIn(raw).last(size / 2)));
     }
-    static_assert(!std::is_copy_constructible_v<XtsKey> && !std::is_copy_assignable_v<XtsKey>);
-    static_assert(std::is_nothrow_move_constructible_v<XtsKey>);
+    static_assert(std::is_nothrow_move_constructible_v<Key>);
+}
+
+// A key in the place of one of the other kind, which takes other memory.
+TEST(XtsKeys, MoveAndAreDuplicatedAsOthers) {
+    const Bytes raw = random_bytes(64, 5);
+    auto key = Key::import_xts(raw);
+    auto other = Key::import(random_bytes(16, 6));
+    ASSERT_TRUE(key && other);
+    EXPECT_TRUE(key->is_xts());
+    EXPECT_FALSE(other->is_xts());
+    const auto copy = key->duplicate();
+    ASSERT_TRUE(copy);
+    *other = std::move(*key);
+    for (const Key* same : {&*copy, static_cast<const Key*>(&*other)}) {
+        EXPECT_TRUE(same->is_xts());
+        EXPECT_TRUE(std::ranges::equal(same->schedule().key(), HostIn(raw).first(32)));
+        EXPECT_TRUE(std::ranges::equal(same->tweak().key(), HostIn(raw).last(32)));
+    }
 }
 
 TEST(XtsKeys, OtherSizesAreRefusedWithTheMend) {
     for (const std::size_t size : {0, 1, 16, 24, 31, 33, 48, 63, 65, 128}) {
-        const auto key = XtsKey::import(random_bytes(size, 2));
+        const auto key = Key::import_xts(random_bytes(size, 2));
         ASSERT_EQ(key.code(), Code::key_size) << size;
         const std::string& message = key.error().message;
         EXPECT_NE(message.find(std::to_string(size) + " bytes"), std::string::npos) << message;
@@ -42,13 +61,13 @@ TEST(XtsKeys, EqualHalvesAreRefusedAndNearlyEqualOnesAreNot) {
         Bytes raw = random_bytes(half, 3);
         raw.resize(2 * half);
         std::copy_n(raw.begin(), half, raw.begin() + static_cast<std::ptrdiff_t>(half));
-        const auto equal = XtsKey::import(raw);
+        const auto equal = Key::import_xts(raw);
         ASSERT_EQ(equal.code(), Code::invalid_argument);
         EXPECT_NE(equal.error().message.find("halves"), std::string::npos);
         for (std::size_t bit = 0; bit < 8 * half; ++bit) {
             Bytes other = raw;
             other[bit / 8] = static_cast<std::uint8_t>(other[bit / 8] ^ 1u << bit % 8);
-            EXPECT_TRUE(XtsKey::import(other)) << "bit " << bit;
+            EXPECT_TRUE(Key::import_xts(other)) << "bit " << bit;
         }
     }
 }
@@ -70,25 +89,22 @@ TEST(XtsSectors, NumbersAddLikeIntegersOf128Bits) {
     }
 }
 
-TEST(XtsSectors, PiecesAreWholeSectorsInOrder) {
+TEST(XtsSectors, PartsHaveTheirSectorsNumbers) {
     Bytes memory(200'000);
-    for (const std::size_t sector : {16, 512, 520, 4096, 100'000})
-        for (const std::size_t size : {16, 600, 65536, 199'999})
-            for (const std::size_t piece : {1, 4096, 65536, 1 << 20}) {
-                const auto segment =
-                    modes::to_segment({5, sector, 7}, memory.data(), memory.data() + 1, size);
-                std::size_t done = 0;
-                for (const auto& part : modes::split_sectors(segment, sector, piece)) {
-                    ASSERT_EQ(part.in, segment.in + done);
-                    ASSERT_EQ(part.out, segment.out + done);
-                    ASSERT_EQ(done % sector, 0u);
-                    ASSERT_EQ(part.iv, modes::sector_add(segment.iv, done / sector));
-                    ASSERT_LE(part.size, std::max(piece, sector));
-                    ASSERT_GT(part.size, 0u);
-                    done += part.size;
-                }
-                ASSERT_EQ(done, size);
-            }
+    for (const std::uint32_t sector : {16, 512, 520, 4096, 100'000}) {
+        const Cipher cipher{Mode::xts, Direction::encrypt, 16, 0, sector};
+        const Message whole{.in = memory.data(),
+                            .out = memory.data(),
+                            .size = 199'999,
+                            .start = xts::start({5, sector, 7})};
+        ASSERT_EQ(modes::traits(Mode::xts).unit(cipher), sector);
+        for (std::uint64_t at = 0; at < whole.size; at += 3 * sector) {
+            const Message part = modes::slice(cipher, whole, at, 16);
+            EXPECT_EQ(part.in, whole.in + at);
+            EXPECT_EQ(part.out, whole.out + at);
+            EXPECT_EQ(part.start, modes::sector_add(whole.start, at / sector));
+        }
+    }
 }
 
 }  // namespace

@@ -1,152 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many messages at once, and many callers at once: each message comes out as if it had been alone.
-#include <list>
+// Many messages at once, under many keys, and many callers at once: each message comes out as if it
+// had been alone, and one that is forged or makes no sense fails alone.
+#include <numeric>
 #include <thread>
 
-#include "support/oracle.hpp"
-#include "support/subject.hpp"
+#include "support/modes_test.hpp"
 
 namespace {
 
 using namespace dael;
 using namespace dael::test;
 
-class XBatch : public SubjectTest {
+class XBatch : public ModesTest {
   protected:
-    // One batch of `count` messages with sizes below `limit`, in place and apart, each with its own
-    // IV.
-    void check_batch(Mode mode, Direction direction, std::size_t count, std::size_t limit,
-                     Random& random) {
-        if (!subject().supports(mode, direction, count)) return;
-        const Bytes key_bytes = random.bytes(8 * (2 + random.below(3)));
-        const auto key = Key::import(key_bytes);
-        ASSERT_TRUE(key);
-        struct Case {
-            Bytes in;
-            Poisoned source, apart;
-            bool in_place;
-        };
-        std::list<Case> cases;
-        std::vector<Message> messages;
-        for (std::size_t i = 0; i < count; ++i) {
-            std::size_t size = random.below(limit);
-            if (whole_blocks_only(mode)) size = size / kBlockSize * kBlockSize;
-            const Bytes in = pattern(size, i);
-            Case& one =
-                cases.emplace_back(Case{in, Poisoned(in, random.below(16)),
-                                        Poisoned(size, random.below(16)), random.below(2) == 0});
-            messages.push_back(
-                {one.source.data(), one.in_place ? one.source.data() : one.apart.data(), size,
-                 random.block(), mode == Mode::ctr ? random.below(1000) : std::uint64_t{0}});
-        }
-        const auto done = subject().run(*key, mode, direction, messages);
-        ASSERT_TRUE(done) << done.error().message;
-        std::size_t i = 0;
-        for (Case& one : cases) {
-            const Message& message = messages[i++];
-            Poisoned& target = one.in_place ? one.source : one.apart;
-            const Bytes want =
-                oracle(key_bytes, {mode, direction, message.iv, message.offset}, one.in);
-            ASSERT_EQ(difference(want, target.span()), "")
-                << name(mode) << " " << name(direction) << ", message " << i << " of " << count;
-            ASSERT_TRUE(one.source.intact() && one.apart.intact()) << "message " << i;
-        }
+    void check_sizes(const Cipher& cipher, std::size_t keys,
+                     const std::vector<std::size_t>& sizes) {
+        const KeyRing ring = this->ring(cipher, keys);
+        TestBatch batch(random_, ring, cipher);
+        batch.add_sizes(sizes);
+        check(batch);
+    }
+    std::vector<std::size_t> sizes_below(std::size_t count, std::size_t limit) {
+        std::vector<std::size_t> sizes(count);
+        for (auto& size : sizes) size = random_.below(10) ? random_.below(limit) : 0;
+        return sizes;
     }
 };
 
 TEST_P(XBatch, EveryMessageAsIfAlone) {
-    Random random(362436069);
-    for (const Mode mode : kModes)
-        for (const Direction direction : {Direction::encrypt, Direction::decrypt})
-            // Around the numbers of lanes that multi-buffer code fills: 4, 8, 16.
-            for (const std::size_t count : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33}) {
-                check_batch(mode, direction, count, slow() ? 60 : 1500, random);
-                if (HasFatalFailure()) return;
-            }
+    for_each_cipher([&](const Cipher& cipher) {
+        // Around the numbers of lanes that multi-buffer code fills, and of a warp's messages.
+        for (const std::size_t count : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 200}) {
+            if (slow() && count > 33) continue;
+            check_sizes(cipher, 1 + count % 7, sizes_below(count, slow() ? 60 : 1500));
+            if (HasFatalFailure()) return;
+        }
+    });
 }
 
 TEST_P(XBatch, ManySmallMessages) {
-    Random random(521288629);
-    for (const Mode mode : kModes)
-        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-            check_batch(mode, direction, slow() ? 50 : 1000, 100, random);
+    for_each_cipher([&](const Cipher& cipher) {
+        check_sizes(cipher, 5, sizes_below(slow() ? 50 : 1000, 100));
+        check_sizes(cipher, 1, sizes_below(slow() ? 50 : 1000, 100));
+    });
+}
+
+TEST_P(XBatch, EveryLengthUnderKeysOfEverySize) {
+    std::vector<std::size_t> sizes(slow() ? 200 : 2049);
+    std::iota(sizes.begin(), sizes.end(), std::size_t{0});
+    for_each_cipher([&](const Cipher& cipher) { check_sizes(cipher, 7, sizes); });
+}
+
+TEST_P(XBatch, NoMessagesOneAndManyKeys) {
+    for_each_cipher([&](const Cipher& cipher) {
+        check_sizes(cipher, 1, {});
+        check_sizes(cipher, 1, {48});
+        check_sizes(cipher, 3, {0});
+        check_sizes(cipher, 90, std::vector<std::size_t>(40, 100));
+    });
+}
+
+// Long ones are cut where the mode allows it, between threads and chunks.
+TEST_P(XBatch, LongOnesAmongShortOnes) {
+    std::vector<std::size_t> sizes(60, slow() ? 40 : 1000);
+    sizes[7] = slow() ? 2048 : (std::size_t{1} << 20) + 16;
+    sizes[8] = slow() ? 1007 : 300007;
+    for_each_cipher([&](const Cipher& cipher) {
+        for (const std::size_t keys : {1, 3}) check_sizes(cipher, keys, sizes);
+        if (!slow()) check_sizes(cipher, 3, sizes_below(20, 300000));
+    });
+}
+
+TEST_P(XBatch, EmptyMessagesOfNullPointers) {
+    for_each_cipher([&](const Cipher& cipher) {
+        const KeyRing keys = ring(cipher, 2);
+        std::vector<Message> empty(5);
+        std::vector<Bytes> tags(5, Bytes(16));
+        for (std::size_t i = 0; i < 5 && authenticates(cipher.mode); ++i) {
+            empty[i].tag = tags[i].data();
+            empty[i].start = fitting_start(cipher, random_);
+            tags[i] = oracle(keys.raw[0], cipher, empty[i]).tag;
+        }
+        std::vector<Code> codes(5, Code::ok);
+        EXPECT_TRUE(subject().run(cipher, keys.keys, {}, {})) << name(cipher.mode);
+        EXPECT_TRUE(subject().run(cipher, keys.keys, empty, codes)) << name(cipher.mode);
+        EXPECT_EQ(codes, std::vector(5, Code::ok));
+    });
+}
+
+// Every third message is forged, in one way or another. It fails, its plaintext is nowhere; the
+// others are right.
+TEST_P(XBatch, AForgedMessageFailsAlone) {
+    for_each_cipher([&](Cipher cipher) {
+        if (!authenticates(cipher.mode) || cipher.direction == Direction::encrypt) return;
+        for (const int tag : {16, 12, 8, 4}) {
+            cipher.tag = static_cast<std::uint8_t>(tag);
+            const std::size_t count = slow() ? 12 : 300;
+            const KeyRing keys = ring(cipher, 4);
+            TestBatch batch(random_, keys, cipher);
+            batch.add_sizes(sizes_below(count, slow() ? 100 : 3000));
+            for (std::size_t i = 0; i < count; i += 3) batch.forge(i);
+            check(batch);
             if (HasFatalFailure()) return;
         }
+    });
 }
 
-TEST_P(XBatch, OneLongMessageAmongShortOnes) {
-    Random random(5783321);
-    for (const Mode mode : kModes) {
-        if (!subject().supports(mode, Direction::encrypt, 20)) continue;
-        const Bytes key_bytes = random.bytes(16);
-        const auto key = Key::import(key_bytes);
-        ASSERT_TRUE(key);
-        const std::size_t large = slow() ? 2048 : 300000 / 16 * 16;
-        std::vector<Bytes> ins, outs;
-        std::vector<Message> messages;
-        for (std::size_t i = 0; i < 20; ++i) {
-            ins.push_back(pattern(i == 7 ? large : 32, i));
-            outs.emplace_back(ins.back().size());
+TEST_P(XBatch, ABadMessageFailsAlone) {
+    for_each_cipher([&](const Cipher& cipher) {
+        const Mode mode = cipher.mode;
+        const KeyRing keys = ring(cipher, 3);
+        TestBatch batch(random_, keys, cipher);
+        for (std::size_t i = 0; i < 40; ++i) batch.add({.size = 160, .out_at = i % 16});
+        const auto refuse = [&](std::size_t i, Code code) -> Message& {
+            batch.expect(i, code);
+            return batch.messages[i];
+        };
+        refuse(1, Code::invalid_argument).key = 3;
+        if (!makes_keystream(mode)) refuse(5, Code::invalid_argument).in = nullptr;
+        refuse(6, Code::invalid_argument).out = nullptr;
+        Message& overlapping = refuse(9, Code::overlap);
+        overlapping.in = overlapping.out + 1;
+        if (whole_blocks_only(mode)) refuse(20, Code::ragged_length).size = 33;
+        if (mode == Mode::xts) refuse(20, Code::ragged_length).size = 512 + 15;
+        if (mode == Mode::gcm || mode == Mode::gcm_ctr) {
+            Message& long_one = refuse(20, Code::limit);
+            long_one.in = long_one.out;
+            // One byte more than the counter lasts for.
+            long_one.size = mode == Mode::gcm
+                                ? gcm::kMostData + 1
+                                : ((std::uint64_t{1} << 32) - 1) * 16 - long_one.skip + 1;
         }
-        for (std::size_t i = 0; i < 20; ++i)
-            messages.push_back({ins[i].data(), outs[i].data(), ins[i].size(), random.block(), 0});
-        const auto done = subject().run(*key, mode, Direction::encrypt, messages);
-        ASSERT_TRUE(done) << done.error().message;
-        for (std::size_t i = 0; i < 20; ++i)
-            ASSERT_EQ(
-                difference(oracle(key_bytes, {mode, Direction::encrypt, messages[i].iv, 0}, ins[i]),
-                           outs[i]),
-                "")
-                << name(mode) << ", message " << i;
-    }
-}
-
-TEST_P(XBatch, NoMessagesAndEmptyOnes) {
-    Random random(1);
-    const auto key = Key::import(random.bytes(32));
-    ASSERT_TRUE(key);
-    for (const Mode mode : kModes)
-        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
-            EXPECT_TRUE(subject().run(*key, mode, direction, {})) << name(mode);
-            const std::vector<Message> empty(5);  // null pointers, no bytes
-            EXPECT_TRUE(subject().run(*key, mode, direction, empty)) << name(mode);
+        if (mode == Mode::gcm) refuse(33, Code::invalid_argument).tag = nullptr;
+        if (mode != Mode::gcm) {
+            Message& with_aad = refuse(39, Code::invalid_argument);
+            with_aad.aad = with_aad.in;
+            with_aad.aad_size = 1;
         }
+        refuse(38, Code::invalid_argument).skip = makes_keystream(mode) ? 16 : 1;
+        check(batch);
+    });
 }
 
-// A backend's primitives, an Engine and a Key serve any number of threads at once.
+// A backend's primitives, an Engine and a Key serve any number of threads at once: with keys that
+// they share, and with keys of their own.
 TEST_P(XBatch, ManyThreadsAtOnce) {
-    const Bytes shared_bytes = pattern(32);
-    const auto shared = Key::import(shared_bytes);
-    ASSERT_TRUE(shared);
-    std::vector<std::string> faults(4);
-    {
-        std::vector<std::jthread> threads;
-        for (std::size_t t = 0; t < faults.size(); ++t)
-            threads.emplace_back([&, t] {
-                Random random(t);
-                for (int round = 0; round < (slow() ? 4 : 25) && faults[t].empty(); ++round)
-                    for (const Mode mode : kModes) {
-                        if (!subject().supports(mode, Direction::decrypt, 1)) continue;
-                        const std::size_t size = 16 * (1 + random.below(slow() ? 10 : 400));
-                        const Bytes own = random.bytes(16), in = pattern(size, t);
-                        const auto key = round % 2 == 0 ? shared->duplicate() : Key::import(own);
-                        const Key& used = round % 3 == 0 ? *shared : *key;
-                        const Bytes& bytes = round % 3 == 0 || round % 2 == 0 ? shared_bytes : own;
-                        Bytes out(size);
-                        const Message message{in.data(), out.data(), size, random.block(), 0};
-                        const auto done =
-                            subject().run(used, mode, Direction::decrypt, std::span(&message, 1));
-                        faults[t] =
-                            !done
-                                ? done.error().message
-                                : difference(
-                                      oracle(bytes, {mode, Direction::decrypt, message.iv, 0}, in),
-                                      out);
-                        if (!faults[t].empty()) break;
+    for_each_cipher([&](const Cipher& cipher) {
+        const KeyRing shared = ring(cipher, 5);
+        std::vector<std::string> faults(4);
+        {
+            std::vector<std::jthread> threads;
+            for (std::size_t t = 0; t < faults.size(); ++t)
+                threads.emplace_back([&, t] {
+                    Random random(t);
+                    for (int round = 0; round < (slow() ? 3 : 8) && faults[t].empty(); ++round) {
+                        const KeyRing own(random, 3, cipher.mode == Mode::xts);
+                        TestBatch batch(random, round % 2 ? shared : own, cipher);
+                        const bool alone = round % 4 == 3;
+                        for (std::size_t i = 0; i < (alone ? 1u : slow() ? 5u : 60u); ++i)
+                            batch.add(any_shape(cipher, random.below(slow() ? 100 : 4000), random));
+                        faults[t] = fault_of(batch);
                     }
-            });
-    }
-    for (const std::string& fault : faults) EXPECT_EQ(fault, "");
+                });
+        }
+        for (const std::string& fault : faults) ASSERT_EQ(fault, "");
+    });
 }
 
 DAEL_FOR_EVERY_BACKEND(XBatch);

@@ -3,23 +3,32 @@
 // and counter caching keep parts of it apart; these tests put the carry between every two of its
 // bytes.
 #include "modes/counter.hpp"
-#include "support/oracle.hpp"
-#include "support/subject.hpp"
+#include "modes/traits.hpp"
+#include "support/modes_test.hpp"
 
 namespace {
 
 using namespace dael;
 using namespace dael::test;
 
-class XCounter : public SubjectTest {
+class XCounter : public ModesTest {
   protected:
-    Random random_{88172645463325252};
-
-    void check_ctr(const Block& iv, std::uint64_t offset, std::size_t size) {
-        check(random_.bytes(8 * (2 + random_.below(3))),
-              {Mode::ctr, Direction::encrypt, iv, offset}, pattern(size, random_.below(251)),
-              random_.below(2) * random_.below(16), random_.below(2) * random_.below(16),
-              random_.below(2) == 0);
+    void check_ctr(const Block& start, std::uint64_t offset, std::size_t size) {
+        const Bytes raw = random_.bytes(kKeySizes[random_.below(3)]);
+        const Bytes in = pattern(size, random_.below(251));
+        Poisoned out(in, random_.below(2) * random_.below(16));
+        const bool in_place = random_.below(2) == 0;
+        const Key key = *Key::import(raw);
+        const Message message = modes::from_offset(
+            {in_place ? out.data() : in.data(), out.data(), size, nullptr, 0, nullptr, start},
+            offset);
+        const auto done = subject().run({Mode::ctr}, key, message);
+        ASSERT_TRUE(done) << done.error().message;
+        ASSERT_EQ(
+            difference(oracle(raw, {Mode::ctr, Direction::encrypt, start, offset}, in), out.span()),
+            "")
+            << size << " bytes from " << offset;
+        ASSERT_TRUE(out.intact());
     }
 };
 
@@ -85,14 +94,38 @@ TEST_P(XCounter, LargeOffsets) {
     check_ctr(all_ones, ~std::uint64_t{0} - 500, 500);
 }
 
-TEST_P(XCounter, RefusesToPassTheLastOffset) {
-    const auto key = Key::import(random_.bytes(16));
-    ASSERT_TRUE(key);
-    Bytes data(32);
-    const Message message{data.data(), data.data(), data.size(), {}, ~std::uint64_t{0} - 16};
-    EXPECT_EQ(subject().run(*key, Mode::ctr, Direction::encrypt, std::span(&message, 1)).code(),
-              Code::limit);
-    EXPECT_EQ(data, Bytes(32));
+// A batch whose messages carry, under one key and under several.
+TEST_P(XCounter, CarriesInABatch) {
+    for (const std::size_t key_count : {1, 3}) {
+        const Cipher cipher{Mode::ctr};
+        const KeyRing keys = ring(cipher, key_count);
+        TestBatch batch(random_, keys, cipher);
+        for (int ones = 1; ones <= 16; ++ones)
+            for (const std::uint64_t before : {0, 5})
+                batch.add({.size = slow() ? 100u : 700 + random_.below(300),
+                           .start = just_before_carry(ones, before, random_)});
+        check(batch);
+    }
+}
+
+// gcm_ctr counts 32 bits, and is refused where they would wrap: up to there every byte is right.
+TEST_P(XCounter, GcmCtrLastsToItsLastBlock) {
+    if (!can(Mode::gcm_ctr, Direction::encrypt)) GTEST_SKIP() << "no gcm_ctr";
+    for (const std::size_t blocks : {1, 2, 7, 16, 33, 64}) {
+        Block start = random_.block();
+        std::fill(start.end() - 4, start.end(), std::uint8_t{0xff});
+        start.back() = static_cast<std::uint8_t>(0x100 - blocks);
+        for (const std::uint8_t skip : {std::uint8_t{0}, std::uint8_t{5}}) {
+            check({Mode::gcm_ctr}, {.size = 16 * blocks - skip, .start = start, .skip = skip});
+            if (HasFatalFailure()) return;
+            Bytes data(16 * blocks - skip + 1);
+            const Key key = *Key::import(pattern(16));
+            Message message{data.data(), data.data(), data.size(), nullptr, 0, nullptr, start};
+            message.skip = skip;
+            EXPECT_EQ(subject().run({Mode::gcm_ctr}, key, message).code(), Code::limit);
+            EXPECT_EQ(data, Bytes(data.size()));
+        }
+    }
 }
 
 DAEL_FOR_EVERY_BACKEND(XCounter);

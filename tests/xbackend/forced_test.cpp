@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include <daelstrom/engine.hpp>
+#include <daelstrom/ctr.hpp>
 
 #include "core/registry.hpp"
 #include "support/environment.hpp"
@@ -21,7 +21,7 @@ std::string runs(Result<Engine> engine) {
     const Bytes bytes = pattern(16), in = pattern(4096);
     const auto key = Key::import(bytes);
     Bytes out(in.size());
-    const auto ran = engine->ctr(*key, {}, in, out);
+    const auto ran = ctr::crypt(*engine, *key, {}, in, out);
     if (!ran) return "error: " + ran.error().message;
     EXPECT_EQ(difference(oracle(bytes, {Mode::ctr, Direction::encrypt, {}, 0}, in), out), "");
     return ran->backend;
@@ -98,8 +98,8 @@ TEST(Forced, DeviceNumbersAreChecked) {
         << engine.error().message;
 }
 
-TEST(Forced, UnknownInstructionSetsAreRefused) {
-    const auto engine = Engine::open({.backend = "cpu", .isa = "avx1024"});
+TEST(Forced, UnknownFormsAreRefused) {
+    const auto engine = Engine::open({.backend = "cpu", .form = "avx1024"});
     ASSERT_FALSE(engine);
     if (engine.code() == Code::backend_absent) GTEST_SKIP() << engine.error().message;
     EXPECT_EQ(engine.code(), Code::invalid_argument);
@@ -117,7 +117,7 @@ TEST(Forced, InputAndOutputOfDifferentSizesAreRefused) {
     ASSERT_TRUE(engine);
     const auto key = Key::import(pattern(16));
     Bytes in(32), out(48);
-    const auto ran = engine->ctr(*key, {}, in, out);
+    const auto ran = ctr::crypt(*engine, *key, {}, in, out);
     ASSERT_EQ(ran.code(), Code::invalid_argument);
     EXPECT_NE(ran.error().message.find("48"), std::string::npos) << ran.error().message;
 }

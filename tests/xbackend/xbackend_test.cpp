@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every backend gives OpenSSL's answer, and so every other's: on every length, alignment and edge,
-// in place and not; and what one encrypts every other decrypts.
-#include "support/oracle.hpp"
-#include "support/subject.hpp"
+// Every backend gives OpenSSL's answer, and so every other's: in every mode, on every length,
+// alignment and edge, in place and not; and what one encrypts every other decrypts.
+#include <sstream>
+
+#include "core/registry.hpp"
+#include "support/modes_test.hpp"
 #include "support/thorough.hpp"
 
 namespace {
@@ -10,85 +12,76 @@ namespace {
 using namespace dael;
 using namespace dael::test;
 
-constexpr std::size_t kKeySizes[] = {16, 24, 32};
-constexpr Direction kDirections[] = {Direction::encrypt, Direction::decrypt};
-
-class XBackend : public SubjectTest {
-  protected:
-    Random random_{2463534242};
-
-    // One message with a random key and IV, a random place in memory, in place every third time.
-    void check_length(Mode mode, Direction direction, std::size_t size, std::size_t key_size) {
-        const std::uint64_t offset = mode == Mode::ctr && random_.below(2) ? random_.below(64) : 0;
-        check(random_.bytes(key_size), {mode, direction, random_.block(), offset},
-              pattern(size, random_.below(251)), random_.below(16), random_.below(16),
-              random_.below(3) == 0);
-    }
-};
-
-std::size_t whole(Mode mode, std::size_t size) {
-    return whole_blocks_only(mode) ? size / kBlockSize * kBlockSize : size;
-}
+class XBackend : public ModesTest {};
 
 TEST_P(XBackend, EveryLengthToTwoKiB) {
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (std::size_t size = 0; size <= 2048; size += next_length(size)) {
-                if (whole(mode, size) != size) continue;
-                // The reference gets every length of the first 80 bytes, and some of the others.
-                if (slow() && size > 80 && random_.below(whole_blocks_only(mode) ? 8 : 64) != 0)
-                    continue;
-                check_length(mode, direction, size, kKeySizes[random_.below(3)]);
-                if (HasFatalFailure()) return;
-            }
+    for_each_cipher([&](Cipher cipher) {
+        for (std::size_t size = 0; size <= 2048; size += next_length(size)) {
+            if (fitting(cipher, size) != size) continue;
+            // The reference gets every length of the first 80 bytes, and some of the others.
+            if (slow() && size > 80 && random_.below(whole_blocks_only(cipher.mode) ? 8 : 64) != 0)
+                continue;
+            check_size(cipher, size);
+            if (HasFatalFailure()) return;
+        }
+    });
 }
 
 TEST_P(XBackend, EveryAlignmentOfInputAndOutput) {
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (std::size_t in_at = 0; in_at < 16; ++in_at)
-                for (std::size_t out_at = 0; out_at < 16; ++out_at) {
-                    if (slow() && in_at != out_at && in_at != 0) continue;
-                    const Cipher cipher{mode, direction, random_.block(), 0};
-                    const std::size_t size = whole(mode, slow() ? 53 : 1200 + random_.below(32));
-                    check(random_.bytes(16), cipher, pattern(size), in_at, out_at);
-                    if (HasFatalFailure()) return;
-                }
+    for_each_cipher([&](const Cipher& cipher) {
+        for (std::size_t in_at = 0; in_at < 16; ++in_at)
+            for (std::size_t out_at = 0; out_at < 16; ++out_at) {
+                if (slow() && in_at != out_at && in_at != 0) continue;
+                const std::size_t size = slow() ? 53 : 1200 + random_.below(32);
+                check(cipher, {fitting(cipher, size), in_at, out_at, false, false, 21});
+                if (HasFatalFailure()) return;
+            }
+    });
 }
 
 TEST_P(XBackend, EveryAlignmentInPlace) {
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (std::size_t at = 0; at < 16; ++at) {
-                const Cipher cipher{mode, direction, random_.block(), 0};
-                check(random_.bytes(32), cipher, pattern(whole(mode, slow() ? 53 : 3001)), at, 0,
-                      true);
-                if (HasFatalFailure()) return;
-            }
+    for_each_cipher([&](const Cipher& cipher) {
+        for (std::size_t at = 0; at < 16; ++at) {
+            check(cipher, {fitting(cipher, slow() ? 53 : 3001), at, 0, true, false, 21});
+            if (HasFatalFailure()) return;
+        }
+    });
+}
+
+// The keystream itself, of every alignment and from every byte of a block on.
+TEST_P(XBackend, KeystreamsWithoutInput) {
+    for_each_cipher([&](const Cipher& cipher) {
+        if (!makes_keystream(cipher.mode)) return;
+        for (std::size_t size = 0; size <= (slow() ? 60u : 600u); size += next_length(size)) {
+            Shape shape{.size = size, .out_at = size / 3 % 16, .keystream = true};
+            shape.skip = static_cast<std::uint8_t>(size % 16);
+            check(cipher, shape);
+            if (HasFatalFailure()) return;
+        }
+        check(cipher, {.size = slow() ? 3001u : (5u << 20) + 13, .keystream = true});
+    });
 }
 
 // Around the sizes at which work is cut up: for threads, for vector loops, for chunks to a device.
 TEST_P(XBackend, AroundEdges) {
     std::vector<std::size_t> edges{64 << 10, 128 << 10, 256 << 10, 1 << 20};
     if (slow()) edges = {4096};
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (const std::size_t edge : edges)
-                for (const std::size_t size : {edge - 16, edge - 1, edge, edge + 1, edge + 16}) {
-                    if (whole(mode, size) != size) continue;
-                    check_length(mode, direction, size, kKeySizes[random_.below(3)]);
-                    if (HasFatalFailure()) return;
-                }
+    for_each_cipher([&](const Cipher& cipher) {
+        for (const std::size_t edge : edges)
+            for (const std::size_t size : {edge - 16, edge - 1, edge, edge + 1, edge + 16}) {
+                if (fitting(cipher, size) != size) continue;
+                check_size(cipher, size);
+                if (HasFatalFailure()) return;
+            }
+    });
 }
 
 TEST_P(XBackend, LargeMessages) {
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections) {
-            const std::size_t mib =
-                parallel_within_message(mode, direction) ? thorough(16, 2) : thorough(4, 1);
-            check_length(mode, direction, whole(mode, slow() ? 20005 : (mib << 20) + 21), 16);
-            if (HasFatalFailure()) return;
-        }
+    for_each_cipher([&](const Cipher& cipher) {
+        const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
+        const std::size_t mib = parallel ? thorough(16, 2) : thorough(4, 1);
+        check_size(cipher, slow() ? 20005 : (mib << 20) + 21);
+    });
 }
 
 TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
@@ -101,21 +94,32 @@ TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
         ++present;
         for (const Mode mode : kModes)
             for (const std::size_t key_size : kKeySizes) {
-                const std::size_t size =
-                    whole(mode, 16 + random_.below(target.slow || slow() ? 300 : 3000));
-                const auto key = Key::import(random_.bytes(key_size));
-                ASSERT_TRUE(key);
-                const Bytes plain = pattern(size, random_.below(251));
-                Bytes cipher(size), back(size);
-                const Message there{plain.data(), cipher.data(), size, random_.block(), 0};
-                const Message again{cipher.data(), back.data(), size, there.iv, 0};
-                if (!subject().supports(mode, Direction::encrypt, 1) ||
-                    !(*other)->supports(mode, Direction::decrypt, 1))
+                const Cipher forth{mode, Direction::encrypt}, back{mode, Direction::decrypt};
+                if (!can(mode, Direction::encrypt) ||
+                    (*other)->can(back, 128).answer == core::Can::no)
                     continue;
-                ASSERT_TRUE(subject().run(*key, mode, Direction::encrypt, std::span(&there, 1)));
+                const bool xts = mode == Mode::xts;
+                const KeyRing ring({random_.bytes(xts ? (key_size == 16 ? 32 : 64) : key_size)},
+                                   xts);
+                const Key& key = ring.keys[0];
+                const std::size_t size =
+                    fitting(forth, 16 + random_.below(target.slow || slow() ? 300 : 3000));
+                const Bytes plain = pattern(size, random_.below(251)), aad = pattern(33);
+                Bytes cipher(size), opened(size), tag(16);
+                Message there{plain.data(), cipher.data(), size};
+                if (authenticates(mode)) {
+                    there.aad = aad.data();
+                    there.aad_size = aad.size();
+                    there.tag = tag.data();
+                }
+                there.start = fitting_start(forth, random_);
+                Message again = there;
+                again.in = cipher.data();
+                again.out = opened.data();
+                ASSERT_TRUE(subject().run(forth, key, there));
                 ASSERT_NE(cipher, plain);
-                ASSERT_TRUE((*other)->run(*key, mode, Direction::decrypt, std::span(&again, 1)));
-                ASSERT_EQ(difference(plain, back), "")
+                ASSERT_TRUE((*other)->run(back, key, again)) << name(mode) << " " << target.name;
+                ASSERT_EQ(difference(plain, opened), "")
                     << name(mode) << ", encrypted by " << GetParam().name << ", decrypted by "
                     << target.name;
             }
@@ -123,29 +127,108 @@ TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
     EXPECT_GE(present, 3u);  // the reference and openssl are on every machine
 }
 
-TEST_P(XBackend, RefusesRaggedLengthsAndOffsetsOutsideCtr) {
-    const auto key = Key::import(random_.bytes(16));
-    ASSERT_TRUE(key);
-    Bytes in = pattern(40), out(40, Poisoned::kPoison);
-    const Bytes untouched = out;
-    for (const Mode mode : {Mode::ecb, Mode::cbc})
+// What a mode does not take is refused before anything is read, written or wiped.
+TEST_P(XBackend, RefusesWhatHasNoMeaning) {
+    Bytes in = pattern(80), out(80, Poisoned::kPoison), tag(16);
+    const auto expect = [&](const Cipher& cipher, const Message& message, Code code) {
+        const KeyRing keys({pattern(32)}, cipher.mode == Mode::xts);
+        const auto done = subject().run(cipher, keys.keys[0], message);
+        EXPECT_EQ(done.code(), code)
+            << name(cipher.mode) << " " << name(cipher.direction) << " of " << message.size;
+        if (done) return;
+        EXPECT_FALSE(done.error().message.empty());
+    };
+    for_each_cipher([&](const Cipher& cipher) {
+        const Mode mode = cipher.mode;
+        Message good{in.data(), out.data(), 32};
+        if (authenticates(mode)) good.tag = tag.data();
+        Message bad = good;
         for (const std::size_t size : {1, 15, 17, 31, 33}) {
-            const Message message{in.data(), out.data(), size, {}, 0};
-            const auto done = subject().run(*key, mode, Direction::encrypt, std::span(&message, 1));
-            EXPECT_EQ(done.code(), Code::ragged_length) << name(mode) << " " << size;
+            bad.size = size;
+            if (whole_blocks_only(mode)) expect(cipher, bad, Code::ragged_length);
         }
-    const Message with_offset{in.data(), out.data(), 32, {}, 16};
-    for (const Mode mode : {Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb})
-        EXPECT_EQ(subject().run(*key, mode, Direction::encrypt, std::span(&with_offset, 1)).code(),
-                  Code::invalid_argument)
-            << name(mode);
-    const Message overlapping{in.data(), in.data() + 8, 32, {}, 0};
-    EXPECT_EQ(subject().run(*key, Mode::ctr, Direction::encrypt, std::span(&overlapping, 1)).code(),
-              Code::overlap);
-    EXPECT_EQ(out, untouched);
-    EXPECT_EQ(in, pattern(40));
+        bad = good;
+        bad.skip = 1;
+        if (!makes_keystream(mode)) expect(cipher, bad, Code::invalid_argument);
+        bad.skip = 16;
+        expect(cipher, bad, Code::invalid_argument);
+        bad = good;
+        bad.aad = in.data() + 40;
+        bad.aad_size = 1;
+        if (!authenticates(mode)) expect(cipher, bad, Code::invalid_argument);
+        bad = good;
+        bad.out = in.data() + 8;
+        expect(cipher, bad, Code::overlap);
+        bad = good;
+        bad.key = 1;
+        expect(cipher, bad, Code::invalid_argument);
+        bad = good;
+        bad.out = nullptr;
+        expect(cipher, bad, Code::invalid_argument);
+        bad = good;
+        bad.in = nullptr;
+        if (!makes_keystream(mode)) expect(cipher, bad, Code::invalid_argument);
+        Cipher odd = cipher;
+        odd.tag = 11;
+        if (authenticates(mode)) expect(odd, good, Code::invalid_argument);
+        odd.sector = 15;
+        if (mode == Mode::xts) expect(odd, good, Code::invalid_argument);
+    });
+    EXPECT_EQ(out, Bytes(80, Poisoned::kPoison));
+    EXPECT_EQ(in, pattern(80));
+    EXPECT_EQ(tag, Bytes(16));
+}
+
+TEST_P(XBackend, RefusesKeysOfTheOtherKind) {
+    for_each_cipher([&](const Cipher& cipher) {
+        const KeyRing wrong({pattern(32)}, cipher.mode != Mode::xts);
+        Bytes data = pattern(64), tag(16);
+        Message message{data.data(), data.data(), data.size()};
+        if (authenticates(cipher.mode)) message.tag = tag.data();
+        EXPECT_EQ(subject().run(cipher, wrong.keys[0], message).code(), Code::invalid_argument)
+            << name(cipher.mode);
+        EXPECT_EQ(data, pattern(64));
+    });
+}
+
+// What a backend has not got it says, with what to use in its place, and leaves the output alone.
+TEST_P(XBackend, WhatIsMissingIsSaidWithTheMend) {
+    for (const Mode mode : kModes)
+        for (const Direction direction : kDirections) {
+            if (can(mode, direction)) continue;
+            const Cipher cipher{mode, direction};
+            const KeyRing keys({pattern(32)}, mode == Mode::xts);
+            const Bytes in(64);
+            Bytes out(64, Poisoned::kPoison), tag(16);
+            Message message{in.data(), out.data(), 64};
+            if (authenticates(mode)) message.tag = tag.data();
+            const auto done = subject().run(cipher, keys.keys[0], message);
+            ASSERT_EQ(done.code(), Code::unsupported) << name(mode);
+            bool names_another = done.error().message.find("'auto'") != std::string::npos;
+            for (const core::BackendEntry& entry : core::backend_list())
+                names_another |= entry.name != GetParam().backend &&
+                                 done.error().message.find("'" + std::string(entry.name) + "'") !=
+                                     std::string::npos;
+            EXPECT_TRUE(names_another) << done.error().message;
+            EXPECT_EQ(out, Bytes(64, Poisoned::kPoison));
+        }
 }
 
 DAEL_FOR_EVERY_BACKEND(XBackend);
+
+// A name in DAELSTROM_TEST_REQUIRE that is no target's would never be missed.
+TEST(Targets, EveryOneThatIsRequiredIsKnown) {
+    const char* list = std::getenv("DAELSTROM_TEST_REQUIRE");
+    if (!list || std::string(list) == "all") GTEST_SKIP() << "nothing is required by name";
+    std::set<std::string> known;
+    for (const auto family : {Target::Family::Host, Target::Family::Gpu, Target::Family::OpenCl,
+                              Target::Family::OpenGl})
+        for (const Target& target : targets(family)) known.insert(target.name);
+    std::string names = list;
+    std::ranges::replace(names, ',', ' ');
+    std::istringstream words(names);
+    for (std::string word; words >> word;)
+        EXPECT_TRUE(known.contains(word)) << "no target is called " << word;
+}
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <daelstrom/key.hpp>
 
+#include "backends/cpu/gcm.hpp"
 #include "core/secure_memory.hpp"
 
 namespace dael::cpu {
@@ -34,6 +35,7 @@ bool has(std::uint64_t features) noexcept {
 struct Release {
     void operator()(Workspace* workspace) const noexcept {
         if (workspace->manager) core::secure_release(workspace->manager, imb_get_mb_mgr_size());
+        if (workspace->gcm_key) core::secure_release(workspace->gcm_key, sizeof(GcmKey));
         core::secure_release(workspace, sizeof(Workspace));
     }
 };
@@ -82,6 +84,9 @@ Result<Workspace*> workspace(Level level) {
     void* manager = core::secure_allocate(imb_get_mb_mgr_size(), core::Swapping::allowed);
     if (!manager) return Error{Code::out_of_memory, "no memory for libipsec-mb's manager"};
     fresh->manager = imb_set_pointers_mb_mgr(manager, 0, 1);
+    void* key = core::secure_allocate(sizeof(GcmKey));
+    if (!key) return Error{Code::out_of_memory, "no memory for a key's GCM tables"};
+    fresh->gcm_key = new (key) GcmKey{};
     info(level).init(fresh->manager);
     if (const int fault = imb_get_errno(fresh->manager))
         return Error{Code::internal, "libipsec-mb: init_mb_mgr_" + std::string(name(level)) + ": " +

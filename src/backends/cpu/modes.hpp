@@ -6,14 +6,14 @@
 #include <span>
 
 #include <daelstrom/error.hpp>
+#include <daelstrom/key.hpp>
 
 #include "backends/cpu/ipsec_mb.hpp"
-#include "core/backend.hpp"
 
 namespace dael::cpu {
 
-// Runs the segments of one operation on the calling thread.
-Result<> run(Workspace& workspace, const core::Operation& operation,
-             std::span<const core::Segment> segments);
+// On the calling thread. Every mode but GCM and XTS.
+Result<> run(Workspace& workspace, const Cipher& cipher, std::span<const Key> keys,
+             std::span<const Message> messages);
 
 }  // namespace dael::cpu

@@ -69,7 +69,8 @@ __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInve
         const std::int64_t rest = static_cast<std::int64_t>(segment.size) - at;
         const int from = at < 0 ? static_cast<int>(-at) : 0;
         const int to = !active ? from : rest < 16 ? static_cast<int>(rest) : 16;
-        const Words4 x = load_part(segment.in + at, from, to);
+        const Words4 x =
+            Op::kCounter && !segment.in ? Words4{} : load_part(segment.in + at, from, to);
         Words4 previous = before;
         if (Op::kChained && active && block != begin)
             previous = load_part(segment.in + at - 16, 0, 16);
@@ -80,7 +81,10 @@ __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInve
     }
 
     // Whole and aligned.
-    const unsigned char* in = segment.in + (top + lane) * 16;
+    const bool keystream = Op::kCounter && !segment.in;
+    const unsigned char* in =
+        keystream ? reinterpret_cast<const unsigned char*>(zeros) : segment.in + (top + lane) * 16;
+    const std::ptrdiff_t step = keystream ? 0 : 512;
     unsigned char* out = segment.out + (top + lane) * 16;
 #pragma unroll 1
     for (auto left = static_cast<std::uint32_t>((top - begin) / 32 + 1); left != 0; --left) {
@@ -90,7 +94,7 @@ __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInve
         if (Op::kChained) __syncwarp();  // all have read before one writes
         const std::uint64_t block = begin + (left - 1) * std::uint64_t{32} + lane;
         store_aligned(out, transform<Op, kRounds>(tables, keys, segment, block, x, previous));
-        in -= 512;
+        in -= step;
         out -= 512;
     }
 }
@@ -136,8 +140,8 @@ __global__ void __launch_bounds__(1024, 1)
 
 template <class Op, int kRounds, int kTables>
 Kernel make_blocks_kernel() {
-    return {reinterpret_cast<const void*>(&blocks_kernel<Op, kRounds, kTables>), 1024,
-            kernels::Tables<kTables, Op::kInverse>::kBytes};
+    return {reinterpret_cast<const void*>(&blocks_kernel<Op, kRounds, kTables>),
+            shapes::blocks(kTables, Op::kInverse)};
 }
 
 template <class Op>

@@ -12,7 +12,7 @@ namespace {
 // fully unrolled the loop's code outgrows the instruction cache where rotations make it long: 917
 // against 941 with 64 KiB tables, 520 against 641 for AES-256. One table spends so many
 // instructions that two values are better.
-constexpr int kStreamThreads = 896;
+constexpr int kStreamThreads = shapes::kStreamWarps * kernels::kLanes;
 template <int kTables>
 constexpr int kHeld = kTables == 1 ? 2 : 4;
 template <int kTables, int kRounds>
@@ -32,7 +32,7 @@ __device__ __forceinline__ void edges(const kernels::Tables<kTables, false>& tab
         const std::uint64_t block = i < head ? i : i - head + tail;
         const std::uint64_t rest = work.size - block * 16;
         const int size = rest < 16 ? static_cast<int>(rest) : 16;
-        const Words4 x = load_part(work.in + block * 16, 0, size);
+        const Words4 x = work.in ? load_part(work.in + block * 16, 0, size) : Words4{};
         const Words4 counter = kernels::counter_block(work.iv, block);
         store_part(work.out + block * 16, kernels::crypt_masked<kRounds>(tables, keys, counter, x),
                    0, size);
@@ -70,7 +70,9 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
     for (int k = 0; k < kOwn; ++k) low[k] = cache.low(position + kernels::kLanes * k);
 
     const std::uint64_t at = (head + from * std::uint64_t{256} + position) * 16;
-    const unsigned char* in = work.in + at;
+    const unsigned char* in =
+        work.in ? work.in + at : reinterpret_cast<const unsigned char*>(zeros);
+    const std::ptrdiff_t step = work.in ? 4096 : 0;
     unsigned char* out = work.out + at;
     std::uint32_t counter = start + head + from * 256;
     const std::uint32_t end = counter + (to - from) * 256;  // may wrap to 0
@@ -87,7 +89,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
         counter += 256;
         if (counter == end) break;
         if ((counter & 0xff00) == 0) high = cache.high(counter);  // bytes 12 and 13 are new
-        in += 4096;
+        in += step;
         out += 4096;
     }
 }
@@ -100,8 +102,8 @@ Kernel ctr_kernel(int rounds, int tables) {
 
 Kernel ctr_stream_kernel(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
-        return Kernel{reinterpret_cast<const void*>(&ctr_stream<r.value, t.value>), kStreamThreads,
-                      kernels::Tables<t.value, false>::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&ctr_stream<r.value, t.value>),
+                      shapes::ctr_stream(t.value)};
     });
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCM's kernels. Each is defined beside its code.
+// Kernels of messages with keys of their own. Each is defined beside its code.
 #pragma once
 
 #include <daelstrom/error.hpp>
 
+#include "backends/cuda/context.hpp"
 #include "backends/cuda/gcm_work.hpp"
 
 namespace dael::cuda {
@@ -11,15 +12,13 @@ namespace dael::cuda {
 // (GcmKey*, GcmMatrices* or null, std::uint32_t count): fills in all but the round keys. Any grid.
 Kernel gcm_key_setup_kernel();
 
-// IVs of a batch, one after another.
-struct IvList {
-    const unsigned char* bytes;
-    const std::uint64_t* starts;  // count + 1
-};
-// (GcmBatch, IvList, Words4* counters): J0 of each message. Any grid.
-Kernel gcm_hash_ivs_kernel();
+// (GcmKey*, KeyHead): puts another key in the place of one, to be set up after it. One block.
+Kernel gcm_key_replace_kernel();
 
-// (GcmBatch): where the tiles of each long message begin. One block.
+// (GcmBatch): the starts of its messages, from its nonces. Any grid.
+Kernel gcm_number_kernel();
+
+// (GcmBatch): where the tiles of each long message begin; and it counts the nonces on. One block.
 Kernel gcm_plan_kernel();
 
 // (GcmBatch): short messages as a whole, and the results of invalid ones. Any grid.
@@ -30,16 +29,19 @@ Kernel gcm_short_kernel(int rounds, int tables);
 // or without, on any GPU.
 Kernel ghash_tiles_kernel();
 Kernel ghash_rows_kernel();
-inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block
 // Whether the code for this GPU has the tensor-core kernel.
-Result<bool> has_ghash_tiles();
+Result<bool> has_ghash_tiles(const SetUp& set_up);
 
 // (GcmBatch): the tags of long messages: written or checked. Any grid.
 Kernel gcm_finish_kernel(int rounds);
 
+// (KeyedWork): encrypts messages in CBC whose key has `rounds`, and writes their results and those
+// of invalid ones. Any grid. serial.cu
+Kernel keyed_cbc_encrypt_kernel(int rounds, int tables);
+
 // A message in pieces. (GcmBatch, Words4* hash): adds the batch's only message to the hash;
-// (GcmBatch, GcmMessage with the sizes of all, Words4* hash): turns the hash into the tag. One
-// block.
+// (GcmBatch, Message with the start, key and sizes of all, Words4* hash): turns the hash into the
+// tag. One block.
 Kernel gcm_absorb_kernel();
 Kernel gcm_stream_tag_kernel(int rounds);
 

@@ -31,10 +31,19 @@ __device__ Words4 power(const Words4* squares, std::uint32_t exponent, int bits)
     return product;
 }
 
+// In the stream's order: what was launched before reads the old key, what is launched after the
+// new.
+__global__ void gcm_key_replace(GcmKey* key, const __grid_constant__ KeyHead head) {
+    static_assert(sizeof head / 4 == shapes::gcm_key_replace().threads);
+    auto* const to = reinterpret_cast<std::uint32_t*>(static_cast<KeyHead*>(key));
+    to[threadIdx.x] = reinterpret_cast<const std::uint32_t*>(&head)[threadIdx.x];
+}
+
 // A block of threads to a key.
 __global__ void __launch_bounds__(kThreads)
     gcm_key_setup(GcmKey* keys, GcmMatrices* matrices, std::uint32_t count) {
     __shared__ Words4 columns[kernels::kTileColumns];
+    static_assert(sizeof columns == shapes::gcm_key_setup().fixed);
     const auto tables = fill_tables<1, false>();
     const std::uint32_t thread = threadIdx.x;
     for (std::uint32_t i = blockIdx.x; i < count; i += gridDim.x) {
@@ -80,13 +89,17 @@ __global__ void __launch_bounds__(kThreads)
             __syncthreads();
         }
     }
+    wipe_shared(columns, sizeof columns, thread, kThreads);
 }
 
 }  // namespace
 
+Kernel gcm_key_replace_kernel() {
+    return {reinterpret_cast<const void*>(&gcm_key_replace), shapes::gcm_key_replace()};
+}
+
 Kernel gcm_key_setup_kernel() {
-    return {reinterpret_cast<const void*>(&gcm_key_setup), kThreads,
-            kernels::Tables<1, false>::kBytes};
+    return {reinterpret_cast<const void*>(&gcm_key_setup), shapes::gcm_key_setup()};
 }
 
 }  // namespace dael::cuda

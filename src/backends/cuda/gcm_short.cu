@@ -19,10 +19,10 @@ using kernels::kLanes;
 
 // A message's blocks as rows of 32, from the first row on.
 struct Rows {
-    __device__ explicit Rows(const GcmMessage& m)
+    __device__ explicit Rows(const Message& m)
         : message(m),
           aad_blocks(static_cast<std::uint32_t>((m.aad_size + 15) / 16)),
-          blocks(aad_blocks + static_cast<std::uint32_t>((m.size + 15) / 16)),
+          blocks(aad_blocks + static_cast<std::uint32_t>((m.skip + m.size + 15) / 16)),
           count((blocks + kLanes - 1) / kLanes) {}
 
     // Block of the data that this lane has in a row, negative for AAD and before it.
@@ -41,7 +41,7 @@ struct Rows {
         return part(static_cast<std::uint32_t>(message.size), block);
     }
 
-    const GcmMessage& message;
+    const Message& message;
     std::uint32_t aad_blocks, blocks, count;
 
   private:
@@ -59,7 +59,7 @@ template <int kRounds, int kTables, bool kCrypt>
 __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false>& tables,
                                             const RoundKeys& keys, const Rows& rows,
                                             const Words4& j0, const GcmKey& key) {
-    const GcmMessage& m = rows.message;
+    const Message& m = rows.message;
     const Words4 h32 = key.powers[kLanes];
     Words4 hash{};
 #pragma unroll 1
@@ -80,24 +80,28 @@ __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false
     return warp_sum(kernels::gf_multiply(hash, key.powers[kLanes + 1 - threadIdx.x % kLanes]));
 }
 
-template <int kRounds, int kTables>
+// `kStream`: counter mode alone, from any byte of a block on, and without input if there is none.
+// `first`: the data's first counter.
+template <int kRounds, int kTables, bool kStream>
 __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>& tables,
                                            const RoundKeys& keys, const Rows& rows,
-                                           const Words4& j0) {
-    const GcmMessage& m = rows.message;
+                                           const Words4& first) {
+    const Message& m = rows.message;
 #pragma unroll 1
     for (std::uint32_t row = 0; row < rows.count; ++row) {
         const std::int32_t block = rows.data_block(row);
         if (block < 0) continue;
-        const int size = rows.data_size(block);
-        const Words4 counter = add32(j0, static_cast<std::uint32_t>(block) + 1);
-        const Words4 x = load_part(m.in + block * 16, 0, size);
-        store_part(m.out + block * 16, kernels::crypt_masked<kRounds>(tables, keys, counter, x), 0,
-                   size);
+        const std::int32_t at = block * 16 - (kStream ? m.skip : 0);
+        const int from = kStream && at < 0 ? -at : 0;
+        const int to =
+            kStream ? min(16, static_cast<std::int32_t>(m.size) - at) : rows.data_size(block);
+        const Words4 counter = add32(first, static_cast<std::uint32_t>(block));
+        const Words4 x = kStream && !m.in ? Words4{} : load_part(m.in + at, from, to);
+        store_part(m.out + at, kernels::crypt_masked<kRounds>(tables, keys, counter, x), from, to);
     }
 }
 
-constexpr std::uint32_t kWarps = 24;
+constexpr std::uint32_t kWarps = shapes::kGcmShortWarps;
 
 template <int kRounds, int kTables>
 __global__ void __launch_bounds__(kWarps* kLanes, 1)
@@ -106,23 +110,24 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
     const std::uint32_t warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
     const std::uint32_t warps = gridDim.x * kWarps;
     const WarpKeys warp_keys(kernels::Tables<kTables, false>::kBytes, warp);
+    const std::uint32_t count = number_of(batch.number, batch.count);
     std::uint32_t loaded = ~0u;
 
     // A warp takes every warps-th message; 32 of them make a round.
-    for (std::uint64_t first = warp * gridDim.x + blockIdx.x; first < batch.count;
+    for (std::uint64_t first = warp * gridDim.x + blockIdx.x; first < count;
          first += std::uint64_t{warps} * kLanes) {
         Words4 mask{};  // E(J0) ^ lengths * H of this lane's message
-        if (const std::uint64_t mine = first + std::uint64_t{lane} * warps; mine < batch.count) {
-            const GcmMessage& m = batch.messages[mine];
-            if (validity(batch, m) == Code::ok && !is_long(m) &&
+        if (const std::uint64_t mine = first + std::uint64_t{lane} * warps; mine < count) {
+            const Message& m = batch.messages[mine];
+            if (batch.tag_size != 0 && validity(batch, m) == Code::ok && !is_long(m) &&
                 batch.keys[m.key].rounds == kRounds)
-                mask = tag_mask<kRounds>(tables, batch.keys[m.key], first_counter(batch, mine), m);
+                mask = tag_mask<kRounds>(tables, batch.keys[m.key], start_of(m), m);
         }
 #pragma unroll 1
         for (std::uint32_t i = 0; i < kLanes; ++i) {
             const std::uint64_t index = first + std::uint64_t{i} * warps;
-            if (index >= batch.count) break;
-            const GcmMessage& m = batch.messages[index];
+            if (index >= count) break;
+            const Message& m = batch.messages[index];
             if (const Code code = validity(batch, m); code != Code::ok) {
                 if (lane == 0) batch.results[index] = static_cast<std::uint32_t>(code);
                 continue;
@@ -139,16 +144,17 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
                 warp_keys.load(key);
             }
             const RoundKeys& keys = warp_keys.keys();
-            const Words4 j0 = first_counter(batch, index);
+            const Words4 j0 = start_of(m);
             const Rows rows(m);
             const Words4 tag_mask = shuffle(mask, i);
             if (batch.tag_size == 0) {
-                crypt_rows<kRounds>(tables, keys, rows, j0);
+                crypt_rows<kRounds, kTables, true>(tables, keys, rows, j0);
                 if (lane == 0) batch.results[index] = static_cast<std::uint32_t>(Code::ok);
             } else if (batch.opening) {
                 const Words4 tag =
                     hash_rows<kRounds, kTables, false>(tables, keys, rows, j0, key) ^ tag_mask;
-                if (check_tag(batch, index, tag)) crypt_rows<kRounds>(tables, keys, rows, j0);
+                if (check_tag(batch, index, tag))
+                    crypt_rows<kRounds, kTables, false>(tables, keys, rows, add32(j0, 1));
             } else {
                 const Words4 tag =
                     hash_rows<kRounds, kTables, true>(tables, keys, rows, j0, key) ^ tag_mask;
@@ -156,14 +162,15 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
             }
         }
     }
+    warp_keys.wipe();
 }
 
 }  // namespace
 
 Kernel gcm_short_kernel(int rounds, int tables) {
     return find_kernel(rounds, tables, [](auto r, auto t) {
-        return Kernel{reinterpret_cast<const void*>(&gcm_short<r.value, t.value>), kWarps * kLanes,
-                      kernels::Tables<t.value, false>::kBytes + kWarps * WarpKeys::kBytes};
+        return Kernel{reinterpret_cast<const void*>(&gcm_short<r.value, t.value>),
+                      shapes::gcm_short(t.value)};
     });
 }
 

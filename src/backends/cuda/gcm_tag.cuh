@@ -8,7 +8,7 @@
 namespace dael::cuda {
 
 // The sizes of AAD and data in bits, big-endian.
-__device__ __forceinline__ Words4 lengths_block(const GcmMessage& m) {
+__device__ __forceinline__ Words4 lengths_block(const Message& m) {
     const std::uint64_t aad = m.aad_size * 8, data = m.size * 8;
     return {kernels::byte_swap(static_cast<std::uint32_t>(aad >> 32)),
             kernels::byte_swap(static_cast<std::uint32_t>(aad)),
@@ -20,8 +20,7 @@ __device__ __forceinline__ Words4 lengths_block(const GcmMessage& m) {
 // key.
 template <int kRounds, int kTables>
 __device__ __forceinline__ Words4 tag_mask(const kernels::Tables<kTables, false>& tables,
-                                           const GcmKey& key, const Words4& j0,
-                                           const GcmMessage& m) {
+                                           const GcmKey& key, const Words4& j0, const Message& m) {
     return kernels::crypt_masked<kRounds>(tables, key.encrypt, j0,
                                           kernels::gf_multiply(lengths_block(m), key.powers[1]));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GCM's kernels share: keys and batches in device memory.
+// What kernels of messages with keys of their own share: keys and batches in device memory. Mostly
+// GCM's.
 //
 // A message of at most kShortMessage bytes of data and AAD is a warp's, from its counter to its
 // tag. Longer ones are cut into groups of 256 counters to encrypt and tiles of 16 KiB to hash
@@ -23,15 +24,17 @@ inline constexpr std::uint32_t kSquares = 64;
 // Counters that share what counter caching keeps (kernels/counter_cache.hpp).
 inline constexpr std::uint32_t kGroupBlocks = 256;
 
-// What a key is in device memory.
-struct GcmKey {
+// What a key is in device memory: what comes from the host, and what is made of it there.
+struct KeyHead {
     RoundKeys encrypt;
     std::uint32_t rounds;
     std::uint32_t unused[3];
+};
+struct GcmKey : KeyHead {
     Words4 powers[kernels::kLanes + 2];  // H^0 to H^33
     Words4 squares[kSquares];            // H^(2^j)
 };
-static_assert(sizeof(GcmKey) % 16 == 0);
+static_assert(sizeof(KeyHead) == 256 && sizeof(GcmKey) % 16 == 0);
 
 // What the tensor cores need of a key besides.
 struct GcmMatrices {
@@ -55,10 +58,11 @@ struct TileList : UnitList {
 
 enum class Part : std::uint32_t { aad, data };
 
-// A batch. All pointers are to device memory.
+// A batch of GCM, or of its counter mode alone. All pointers are to device memory.
 struct GcmBatch {
-    const GcmMessage* messages;
-    const Words4* counters;  // J0 of each message; null: its nonce, then 1 (SP 800-38D 7.1)
+    const Message* messages;
+    const std::uint32_t* number;  // how many there are, at most `count`; null: `count`
+    DeviceNonces* nonces;         // the starts are made of these; null: they stand in the list
     const GcmKey* keys;
     const GcmMatrices* matrices;  // null: without tensor cores
     std::uint32_t* results;       // a Code each
@@ -66,10 +70,21 @@ struct GcmBatch {
     UnitList groups;              // of counters
     std::uint32_t count;
     std::uint32_t key_count;
-    std::uint32_t tag_size;  // 0: counter mode alone, from the nonce and a counter of 1
+    std::uint32_t tag_size;  // 0: counter mode alone, from `start` on
     std::uint32_t opening;   // 1: tags are compared, and data decrypted; 0: written, encrypted
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
+};
+
+// CBC encryption with a key for each message. All pointers are to device memory.
+struct KeyedWork {
+    const Message* messages;
+    const std::uint32_t* number;  // how many there are, at most `count`; null: `count`
+    const std::uint32_t* order;   // which message comes when; null: as they are listed
+    const GcmKey* keys;
+    std::uint32_t* results;  // a Code each; null: nobody asks
+    std::uint32_t count;
+    std::uint32_t key_count;
 };
 
 // AAD or data of a message, as blocks to hash: `lead` blocks of zeros, which do not count, then
@@ -86,25 +101,52 @@ DAEL_HD std::uint64_t tiles_of(std::uint64_t size) {
     return (blocks_of(size) + kernels::kTileBlocks - 1) / kernels::kTileBlocks;
 }
 
-// Whether the message can be processed at all. Lists made by kernels have been checked by nobody.
-DAEL_HD Code validity(const GcmBatch& batch, const GcmMessage& m) {
+// A message's start in words; lists of others' may be aligned to no more than 8 bytes.
+DAEL_HD Words4 start_of(const Message& m) {
+    const auto* w = reinterpret_cast<const std::uint32_t*>(&m.start);
+    return {w[0], w[1], w[2], w[3]};
+}
+
+// How many messages there are.
+DAEL_HD std::uint32_t number_of(const std::uint32_t* number, std::uint32_t most) {
+    return number && *number < most ? *number : most;
+}
+
+// Whether `size` bytes can lie at an address at all: it is not null, and they end where addresses
+// end. In one comparison, as null less one is the largest of numbers.
+DAEL_HD bool can_lie_at(const void* at, std::uint64_t size) {
+    return size == 0 || reinterpret_cast<std::uintptr_t>(at) - 1 < ~size;
+}
+
+// Whether the message can be processed at all. Lists made by kernels have been checked by nobody:
+// an entry that is all zeros, say, must get a result and not fault.
+DAEL_HD Code validity(const GcmBatch& batch, const Message& m) {
     if (m.key >= batch.key_count) return Code::invalid_argument;
-    if (batch.tag_size == 0 && m.aad_size != 0) return Code::invalid_argument;
-    if (m.size > (batch.tag_size == 0 ? kGcmCtrMostData : kGcmMostData) || m.aad_size > kGcmMostAad)
-        return Code::limit;
+    if (batch.tag_size == 0) {
+        if (m.aad_size != 0 || m.skip >= 16 || !can_lie_at(m.out, m.size) ||
+            (m.in && !can_lie_at(m.in, m.size)))
+            return Code::invalid_argument;
+        // The counter's low 32 bits must not wrap.
+        const std::uint64_t blocks = (std::uint64_t{1} << 32) - kernels::byte_swap(start_of(m).w);
+        return m.size > blocks * 16 - m.skip ? Code::limit : Code::ok;
+    }
+    if (m.size > gcm::kMostData || m.aad_size > gcm::kMostAad) return Code::limit;
+    if (m.skip != 0 || !can_lie_at(m.in, m.size) || !can_lie_at(m.out, m.size) ||
+        !can_lie_at(m.aad, m.aad_size) || !can_lie_at(m.tag, batch.tag_size))
+        return Code::invalid_argument;
     return Code::ok;
 }
 
-DAEL_HD bool is_long(const GcmMessage& m) {
-    return m.size > kShortMessage || m.aad_size > kShortMessage ||
-           m.size + m.aad_size > kShortMessage;
+DAEL_HD Code validity(const KeyedWork& work, const Message& m) {
+    if (m.key >= work.key_count) return Code::invalid_argument;
+    if (m.size % 16 != 0) return Code::ragged_length;
+    return can_lie_at(m.in, m.size) && can_lie_at(m.out, m.size) ? Code::ok
+                                                                 : Code::invalid_argument;
 }
 
-// The block before the data's first counter: J0 (SP 800-38D 7.1).
-DAEL_HD Words4 first_counter(const GcmBatch& batch, std::uint64_t message) {
-    if (batch.counters) return batch.counters[message];
-    const auto* n = reinterpret_cast<const std::uint32_t*>(&batch.messages[message].nonce);
-    return {n[0], n[1], n[2], batch.tag_size == 0 ? 0u : 0x01000000u};
+DAEL_HD bool is_long(const Message& m) {
+    return m.size > kShortMessage || m.aad_size > kShortMessage ||
+           m.size + m.aad_size > kShortMessage;
 }
 
 // inc32: only the low 32 bits count, and wrap (SP 800-38D 6.2).
@@ -114,7 +156,7 @@ DAEL_HD Words4 add32(const Words4& counter, std::uint32_t n) {
 
 // The ciphertext lies in `in` when opening, in `out` when sealing.
 DAEL_HD HashItem hash_item(const GcmBatch& batch, Part part, std::uint64_t message) {
-    const GcmMessage& m = batch.messages[message];
+    const Message& m = batch.messages[message];
     const std::uint64_t size = part == Part::aad ? m.aad_size : m.size;
     const auto lead =
         static_cast<std::uint32_t>(tiles_of(size) * kernels::kTileBlocks - blocks_of(size));
@@ -122,22 +164,22 @@ DAEL_HD HashItem hash_item(const GcmBatch& batch, Part part, std::uint64_t messa
 }
 
 DAEL_HD std::uint64_t tiles_of(const GcmBatch& batch, Part part, std::uint64_t message) {
-    const GcmMessage& m = batch.messages[message];
+    const Message& m = batch.messages[message];
     if (validity(batch, m) != Code::ok || !is_long(m)) return 0;
     if (part == Part::data) return tiles_of(m.size);
     return m.aad_size <= kShortAad ? 0 : tiles_of(m.aad_size);
 }
 
-// The data's first counter, which is the one after J0; groups are aligned in the counter, so that
-// the data begins as many blocks into its first group as this is past a multiple of 256.
-DAEL_HD Words4 data_counter(const GcmBatch& batch, std::uint64_t message) {
-    return add32(first_counter(batch, message), 1);
+// The data's first counter, which with GCM is the one after J0; groups are aligned in the counter,
+// so that the data begins as many blocks into its first group as this is past a multiple of 256.
+DAEL_HD Words4 data_counter(const GcmBatch& batch, const Message& m) {
+    return add32(start_of(m), batch.tag_size != 0);
 }
 DAEL_HD std::uint64_t groups_of(const GcmBatch& batch, std::uint64_t message) {
-    const GcmMessage& m = batch.messages[message];
+    const Message& m = batch.messages[message];
     if (validity(batch, m) != Code::ok || !is_long(m) || m.size == 0) return 0;
-    const std::uint32_t lead = kernels::byte_swap(data_counter(batch, message).w) % kGroupBlocks;
-    return (lead + blocks_of(m.size) + kGroupBlocks - 1) / kGroupBlocks;
+    const std::uint32_t lead = kernels::byte_swap(data_counter(batch, m).w) % kGroupBlocks;
+    return (lead + blocks_of(m.skip + m.size) + kGroupBlocks - 1) / kGroupBlocks;
 }
 
 // Of the workers, those that get any units.

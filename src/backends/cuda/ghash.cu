@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GHASH of long messages' AAD and data as they lie in memory, tile by tile: on tensor cores, three
 // warpgroups to a multiprocessor; and on any GPU, a tile to a warp, 32 blocks at a time.
-#include "backends/cuda/cuda_error.hpp"
+#include "backends/cuda/error.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_math.cuh"
 #include "backends/cuda/memory_access.cuh"
@@ -16,7 +16,7 @@ using kernels::kTileBytes;
 using kernels::kTileThreads;
 
 // Three warpgroups take tiles of their own, each from a ring of four.
-constexpr std::uint32_t kGroups = kTileWorkers, kStages = 4;
+constexpr std::uint32_t kGroups = shapes::kTileWorkers, kStages = shapes::kTileStages;
 constexpr std::uint32_t kRingBytes = kStages * kTileBytes;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
     const std::uint64_t from = share_start(tiles, workers, worker),
                         to = share_start(tiles, workers, worker + 1);
     unsigned char* ring = table_image + group * kRingBytes;
-    unsigned char* scratch = table_image + kGroups * kRingBytes + group * kHashScratch;
+    unsigned char* scratch = table_image + kGroups * kRingBytes + group * shapes::kHashScratch;
 
     Walk here(list, batch.count, from), ahead = here;
     HashItem item = hash_item(batch, part, ahead.message);
@@ -105,14 +105,20 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
             close_share(hasher, thread, group, scratch, batch.keys[key], batch.matrices[key], after,
                         list.partials[worker + here.message]);
     }
+    // Hashes that no tag covers yet tell of H: those in the scratch, and those that were added to
+    // the tiles' first blocks.
+    warpgroup_barrier(group);
+    wipe_shared(scratch, shapes::kHashScratch, thread, kTileThreads);
+    for (std::uint32_t stage = 0; stage < kStages; ++stage)
+        wipe_shared(ring + stage * kTileBytes, kernels::kTileColumns * 16, thread, kTileThreads);
 #endif
 }
 
-__global__ void __launch_bounds__(kRowWorkers* kLanes)
+__global__ void __launch_bounds__(shapes::kRowWorkers* kLanes)
     ghash_rows(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part part) {
     const TileList& list = batch.tiles(part);
     const std::uint64_t tiles = list.starts[batch.count];
-    const std::uint32_t worker = blockIdx.x * kRowWorkers + threadIdx.x / kLanes,
+    const std::uint32_t worker = blockIdx.x * shapes::kRowWorkers + threadIdx.x / kLanes,
                         workers = busy_workers(list.workers, tiles), lane = threadIdx.x % kLanes;
     if (worker >= workers) return;
     const std::uint64_t to = share_start(tiles, workers, worker + 1);
@@ -149,18 +155,20 @@ __global__ void __launch_bounds__(kRowWorkers* kLanes)
 }  // namespace
 
 Kernel ghash_tiles_kernel() {
-    return {reinterpret_cast<const void*>(&ghash_tiles), kGroups * kTileThreads,
-            kGroups * (kRingBytes + kHashScratch)};
+    return {reinterpret_cast<const void*>(&ghash_tiles), shapes::ghash_tiles()};
 }
 
 Kernel ghash_rows_kernel() {
-    return {reinterpret_cast<const void*>(&ghash_rows), kRowWorkers * kLanes, 0};
+    return {reinterpret_cast<const void*>(&ghash_rows), shapes::ghash_rows()};
 }
 
-Result<bool> has_ghash_tiles() {
+Result<bool> has_ghash_tiles(const SetUp& set_up) {
     std::uint32_t compiled = 0;
-    DAEL_TRY(checked(cudaMemcpyFromSymbol(&compiled, compiled_for_tensor_cores, sizeof compiled),
-                     "cudaMemcpyFromSymbol"));
+    DAEL_TRY(
+        checked(cudaMemcpyFromSymbolAsync(&compiled, compiled_for_tensor_cores, sizeof compiled, 0,
+                                          cudaMemcpyDeviceToHost, set_up.stream()),
+                "cudaMemcpyFromSymbolAsync"));
+    DAEL_TRY(set_up.wait());
     return compiled != 0;
 }
 

@@ -13,6 +13,10 @@ static __device__ const kernels::Words256 encrypt_table = kernels::make_encrypt_
 static __device__ const kernels::Words256 decrypt_table = kernels::make_decrypt_table();
 static __device__ const kernels::Words256 inverse_sbox = kernels::make_inverse_sbox();
 
+// What a counter mode reads where a message has no input and its output is the keystream. Loops go
+// over it with a step of 0, so that they are the same as for data.
+static __device__ const uint4 zeros[128] = {};
+
 extern __shared__ __align__(1024) unsigned char table_image[];
 
 // Fills shared memory, from `offset` bytes on, with every lane's copy of the tables; all threads of
@@ -41,6 +45,16 @@ __device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {
         return here >= 4 ? w : here <= 0 ? 0 : w & ((1u << (8 * here)) - 1);
     };
     return {word(v.x, 0), word(v.y, 4), word(v.z, 8), word(v.w, 12)};
+}
+
+// Zeros over shared memory that held secrets, at a kernel's end: what is left there is the next
+// kernel's to read. `threads` threads take part, of which this is one. Volatile, since nobody reads
+// it here any more.
+__device__ __forceinline__ void wipe_shared(void* memory, std::uint32_t bytes, std::uint32_t thread,
+                                            std::uint32_t threads) {
+    auto* const words = static_cast<volatile std::uint32_t*>(memory);
+#pragma unroll 1
+    for (std::uint32_t i = thread; i < bytes / 4; i += threads) words[i] = 0;
 }
 
 }  // namespace dael::cuda

@@ -135,11 +135,9 @@ class TileHasher {
     std::uint32_t state_[4];
 };
 
-// Shared memory for close_share: the columns' states, then the warps' sums.
-inline constexpr std::uint32_t kHashScratch = (kernels::kTileColumns + 4) * 16;
-
 // The end of a message, or of a share of it, with `after` tiles to come: each column's state by its
-// weight, the sum of all, times the power of H that the tiles to come are worth.
+// weight, the sum of all, times the power of H that the tiles to come are worth. `scratch`:
+// kHashScratch bytes, the columns' states, then the warps' sums.
 template <std::uint32_t kColumns>
 __device__ __forceinline__ void close_share(TileHasher<kColumns>& hasher, std::uint32_t thread,
                                             std::uint32_t group, unsigned char* scratch,

@@ -9,7 +9,7 @@ namespace dael::cuda {
 
 class WarpKeys {
   public:
-    static constexpr std::uint32_t kBytes = 256;  // of shared memory for each warp
+    static constexpr std::uint32_t kBytes = shapes::kWarpKeys;
     __device__ WarpKeys(std::uint32_t offset, std::uint32_t warp)
         : place_(table_image + offset + warp * kBytes) {}
     __device__ const RoundKeys& keys() const { return *reinterpret_cast<const RoundKeys*>(place_); }
@@ -20,6 +20,11 @@ class WarpKeys {
         for (std::uint32_t i = lane; i < sizeof(RoundKeys) / 4; i += kernels::kLanes)
             reinterpret_cast<std::uint32_t*>(place_)[i] = key.encrypt.w[i];
         __syncwarp();
+    }
+    // The same, at the kernel's end.
+    __device__ void wipe() const {
+        __syncwarp();
+        wipe_shared(place_, kBytes, threadIdx.x % kernels::kLanes, kernels::kLanes);
     }
 
   private:

@@ -6,6 +6,7 @@
 
 #include <daelstrom/device/detail/rounds.hpp>
 
+#include "backends/cuda/kernel_shapes.hpp"
 #include "kernels/xts_tweak.hpp"
 
 namespace dael::cuda {
@@ -13,9 +14,9 @@ namespace dael::cuda {
 using kernels::RoundKeys;
 using kernels::Words4;
 
-// A core::Segment as kernels read it.
+// A message as kernels under one key read it.
 struct DeviceSegment {
-    const unsigned char* in;
+    const unsigned char* in;  // null in counter modes: the keystream itself
     unsigned char* out;
     std::uint64_t size;  // bytes
     Words4 iv;           // memory-order words
@@ -50,8 +51,7 @@ struct SerialWork {
 // A kernel, ready to be launched: the address to give to cudaLaunchKernel and its shape.
 struct Kernel {
     const void* function = nullptr;
-    unsigned threads = 0;          // per thread block; one thread block to a multiprocessor
-    std::size_t shared_bytes = 0;  // dynamic shared memory
+    Shape shape;
 };
 
 // The kernels, by mode, rounds (10, 12, 14) and tables (4, 2, 1). Each is defined beside its code.
@@ -65,7 +65,7 @@ Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; seri
 
 // One long message in CTR: 16-byte aligned, no skip, its counter's low 32 bits do not wrap.
 struct StreamWork {
-    const unsigned char* in;
+    const unsigned char* in;  // null: the keystream itself
     unsigned char* out;
     std::uint64_t size;  // bytes
     Words4 iv;

@@ -193,9 +193,9 @@ __global__ void __launch_bounds__(1024, 1)
 
 template <bool kInverse, int kRounds, int kTables, bool kTableFree = false>
 Kernel make() {
-    const std::size_t tweak_table = kInverse && !kTableFree ? std::size_t{32 * 1024} : 0;
-    return {reinterpret_cast<const void*>(&xts<kInverse, kRounds, kTables, kTableFree>), 1024,
-            kernels::Tables<kTables, kInverse>::kBytes + tweak_table};
+    return {
+        reinterpret_cast<const void*>(&xts<kInverse, kRounds, kTables, kTableFree>),
+        kInverse ? shapes::xts_decrypt(kTableFree ? 0 : kTables) : shapes::xts_encrypt(kTables)};
 }
 
 template <bool kInverse, int kRounds>

@@ -75,7 +75,7 @@ AddressSpace::Ranges::const_iterator AddressSpace::around(std::uintptr_t address
     return address - after->first < after->second.size ? after : ranges_.end();
 }
 
-Result<Place> AddressSpace::find(const void* address, std::uint64_t size) const {
+Result<Region> AddressSpace::find(const void* address, std::uint64_t size) const {
     if (after_fork()) return fork_failure();
     const auto at = reinterpret_cast<std::uintptr_t>(address);
     const std::shared_lock lock(mutex_);
@@ -90,8 +90,8 @@ Result<Place> AddressSpace::find(const void* address, std::uint64_t size) const 
         return Error{Code::invalid_argument, "opencl: " + std::to_string(size) +
                                                  " bytes reach beyond the end of the buffer"};
     const Range& range = found->second;
-    return Place{range.buffer, range.buffer() ? nullptr : reinterpret_cast<void*>(found->first),
-                 offset};
+    return Region{range.buffer, range.buffer() ? nullptr : reinterpret_cast<void*>(found->first),
+                  offset};
 }
 
 bool AddressSpace::holds(const void* address) const {

@@ -18,12 +18,12 @@ namespace dael::opencl {
 
 // Where an address lies, as kernels and copies take it: a buffer, or memory that is shared with the
 // device, and the bytes from its beginning. Keeps the buffer, which may be forgotten meanwhile.
-struct Place {
+struct Region {
     cl::Buffer buffer;
     void* shared = nullptr;
     std::uint64_t offset = 0;
 
-    bool same_memory(const Place& other) const {
+    bool same_memory(const Region& other) const {
         return buffer() == other.buffer() && shared == other.shared;
     }
     // Of memory that is shared.
@@ -45,7 +45,7 @@ class AddressSpace {
     bool remove(const void* address) noexcept;
 
     // Errors: invalid_argument where not all of the `size` bytes lie in one range.
-    Result<Place> find(const void* address, std::uint64_t size) const;
+    Result<Region> find(const void* address, std::uint64_t size) const;
     bool holds(const void* address) const;
 
   private:

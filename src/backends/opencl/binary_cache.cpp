@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/cache_folder.hpp"
+#include "core/libcrypto.hpp"
 
 namespace dael::opencl {
 namespace {
@@ -21,11 +22,13 @@ namespace {
 using Bytes = std::span<const unsigned char>;
 using Digest = std::array<unsigned char, 32>;
 
-// None where this process has no SHA-256, as with some configurations of OpenSSL.
+// None where memory ran out.
 std::optional<Digest> sha256(std::initializer_list<Bytes> parts) {
     const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                           EVP_MD_CTX_free);
-    if (!context || EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) != 1)
+    const std::unique_ptr<EVP_MD, decltype(&EVP_MD_free)> algorithm(
+        EVP_MD_fetch(core::libcrypto(), "SHA256", nullptr), EVP_MD_free);
+    if (!context || !algorithm || EVP_DigestInit_ex2(context.get(), algorithm.get(), nullptr) != 1)
         return std::nullopt;
     for (const Bytes part : parts)
         if (EVP_DigestUpdate(context.get(), part.data(), part.size()) != 1) return std::nullopt;

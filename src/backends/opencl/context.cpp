@@ -74,14 +74,15 @@ void Context::release_pinned(void* memory, const cl::CommandQueue& queue) noexce
     (void)queue.finish();  // which may take its time, while others ask is_pinned()
 }
 
-bool Context::is_pinned(const void* host_memory) const {
+bool Context::is_pinned(const void* host_memory, std::size_t size) const {
     if (after_fork()) return false;
     const auto address = reinterpret_cast<std::uintptr_t>(host_memory);
     const std::lock_guard lock(mutex_);
     auto after = pinned_.upper_bound(address);
     if (after == pinned_.begin()) return false;
     --after;
-    return address - after->first < after->second.size;
+    const std::size_t before = address - after->first;
+    return before < after->second.size && size <= after->second.size - before;
 }
 
 }  // namespace dael::opencl

@@ -30,7 +30,8 @@ class Context {
     // lives by way of `queue`. Starts on a page. Errors: out_of_memory, device.
     Result<void*> allocate_pinned(std::size_t size, const cl::CommandQueue& queue);
     void release_pinned(void* memory, const cl::CommandQueue& queue) noexcept;
-    bool is_pinned(const void* host_memory) const;
+    // Whether all these bytes are, as one piece.
+    bool is_pinned(const void* host_memory, std::size_t size) const;
 
   private:
     struct Pinned {

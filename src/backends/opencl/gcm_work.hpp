@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "backends/opencl/work.hpp"
-#include "core/ghash_math.hpp"
+#include "modes/ghash.hpp"
 
 namespace dael::opencl {
 
-// An element of GHASH's field as kernels have it.
-inline core::FieldElement to_element(const Uint4& words) {
-    return {std::uint64_t{words.w[0]} << 32 | words.w[1],
-            std::uint64_t{words.w[2]} << 32 | words.w[3]};
+// An element of GHASH's field as kernels have it: a block with the bytes of each word swapped.
+inline modes::Element to_element(const Uint4& words) {
+    return {kernels::byte_swap(words.w[0]), kernels::byte_swap(words.w[1]),
+            kernels::byte_swap(words.w[2]), kernels::byte_swap(words.w[3])};
 }
 
 // A message: places are bytes from the beginning of their buffers.
@@ -23,19 +23,18 @@ struct GcmItem {
     Uint4 counter;  // J0
     std::uint32_t key, result;
     std::uint32_t first, tiles;  // partial sums
+    std::uint32_t skip;          // counter mode alone: of the first keystream block, to leave out
+    std::array<std::uint32_t, 3> unused;
 
     // Of what is hashed, AAD and data filled up to blocks.
     std::uint64_t hash_blocks() const {
         return (aad_size + kBlockSize - 1) / kBlockSize + data_blocks();
     }
-    std::uint64_t data_blocks() const { return (size + kBlockSize - 1) / kBlockSize; }
+    std::uint64_t data_blocks() const { return (skip + size + kBlockSize - 1) / kBlockSize; }
     // The low 32 bits of the data's first counter, which comes after J0.
-    std::uint32_t first_counter() const {
-        const std::uint32_t w = counter.w[3];
-        return (w << 24 | (w << 8 & 0xff0000u) | (w >> 8 & 0xff00u) | w >> 24) + 1;
-    }
+    std::uint32_t first_counter() const { return kernels::byte_swap(counter.w[3]) + 1; }
 };
-static_assert(sizeof(GcmItem) == 80);
+static_assert(sizeof(GcmItem) == 96);
 
 inline constexpr std::uint32_t kNoTarget = 0xffffffff;
 struct GcmTile {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of OpenCL that this backend calls, each forwarded to the system's libOpenCL.so.1 at
-// run time: the same program runs where there is none. They are hidden, so that they stand in
-// nobody's way who links OpenCL himself.
-#include <dlfcn.h>
-#include <pthread.h>
-
-#include <atomic>
+// The functions of OpenCL that this backend calls, each forwarded to the driver that made the
+// object it is called with: the first thing in each object of a driver is a pointer to the driver's
+// own table of functions (extension cl_khr_icd). So the same program runs where there is no OpenCL,
+// and drivers are loaded when they are needed (drivers.hpp). The functions are hidden, so that they
+// stand in nobody's way who links OpenCL himself.
+#include <type_traits>
 
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #pragma GCC visibility push(hidden)
-#include <CL/cl.h>
+#include <CL/cl_icd.h>
 #pragma GCC visibility pop
 
 #include "backends/opencl/cl.hpp"
@@ -18,28 +17,14 @@
 namespace dael::opencl {
 namespace {
 
-std::atomic<bool> forked = false;
-
-void* open_library() noexcept {
-    void* const library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-    // The youngest function of version 1.2 tells that all of that version are there.
-    if (!library || !dlsym(library, "clEnqueueMarkerWithWaitList")) return nullptr;
-    pthread_atfork(nullptr, nullptr, [] { forked = true; });
-    return library;
+// The functions of an object's driver; null of no object, and of every object after a fork.
+const cl_icd_dispatch* functions_of(const void* object) noexcept {
+    if (!object || after_fork()) return nullptr;
+    return *static_cast<const cl_icd_dispatch* const*>(object);
 }
 
-void* library() noexcept {
-    static void* const opened = open_library();
-    return opened;
-}
-
-template <class Function>
-Function* real(const char* name) noexcept {
-    return library() ? reinterpret_cast<Function*>(dlsym(library(), name)) : nullptr;
-}
-
-// What a call returns that cannot be forwarded: the library has not got it (it is of version 2.0),
-// or this is after a fork.
+// What a call returns that cannot be forwarded: the driver lacks the function (which is of version
+// 2.0), there is no object, or this is after a fork.
 template <class T>
 T missing(cl_int* status = nullptr) noexcept {
     if (status) *status = CL_INVALID_OPERATION;
@@ -48,27 +33,18 @@ T missing(cl_int* status = nullptr) noexcept {
 }
 
 }  // namespace
-
-bool library_is_here() noexcept {
-    return library() != nullptr;
-}
-
-bool after_fork() noexcept {
-    return forked;
-}
-
 }  // namespace dael::opencl
 
 // Of those that make something, the last argument is where they put their status.
-#define FORWARD(result, function, parameters, arguments, ...)                             \
-    extern "C" result CL_API_CALL function parameters {                                   \
-        static auto* const forward = ::dael::opencl::real<decltype(function)>(#function); \
-        return forward && !::dael::opencl::after_fork()                                   \
-                   ? forward arguments                                                    \
-                   : ::dael::opencl::missing<result>(__VA_ARGS__);                        \
+#define FORWARD_BY(object, result, function, parameters, arguments, ...)                        \
+    extern "C" result CL_API_CALL function parameters {                                         \
+        const auto* const functions = ::dael::opencl::functions_of(object);                     \
+        return functions && functions->function ? functions->function arguments                 \
+                                                : ::dael::opencl::missing<result>(__VA_ARGS__); \
     }
+// Most are called with an object first.
+#define FORWARD(...) FORWARD_BY(a, __VA_ARGS__)
 
-FORWARD(cl_int, clGetPlatformIDs, (cl_uint a, cl_platform_id* b, cl_uint* c), (a, b, c))
 FORWARD(cl_int, clGetPlatformInfo,
         (cl_platform_id a, cl_platform_info b, size_t c, void* d, size_t* e), (a, b, c, d, e))
 FORWARD(cl_int, clGetDeviceIDs,
@@ -80,10 +56,10 @@ FORWARD(cl_int, clRetainDevice, (cl_device_id a), (a))
 FORWARD(cl_int, clReleaseDevice, (cl_device_id a), (a))
 
 using ContextNotify = void(CL_CALLBACK*)(const char*, const void*, size_t, void*);
-FORWARD(cl_context, clCreateContext,
-        (const cl_context_properties* a, cl_uint b, const cl_device_id* c, ContextNotify d, void* e,
-         cl_int* f),
-        (a, b, c, d, e, f), f)
+FORWARD_BY(c ? *c : nullptr, cl_context, clCreateContext,
+           (const cl_context_properties* a, cl_uint b, const cl_device_id* c, ContextNotify d,
+            void* e, cl_int* f),
+           (a, b, c, d, e, f), f)
 FORWARD(cl_int, clRetainContext, (cl_context a), (a))
 FORWARD(cl_int, clReleaseContext, (cl_context a), (a))
 FORWARD(cl_int, clGetContextInfo, (cl_context a, cl_context_info b, size_t c, void* d, size_t* e),
@@ -174,7 +150,7 @@ FORWARD(cl_int, clEnqueueBarrierWithWaitList,
         (cl_command_queue a, cl_uint b, const cl_event* c, cl_event* d), (a, b, c, d))
 FORWARD(cl_int, clRetainEvent, (cl_event a), (a))
 FORWARD(cl_int, clReleaseEvent, (cl_event a), (a))
-FORWARD(cl_int, clWaitForEvents, (cl_uint a, const cl_event* b), (a, b))
+FORWARD_BY(b ? *b : nullptr, cl_int, clWaitForEvents, (cl_uint a, const cl_event* b), (a, b))
 FORWARD(cl_int, clGetEventInfo, (cl_event a, cl_event_info b, size_t c, void* d, size_t* e),
         (a, b, c, d, e))
 FORWARD(cl_int, clGetEventProfilingInfo,

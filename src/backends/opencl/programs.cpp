@@ -52,12 +52,13 @@ std::optional<Binary> binary_of(const cl::Program& program) {
 
 Programs::Programs(cl::Context context, cl::Device device)
     : context_(std::move(context)), device_(std::move(device)) {
-    const cl::Platform platform(device_.getInfo<CL_DEVICE_PLATFORM>(), true);
+    const cl::Platform platform(device_.getInfo<CL_DEVICE_PLATFORM>());
     for (const std::string& part :
          {platform.getInfo<CL_PLATFORM_NAME>(), platform.getInfo<CL_PLATFORM_VERSION>(),
           device_.getInfo<CL_DEVICE_NAME>(), device_.getInfo<CL_DEVICE_VERSION>(),
           device_.getInfo<CL_DRIVER_VERSION>()})
         identity_ += part + '\n';
+    keeps_ = !platform.getInfo<CL_PLATFORM_NAME>().starts_with("Portable Computing Language");
 }
 
 Result<cl::Program> Programs::build(const std::string& name, const std::string& source,
@@ -65,7 +66,7 @@ Result<cl::Program> Programs::build(const std::string& name, const std::string& 
     const std::string options = "-cl-std=CL1.2 " + macros;
     const std::string identity = identity_ + options + '\n' + source;
     cl_int status = CL_SUCCESS;
-    if (const auto binary = load_binary(identity)) {
+    if (const auto binary = keeps_ ? load_binary(identity) : std::nullopt) {
         const cl::Program program(context_, {device_}, {*binary}, nullptr, &status);
         if (status == CL_SUCCESS && program.build(device_, options.c_str()) == CL_SUCCESS) {
             ++from_disk_;
@@ -76,7 +77,8 @@ Result<cl::Program> Programs::build(const std::string& name, const std::string& 
     DAEL_TRY(checked(status, "clCreateProgramWithSource"));
     if (status = program.build(device_, options.c_str()); status != CL_SUCCESS)
         return build_failure(program, device_, name, status);
-    if (const auto binary = binary_of(program)) store_binary(identity, *binary);
+    if (keeps_)
+        if (const auto binary = binary_of(program)) store_binary(identity, *binary);
     return program;
 }
 

@@ -28,6 +28,9 @@ class Programs {
     Result<Kernel*> find(const std::string& unit, const std::string& entry,
                          const std::string& macros);
 
+    // Whether what is built is kept on disk. PoCL keeps it itself, and to hand it out compiles
+    // every kernel a second time.
+    void keep_on_disk(bool keep) { keeps_ = keep; }
     // For tests: macros for every program that is found from now on.
     void define(std::string macros);
     // Builds any source. Public for tests.
@@ -45,6 +48,7 @@ class Programs {
     cl::Context context_;
     cl::Device device_;
     std::string identity_;  // of platform, device and driver
+    std::atomic<bool> keeps_;
     mutable std::atomic<int> from_disk_{0};
     std::mutex mutex_;  // guards what follows
     std::string defined_;

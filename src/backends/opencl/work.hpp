@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 #include "core/key_schedule.hpp"
 #include "kernels/xts_tweak.hpp"

@@ -7,7 +7,6 @@
 
 #include "backends/opengl/gl.hpp"
 #include "backends/opengl/opengl.hpp"
-#include "core/backend.hpp"
 
 namespace dael::opengl {
 
@@ -27,9 +26,9 @@ class CipherForm {
   public:
     virtual ~CipherForm() = default;
     virtual Layout layout() const = 0;
-    virtual bool supports(Mode mode, Direction direction) const = 0;
+    virtual bool supports(const Cipher& cipher) const = 0;
     // Chooses the program, and tells it the key and where it is. `counter` is the first block's.
-    virtual void use(const core::Operation& operation, const Block& counter, Extent extent) = 0;
+    virtual void use(const Cipher& cipher, const Key& key, const Block& counter, Extent extent) = 0;
     // Overwrites the round keys that use() left behind.
     virtual void forget() = 0;
 };

@@ -31,12 +31,12 @@ class FloatForm final : public CipherForm {
     }
 
     Layout layout() const override { return {kFourBytes, 4, 4}; }
-    bool supports(Mode mode, Direction direction) const override {
-        return mode == Mode::ecb && direction == Direction::encrypt;
+    bool supports(const Cipher& cipher) const override {
+        return cipher.mode == Mode::ecb && cipher.direction == Direction::encrypt;
     }
 
-    void use(const core::Operation& operation, const Block&, Extent extent) override {
-        const core::KeySchedule& schedule = operation.key->schedule();
+    void use(const Cipher&, const Key& key, const Block&, Extent extent) override {
+        const core::KeySchedule& schedule = key.schedule();
         gl_.overwrite(kKeyUnit, kFourBytes, 4, core::kMaxRounds + 1, schedule.encrypt.data());
         gl_.Uniform1f(rounds_, static_cast<float>(schedule.rounds));
         gl_.Uniform2f(size_, static_cast<float>(extent.width), static_cast<float>(extent.height));

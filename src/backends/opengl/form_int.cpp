@@ -45,17 +45,14 @@ class IntForm final : public CipherForm {
     }
 
     Layout layout() const override { return {kFourWords, 1, 1}; }
-    bool supports(Mode mode, Direction) const override {
-        return mode == Mode::ecb || mode == Mode::ctr;
+    bool supports(const Cipher& cipher) const override {
+        return cipher.mode == Mode::ecb || cipher.mode == Mode::ctr;
     }
 
-    void use(const core::Operation& operation, const Block& counter, Extent extent) override {
-        const core::KeySchedule& schedule = operation.key->schedule();
-        const bool inverse =
-            operation.mode == Mode::ecb && operation.direction == Direction::decrypt;
-        const Program& used = operation.mode == Mode::ctr ? counter_
-                              : inverse                   ? decrypt_
-                                                          : encrypt_;
+    void use(const Cipher& cipher, const Key& key, const Block& counter, Extent extent) override {
+        const core::KeySchedule& schedule = key.schedule();
+        const bool inverse = cipher.mode == Mode::ecb && cipher.direction == Direction::decrypt;
+        const Program& used = cipher.mode == Mode::ctr ? counter_ : inverse ? decrypt_ : encrypt_;
         const auto& round_keys = inverse ? schedule.decrypt : schedule.encrypt;
         gl_.UseProgram(used.program);
         gl_.Uniform4uiv(used.round_keys, schedule.rounds + 1,

@@ -1,242 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/opengl/opengl.hpp"
+// The opengl backend: an OpenGl on a thread of its own, since a context belongs to one thread at a
+// time, and the callers' threads may have contexts of theirs.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <bit>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
-#include "backends/opengl/context.hpp"
-#include "backends/opengl/form.hpp"
-#include "backends/opengl/gl.hpp"
-#include "modes/counter.hpp"
+#include "backends/opengl/opengl.hpp"
+#include "core/backend.hpp"
 
-namespace dael::opengl {
+namespace dael::backends {
 namespace {
 
-constexpr std::size_t divide_up(std::size_t a, std::size_t b) {
-    return (a + b - 1) / b;
+using opengl::Form;
+using opengl::kFormNames;
+using opengl::OpenGl;
+
+// No signal comes to the calling thread, nor to those that it starts, while this lives.
+class NoSignals {
+  public:
+    NoSignals() noexcept {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    NoSignals(const NoSignals&) = delete;
+    NoSignals& operator=(const NoSignals&) = delete;
+
+  private:
+    sigset_t before_;
+};
+
+// One thread that does what any number of others ask of it, in turn. It takes no signals, so that
+// Ctrl-C reaches the program's own threads.
+class Worker {
+  public:
+    using Work = std::function<Result<>()>;
+
+    Worker() {
+        const NoSignals while_starting;
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~Worker() {
+        {
+            const std::lock_guard lock(mutex_);
+            closing_ = true;
+        }
+        changed_.notify_one();
+        thread_.join();
+    }
+
+    // A child of fork() has not got its parent's thread, and could only wait for it forever.
+    bool forked() const noexcept { return pid_ != getpid(); }
+
+    // Returns what `work` returned, when it has. What it throws is thrown here.
+    Result<> run(Work work) {
+        std::packaged_task<Result<>()> task(std::move(work));
+        auto done = task.get_future();
+        {
+            const std::lock_guard lock(mutex_);
+            tasks_.push_back(std::move(task));
+        }
+        changed_.notify_one();
+        return done.get();
+    }
+
+  private:
+    void serve() {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+            if (tasks_.empty()) return;
+            auto task = std::move(tasks_.front());
+            tasks_.pop_front();
+            lock.unlock();
+            task();
+            lock.lock();
+        }
+    }
+
+    const pid_t pid_ = getpid();
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::packaged_task<Result<>()>> tasks_;
+    bool closing_ = false;
+    std::thread thread_;
+};
+
+// Keys need no making ready: shaders get the round keys of each call.
+class NoTables final : public core::KeyTables {
+  public:
+    Result<> replace(std::uint32_t, const Key&, Stream) override { return {}; }
+};
+
+class OpenGlBackend final : public core::Backend {
+  public:
+    explicit OpenGlBackend(int device)
+        : profile_{"opengl:" + std::to_string(device), {}, /*shared_by_threads=*/false} {}
+    ~OpenGlBackend() override {
+        if (worker_->forked()) {  // left behind on purpose
+            static_cast<void>(gl_.release());
+            static_cast<void>(worker_.release());
+        } else {
+            static_cast<void>(worker_->run([this] { return gl_.reset(), Result<>{}; }));
+        }
+    }
+
+    Result<> open(const opengl::Options& options) {
+        return worker_->run([&]() -> Result<> {
+            auto opened = OpenGl::open(options);
+            if (!opened) return std::move(opened).error();
+            gl_ = std::move(*opened);
+            profile_.description = gl_->description();
+            return {};
+        });
+    }
+
+    const core::Profile& profile() const override { return profile_; }
+    core::Can can(const Cipher& cipher, int) const override {
+        if (gl_->supports(cipher)) return {};
+        return {core::Can::no,
+                "gl-int has ecb and ctr both ways, gl-float ecb encryption; use the backend 'auto' "
+                "or 'openssl' for the rest"};
+    }
+
+    Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key>) override {
+        return std::unique_ptr<core::KeyTables>(std::make_unique<NoTables>());
+    }
+
+    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+                 std::span<Code>) override {
+        if (std::ranges::all_of(messages, [](const auto& message) { return message.size == 0; }))
+            return {};
+        if (const core::Can answer = can(cipher, 128); answer.answer == core::Can::no)
+            return core::cannot(profile_.name, cipher, answer);
+        if (worker_->forked()) return core::opened_before_fork(profile_.name);
+        return worker_->run([&]() -> Result<> {
+            for (const Message& message : messages)
+                if (message.size != 0) DAEL_TRY(gl_->run(cipher, keys.list[message.key], message));
+            return {};
+        });
+    }
+
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys&,
+                                                std::uint32_t, const Block&) override {
+        return core::cannot(profile_.name, cipher, can(cipher, 128));
+    }
+
+  private:
+    core::Profile profile_;
+    std::unique_ptr<Worker> worker_ = std::make_unique<Worker>();
+    std::unique_ptr<OpenGl> gl_;  // the worker's
+};
+
+int count(std::string* why) {
+    if constexpr (std::endian::native != std::endian::little) {
+        *why = "its shaders take words of a little-endian processor";
+        return 0;
+    }
+    return opengl::count_devices(why);
+}
+
+Result<std::unique_ptr<core::Backend>> open(const core::BackendOptions& options) try {
+    opengl::Options how{.device = options.index};
+    if (!options.form.empty()) {
+        const auto form = std::ranges::find(kFormNames, options.form);
+        if (form == kFormNames.end())
+            return Error{Code::invalid_argument, "opengl has no form '" + options.form +
+                                                     "'; there are gl-int and gl-float"};
+        how.form = static_cast<Form>(form - kFormNames.begin());
+    }
+    auto backend = std::make_unique<OpenGlBackend>(options.index);
+    DAEL_TRY(backend->open(how));
+    return std::unique_ptr<core::Backend>(std::move(backend));
+} catch (const std::system_error& fault) {
+    return Error{Code::device, std::string("opengl: no thread to draw on: ") + fault.what()};
+}
+
+std::vector<std::string> forms() {
+    return {kFormNames.begin(), kFormNames.end()};
 }
 
 }  // namespace
 
-Extent fit(std::size_t blocks, Extent most) noexcept {
-    const auto side = static_cast<std::size_t>(std::sqrt(static_cast<double>(blocks)));
-    const std::size_t least_rows = divide_up(blocks, static_cast<std::size_t>(most.width));
-    const std::size_t rows = std::min(std::max({side, least_rows, std::size_t{1}}),
-                                      static_cast<std::size_t>(most.height));
-    return {static_cast<int>(divide_up(blocks, rows)), static_cast<int>(rows)};
-}
+extern const core::BackendEntry opengl;
+const core::BackendEntry opengl{.name = "opengl",
+                                .summary = "OpenGL ES: AES as drawing, an exhibit",
+                                .count = count,
+                                .open = open,
+                                .forms = forms};
 
-int count_devices(std::string* why) {
-    return Context::count(why);
-}
-
-// The data's texture, which is drawn from, and the targets, which are drawn on. They are made for a
-// pass and kept for the next, which is often of the same size.
-struct OpenGl::State {
-    State(Context current, const Gl& functions) : context(std::move(current)), gl(functions) {}
-
-    Result<> make(Form which) {
-        gl.Disable(GL_DITHER);  // which would add noise to colours of 8 bits
-        gl.PixelStorei(GL_PACK_ALIGNMENT, 1);
-        gl.PixelStorei(GL_UNPACK_ALIGNMENT, 1);
-        auto made = which == Form::integers ? make_int_form(gl) : make_float_form(gl);
-        if (!made) return std::move(made).error();
-        form = std::move(*made);
-        layout = form->layout();
-
-        attach(clearing, {gl.texture(kDataUnit)});
-        std::vector<GLuint> targets;
-        for (GLuint i = 0; i < layout.targets; ++i) targets.push_back(gl.texture(kTargetUnit + i));
-        attach(drawing, targets);
-        DAEL_TRY(gl.check("making the framebuffers"));
-
-        GLint side = 0, viewport[2] = {};
-        gl.GetIntegerv(GL_MAX_TEXTURE_SIZE, &side);
-        gl.GetIntegerv(GL_MAX_VIEWPORT_DIMS, viewport);
-        most = {std::min(side / layout.texels, viewport[0]), std::min(side, viewport[1])};
-        const auto text = [&](GLenum name) {
-            return std::string(reinterpret_cast<const char*>(gl.GetString(name)));
-        };
-        description = std::string(kFormNames[static_cast<std::size_t>(which)]) + " on " +
-                      text(GL_RENDERER) + ", " + text(GL_VERSION) + ", textures to " +
-                      std::to_string(side) + " x " + std::to_string(side);
-        return {};
-    }
-
-    void attach(GLuint& framebuffer, const std::vector<GLuint>& textures) {
-        gl.GenFramebuffers(1, &framebuffer);
-        gl.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
-        std::vector<GLenum> points;
-        for (const GLuint texture : textures) {
-            points.push_back(GL_COLOR_ATTACHMENT0 + static_cast<GLenum>(points.size()));
-            gl.FramebufferTexture2D(GL_FRAMEBUFFER, points.back(), GL_TEXTURE_2D, texture, 0);
-        }
-        gl.DrawBuffers(static_cast<GLsizei>(points.size()), points.data());
-    }
-
-    // Makes textures of this size, and staging memory.
-    Result<> resize(Extent wanted) {
-        if (wanted == extent) return {};
-        wipe();
-        extent = {};
-        gl.fill(kDataUnit, layout.format, wanted.width * layout.texels, wanted.height, nullptr);
-        for (GLuint i = 0; i < layout.targets; ++i)
-            gl.fill(kTargetUnit + i, layout.format, wanted.width, wanted.height, nullptr);
-        DAEL_TRY(gl.check("the textures"));
-        for (const GLuint framebuffer : {clearing, drawing}) {
-            gl.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
-            const GLenum status = gl.CheckFramebufferStatus(GL_FRAMEBUFFER);
-            if (status != GL_FRAMEBUFFER_COMPLETE)
-                return Error{Code::device,
-                             "opengl: this driver does not draw on such textures (framebuffer "
-                             "status " +
-                                 std::to_string(status) + "); use another device or driver"};
-        }
-        staging.reserve(wanted.blocks() * kBlockSize);  // exactly, where it has to grow
-        staging.resize(wanted.blocks() * kBlockSize);
-        extent = wanted;
-        return {};
-    }
-
-    void wipe() {
-        if (extent.blocks() != 0) {
-            clear(clearing, 1);
-            clear(drawing, layout.targets);
-        }
-        dael::wipe(staging.data(), staging.size());
-    }
-
-    void clear(GLuint framebuffer, GLuint attachments) {
-        static constexpr GLuint kNoWords[4] = {};
-        static constexpr GLfloat kBlack[4] = {};
-        gl.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
-        for (GLuint i = 0; i < attachments; ++i)
-            if (layout.format.type == GL_UNSIGNED_INT)
-                gl.ClearBufferuiv(GL_COLOR, static_cast<GLint>(i), kNoWords);
-            else
-                gl.ClearBufferfv(GL_COLOR, static_cast<GLint>(i), kBlack);
-    }
-
-    Context context;
-    const Gl gl;
-    std::unique_ptr<CipherForm> form;
-    Layout layout{};
-    std::string description;
-    Extent most;          // of a picture
-    Extent extent;        // of the textures as they are
-    GLuint drawing = 0;   // the framebuffer of the targets
-    GLuint clearing = 0;  // that of the data's texture, which is drawn on only to clear it
-    std::vector<std::uint8_t> staging;  // the picture in our memory
-};
-
-OpenGl::OpenGl(std::unique_ptr<State> state, std::size_t pass, std::size_t band)
-    : state_(std::move(state)), pass_(pass), band_(band) {}
-
-OpenGl::~OpenGl() {
-    wipe();
-}
-
-Result<std::unique_ptr<OpenGl>> OpenGl::open(const Options& options) {
-    auto context = Context::open(options.device);
-    if (!context) return std::move(context).error();
-    const auto gl = Gl::load();
-    if (!gl) return gl.error();
-    auto state = std::make_unique<State>(std::move(*context), *gl);
-    DAEL_TRY(state->make(options.form));
-    const std::size_t pass = std::min(options.pass, state->most.blocks() * kBlockSize);
-    return std::unique_ptr<OpenGl>(new OpenGl(std::move(state), pass, options.band));
-}
-
-std::string OpenGl::description() const {
-    return state_->description;
-}
-
-bool OpenGl::supports(Mode mode, Direction direction) const {
-    return state_->form->supports(mode, direction);
-}
-
-Result<> OpenGl::run(const core::Operation& operation, const core::Segment& segment) {
-    const struct Wiper {
-        OpenGl& gl;
-        ~Wiper() { gl.wipe(); }
-    } wiper{*this};
-    Block counter = segment.iv;
-    std::size_t skip = segment.skip;
-    for (std::size_t done = 0; done < segment.size;) {
-        const std::size_t size = std::min(pass_ - skip, segment.size - done);
-        DAEL_TRY(upload({segment.in + done, size}, skip));
-        DAEL_TRY(draw(operation, counter));
-        DAEL_TRY(download({segment.out + done, size}, skip));
-        counter = modes::counter_add(counter, pass_ / kBlockSize);
-        done += size;
-        skip = 0;
-    }
-    return {};
-}
-
-Result<> OpenGl::upload(std::span<const std::uint8_t> in, std::size_t skip) {
-    State& s = *state_;
-    DAEL_TRY(s.resize(fit(divide_up(skip + in.size(), kBlockSize), s.most)));
-    std::ranges::copy(in, s.staging.begin() + static_cast<std::ptrdiff_t>(skip));
-    s.gl.overwrite(kDataUnit, s.layout.format, s.extent.width * s.layout.texels, s.extent.height,
-                   s.staging.data());
-    return s.gl.check("uploading");
-}
-
-Result<> OpenGl::draw(const core::Operation& operation, const Block& counter) {
-    State& s = *state_;
-    s.gl.BindFramebuffer(GL_FRAMEBUFFER, s.drawing);
-    s.gl.Viewport(0, 0, s.extent.width, s.extent.height);
-    s.form->use(operation, counter, s.extent);
-    // In bands that are handed over one by one: drivers reset a GPU that is busy with one piece of
-    // work for some seconds, some of them after half a second.
-    const auto row = static_cast<std::size_t>(s.extent.width) * kBlockSize;
-    const int rows = static_cast<int>(
-        std::clamp<std::size_t>(band_ / row, 1, static_cast<std::size_t>(s.extent.height)));
-    s.gl.Enable(GL_SCISSOR_TEST);
-    for (int y = 0; y < s.extent.height; y += rows) {
-        s.gl.Scissor(0, y, s.extent.width, rows);
-        s.gl.DrawArrays(GL_TRIANGLES, 0, 3);
-        s.gl.Flush();
-    }
-    s.gl.Disable(GL_SCISSOR_TEST);  // clearing would keep to the band as well
-    return s.gl.check("drawing");
-}
-
-Result<> OpenGl::finish() {
-    state_->gl.Finish();
-    return state_->gl.check("drawing");
-}
-
-Result<> OpenGl::download(std::span<std::uint8_t> out, std::size_t skip) {
-    State& s = *state_;
-    const std::size_t target_size = s.staging.size() / s.layout.targets;
-    s.gl.BindFramebuffer(GL_FRAMEBUFFER, s.drawing);
-    for (GLuint i = 0; i < s.layout.targets; ++i) {
-        s.gl.ReadBuffer(GL_COLOR_ATTACHMENT0 + i);
-        s.gl.ReadPixels(0, 0, s.extent.width, s.extent.height, s.layout.format.external,
-                        s.layout.format.type, s.staging.data() + i * target_size);
-    }
-    DAEL_TRY(s.gl.check("downloading"));
-    if (s.layout.targets == 1) {
-        std::memcpy(out.data(), s.staging.data() + skip, out.size());
-        return {};
-    }
-    // A block's columns come together again, each from its target.
-    const std::size_t column = kBlockSize / s.layout.targets;
-    for (std::size_t at = 0; at < out.size(); at += column) {
-        const std::size_t block = at / kBlockSize, target = at % kBlockSize / column;
-        std::memcpy(&out[at], &s.staging[target * target_size + block * column], column);
-    }
-    return {};
-}
-
-void OpenGl::wipe() noexcept {
-    state_->form->forget();
-    state_->wipe();
-    state_->gl.Finish();
-    (void)state_->gl.check("wiping");  // an error here is not the next call's
-}
-
-}  // namespace dael::opengl
+}  // namespace dael::backends

@@ -15,10 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
-#include <daelstrom/modes.hpp>
-
-#include "core/backend.hpp"
+#include <daelstrom/key.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::opengl {
 
@@ -57,17 +57,18 @@ class OpenGl {
 
     // "gl-int on Mesa llvmpipe, OpenGL ES 3.2, textures to 16384 x 16384"
     std::string description() const;
-    bool supports(Mode mode, Direction direction) const;
+    bool supports(const Cipher& cipher) const;
     std::size_t pass() const noexcept { return pass_; }  // bytes, as the driver's limits allow
 
-    // A segment in a mode that is supported, in as many passes as it takes. Nothing of key or data
+    // A message in a mode that is supported, in as many passes as it takes. Nothing of key or data
     // is left where OpenGL lets us reach it. Errors: device, out_of_memory.
-    Result<> run(const core::Operation& operation, const core::Segment& segment);
+    Result<> run(const Cipher& cipher, const Key& key, const Message& message);
 
     // One pass. The data begin `skip` bytes into their first block; together at most pass() bytes.
+    // A span without a pointer stands for zeros.
     Result<> upload(std::span<const std::uint8_t> in, std::size_t skip = 0);
-    Result<> draw(const core::Operation& operation, const Block& counter);  // may return before
-    Result<> finish();                                                      // it is done
+    Result<> draw(const Cipher& cipher, const Key& key, const Block& counter);  // may return before
+    Result<> finish();                                                          // it is done
     Result<> download(std::span<std::uint8_t> out, std::size_t skip = 0);
     // Overwrites what the steps left behind.
     void wipe() noexcept;

@@ -10,6 +10,8 @@
 
 #include <daelstrom/error.hpp>
 
+#include "core/libcrypto.hpp"
+
 namespace dael::openssl {
 
 // EVP counts bytes in an int. Pieces are shorter still, so that tests go past one.
@@ -19,8 +21,13 @@ struct Free {
     void operator()(EVP_CIPHER* cipher) const noexcept { EVP_CIPHER_free(cipher); }
     void operator()(EVP_CIPHER_CTX* context) const noexcept { EVP_CIPHER_CTX_free(context); }
 };
-using Cipher = std::unique_ptr<EVP_CIPHER, Free>;
+using Algorithm = std::unique_ptr<EVP_CIPHER, Free>;
 using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;  // freeing it wipes the key in it
+
+// Of three key sizes: 16, 24 and 32 bytes.
+constexpr std::size_t by_size(int key_bytes) noexcept {
+    return static_cast<std::size_t>(key_bytes / 8 - 2);
+}
 
 // The reason is the first of this thread's error queue, which is left empty.
 inline Error failure(const char* call, Code code = Code::internal) {
@@ -31,8 +38,8 @@ inline Error failure(const char* call, Code code = Code::internal) {
 }
 
 // Fetched once, when the backend is opened: a fetch costs more than encrypting a kilobyte.
-inline Result<> fetch(Cipher& cipher, const std::string& algorithm) {
-    cipher.reset(EVP_CIPHER_fetch(nullptr, algorithm.c_str(), nullptr));
+inline Result<> fetch(Algorithm& cipher, const std::string& algorithm) {
+    cipher.reset(EVP_CIPHER_fetch(core::libcrypto(), algorithm.c_str(), nullptr));
     if (!cipher) return failure(("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
     return {};
 }

@@ -2,114 +2,42 @@
 #include "backends/openssl/gcm.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <vector>
 
-#include <daelstrom/key.hpp>
+#include <daelstrom/gcm.hpp>
 
 #include "core/key_schedule.hpp"
 #include "core/secure_memory.hpp"
+#include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
 
 namespace dael::openssl {
+
+struct Tables::RawKey {
+    std::array<std::uint8_t, 32> bytes;
+    int size;
+};
+
 namespace {
 
-// OpenSSL 3 takes IVs of up to this many bytes.
-constexpr std::size_t kLongestIv = 128;
+constexpr std::size_t kMostPlaces = 64, kAllPlaces = 1024;
 
-struct RawKey {
-    std::array<std::uint8_t, 32> bytes;
-    std::size_t size;
-    std::size_t which() const noexcept { return size / 8 - 2; }  // of three key sizes
-};
+// Threads are numbered as they first come here.
+std::size_t thread_number() noexcept {
+    constinit static std::atomic<std::size_t> threads{0};
+    thread_local const std::size_t number = threads.fetch_add(1, std::memory_order_relaxed);
+    return number;
+}
 
-// A keyed context, and the IV size that it is set to.
-struct Keyed {
-    Context context;
-    std::size_t iv_size = kNonceSize;
-};
-
-// The keys, and for each the contexts that nobody is using at the moment: as many as threads ever
-// used the key at once.
-class Keys final : public core::PreparedKeys {
-  public:
-    Keys(void* memory, std::size_t count)
-        : raw_(static_cast<RawKey*>(memory)), count_(count), idle_(count) {}
-    ~Keys() override { core::secure_release(raw_, count_ * sizeof(RawKey)); }
-    RawKey& operator[](std::size_t i) const noexcept { return raw_[i]; }
-
-    Result<Keyed> take(std::size_t i, const EVP_CIPHER* cipher) const {
-        {
-            const std::lock_guard lock(mutex_);
-            if (!idle_[i].empty()) {
-                Keyed keyed = std::move(idle_[i].back());
-                idle_[i].pop_back();
-                return keyed;
-            }
-        }
-        auto context = new_context();
-        if (!context) return std::move(context).error();
-        DAEL_TRY(initialise(context->get(), cipher, raw_[i].bytes.data(), nullptr, 1));
-        return Keyed{std::move(*context)};
-    }
-    void give_back(std::size_t i, Keyed keyed) const {
-        const std::lock_guard lock(mutex_);
-        idle_[i].push_back(std::move(keyed));
-    }
-
-  private:
-    RawKey* const raw_;
-    const std::size_t count_;
-    mutable std::mutex mutex_;
-    mutable std::vector<std::vector<Keyed>> idle_;
-};
-
-// Starts a message under the context's key.
-Result<> begin(Keyed& keyed, Direction direction, std::span<const std::uint8_t> iv) {
+Result<Code> message(Keyed& keyed, const Key& key, const Cipher& cipher, const Message& m) {
     EVP_CIPHER_CTX* const context = keyed.context.get();
-    if (keyed.iv_size != iv.size()) {
-        if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv.size()),
-                                nullptr) <= 0)
-            return failure("EVP_CTRL_AEAD_SET_IVLEN");
-        keyed.iv_size = iv.size();
-    }
-    return initialise(context, nullptr, nullptr, iv.data(), direction == Direction::encrypt);
-}
-
-// Additional data where `out` is null.
-Result<> feed(EVP_CIPHER_CTX* context, const std::uint8_t* in, std::uint8_t* out,
-              std::size_t size) {
-    int written = 0;
-    for (std::size_t done = 0; done < size;) {
-        const auto piece = static_cast<int>(std::min(kPiece, size - done));
-        if (!EVP_CipherUpdate(context, out ? out + done : nullptr, &written, in + done, piece))
-            return failure("EVP_CipherUpdate");
-        done += static_cast<std::size_t>(piece);
-    }
-    return {};
-}
-
-Result<> end_sealing(EVP_CIPHER_CTX* context, std::uint8_t* tag, std::size_t size) {
-    int written = 0;
-    Block unused;
-    if (!EVP_CipherFinal_ex(context, unused.data(), &written)) return failure("EVP_CipherFinal_ex");
-    if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(size), tag) <= 0)
-        return failure("EVP_CTRL_AEAD_GET_TAG");
-    return {};
-}
-
-Result<Code> message(Keyed& keyed, Direction direction, const core::GcmSegment& s,
-                     std::span<const std::uint8_t> iv) {
-    EVP_CIPHER_CTX* const context = keyed.context.get();
-    DAEL_TRY(begin(keyed, direction, iv));
-    DAEL_TRY(feed(context, s.aad, nullptr, s.aad_size));
-    DAEL_TRY(feed(context, s.in, s.out, s.size));
-    if (direction == Direction::encrypt) {
-        DAEL_TRY(end_sealing(context, s.tag, s.tag_size));
+    DAEL_TRY(begin(keyed, key, cipher.direction, m.start));
+    DAEL_TRY(feed(keyed, m.aad, nullptr, m.aad_size));
+    DAEL_TRY(feed(keyed, m.in, m.out, m.size));
+    if (cipher.direction == Direction::encrypt) {
+        DAEL_TRY(end_sealing(keyed, m.tag, cipher.tag));
         return Code::ok;
     }
-    if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, static_cast<int>(s.tag_size), s.tag) <=
-        0)
+    if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, cipher.tag, m.tag) <= 0)
         return failure("EVP_CTRL_AEAD_SET_TAG");
     int written = 0;
     Block unused;
@@ -118,131 +46,187 @@ Result<Code> message(Keyed& keyed, Direction direction, const core::GcmSegment& 
     return Code::authentication;
 }
 
-// IVs beyond kLongestIv: their first counter block, and from it an IV of 16 bytes with the same.
-Result<Block> shorter_iv(const EVP_CIPHER* ecb, const RawKey& key,
-                         std::span<const std::uint8_t> iv) {
-    const auto context = new_context();
-    if (!context) return context.error();
-    Block subkey{};
-    int written = 0;
-    DAEL_TRY(initialise(context->get(), ecb, key.bytes.data(), nullptr, 1));
-    if (!EVP_CipherUpdate(context->get(), subkey.data(), &written, subkey.data(), kBlockSize))
-        return failure("the hash subkey");
-    core::FieldElement h = core::load_element(subkey.data());
-    const Block shorter = modes::iv_for_counter(h, modes::initial_counter(h, iv));
-    wipe(&h, sizeof h);
-    wipe(subkey.data(), subkey.size());
-    return shorter;
-}
-
-// EVP tells a tag only where it encrypts. So to decrypt, one context encrypts the ciphertext, which
-// makes it plaintext, and a second one encrypts that again, for the tag.
-class Stream final : public core::GcmStream {
-  public:
-    static Result<std::unique_ptr<core::GcmStream>> start(Direction direction,
-                                                          const EVP_CIPHER* cipher,
-                                                          const Keys& keys, std::uint32_t key,
-                                                          std::span<const std::uint8_t> iv) {
-        auto stream = std::make_unique<Stream>();
-        for (Keyed* keyed : {&stream->sealer_, &stream->opener_}) {
-            if (keyed == &stream->opener_ && direction == Direction::encrypt) break;
-            auto taken = keys.take(key, cipher);
-            if (!taken) return std::move(taken).error();
-            *keyed = std::move(*taken);
-            DAEL_TRY(begin(*keyed, Direction::encrypt, iv));
-        }
-        return std::unique_ptr<core::GcmStream>(std::move(stream));
-    }
-
-    Result<> aad(std::span<const std::uint8_t> bytes) override {
-        return feed(sealer_.context.get(), bytes.data(), nullptr, bytes.size());
-    }
-    Result<> update(std::span<const std::uint8_t> in, std::uint8_t* out) override {
-        if (!opener_.context) return feed(sealer_.context.get(), in.data(), out, in.size());
-        std::array<std::uint8_t, 4096> ciphertext;
-        for (std::size_t done = 0; done < in.size();) {
-            const std::size_t size = std::min(ciphertext.size(), in.size() - done);
-            DAEL_TRY(feed(opener_.context.get(), in.data() + done, out + done, size));
-            DAEL_TRY(feed(sealer_.context.get(), out + done, ciphertext.data(), size));
-            done += size;
-        }
+// What was decrypted before its tag turned out to be another must not remain. In place, the same
+// keystream once more makes it the ciphertext that it was.
+Result<> take_back(Keyed& keyed, const Key& key, Message m) {
+    if (m.in != m.out) {
+        wipe(m.out, m.size);
         return {};
     }
-    Result<Block> finish() override {
-        Block tag;
-        DAEL_TRY(end_sealing(sealer_.context.get(), tag.data(), tag.size()));
-        return tag;
-    }
+    Block tag;
+    m.tag = tag.data();
+    auto done = message(keyed, key, {Mode::gcm, Direction::encrypt}, m);
+    if (!done) wipe(m.out, m.size);
+    return done ? Result<>{} : std::move(done).error();
+}
 
-  private:
-    Keyed sealer_, opener_;
+Result<> run_one(Keyed& keyed, const Key& key, const Cipher& cipher, const Message& m, Code& code) {
+    auto done = message(keyed, key, cipher, m);
+    if (!done) {
+        if (cipher.direction == Direction::decrypt) wipe(m.out, m.size);
+        return std::move(done).error();
+    }
+    if (*done != Code::authentication) return {};
+    code = Code::authentication;
+    return take_back(keyed, key, m);
+}
+
+// The context of each thread for keys that nobody made ready. A context that has its algorithm is
+// keyed anew without an allocation; a key of zeros in the end takes the place of the real one, and
+// of all that was made with it.
+struct ThreadsOwn {
+    std::array<Keyed, 3> by_size;
+
+    Result<Keyed*> keyed(const Tables::Algorithms& algorithms, const core::KeySchedule& key) {
+        const std::size_t which = openssl::by_size(key.key_bytes);
+        Keyed& mine = by_size[which];
+        const bool fresh = !mine.context;
+        if (fresh) {
+            DAEL_LET(context, new_context());
+            mine.context = std::move(context);
+        }
+        DAEL_TRY(initialise(mine.context.get(), fresh ? algorithms[which].get() : nullptr,
+                            key.raw.data(), nullptr, 1));
+        return &mine;
+    }
+    void forget(Keyed& used) {
+        static constexpr std::array<std::uint8_t, 32> kNoKey{};
+        if (initialise(used.context.get(), nullptr, kNoKey.data(), nullptr, 1)) return;
+        used = {};
+    }
 };
 
 }  // namespace
 
-Result<> Gcm::open() {
-    for (std::size_t i = 0; i < gcm_.size(); ++i) {
-        const std::string algorithm = "AES-" + std::to_string(128 + 64 * i);
-        DAEL_TRY(fetch(gcm_[i], algorithm + "-GCM"));
-        DAEL_TRY(fetch(ecb_[i], algorithm + "-ECB"));
+Result<> begin(Keyed& keyed, const Key& key, Direction direction, const Block& start) {
+    EVP_CIPHER_CTX* const context = keyed.context.get();
+    Block iv = start;
+    std::size_t size = gcm::kNonceSize;
+    if (!modes::is_of_nonce(start)) {
+        modes::Element h = modes::hash_subkey(key.schedule());
+        const core::WipeAtEnd wipe(h);
+        iv = modes::iv_for(h, start);
+        size = iv.size();
+    }
+    if (keyed.iv_size != size) {
+        if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(size),
+                                nullptr) <= 0)
+            return failure("EVP_CTRL_AEAD_SET_IVLEN");
+        keyed.iv_size = size;
+    }
+    return initialise(context, nullptr, nullptr, iv.data(), direction == Direction::encrypt);
+}
+
+Result<> feed(Keyed& keyed, const std::uint8_t* in, std::uint8_t* out, std::uint64_t size) {
+    int written = 0;
+    for (std::uint64_t done = 0; done < size;) {
+        const auto piece = static_cast<int>(std::min<std::uint64_t>(kPiece, size - done));
+        if (!EVP_CipherUpdate(keyed.context.get(), out ? out + done : nullptr, &written, in + done,
+                              piece))
+            return failure("EVP_CipherUpdate");
+        done += static_cast<std::uint64_t>(piece);
     }
     return {};
 }
 
-Result<std::unique_ptr<core::PreparedKeys>> Gcm::prepare_keys(std::span<const Key> keys) const {
-    const std::size_t count = std::max<std::size_t>(keys.size(), 1);
-    void* memory = core::secure_allocate(count * sizeof(RawKey));
+Result<> end_sealing(Keyed& keyed, std::uint8_t* tag, std::size_t size) {
+    EVP_CIPHER_CTX* const context = keyed.context.get();
+    int written = 0;
+    Block unused;
+    if (!EVP_CipherFinal_ex(context, unused.data(), &written)) return failure("EVP_CipherFinal_ex");
+    if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(size), tag) <= 0)
+        return failure("EVP_CTRL_AEAD_GET_TAG");
+    return {};
+}
+
+Result<std::unique_ptr<core::KeyTables>> Tables::make(const Algorithms& algorithms,
+                                                      std::span<const Key> keys) {
+    void* memory = core::secure_allocate(keys.size() * sizeof(RawKey));
     if (!memory) return Error{Code::out_of_memory, "no memory for the keys"};
-    auto prepared = std::make_unique<Keys>(memory, count);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        const auto raw = keys[i].schedule().key();
-        std::ranges::copy(raw, (*prepared)[i].bytes.begin());
-        (*prepared)[i].size = raw.size();
-    }
-    return std::unique_ptr<core::PreparedKeys>(std::move(prepared));
+    return std::unique_ptr<core::KeyTables>(
+        std::make_unique<Tables>(algorithms, static_cast<RawKey*>(memory), keys));
 }
 
-Result<> Gcm::run(Direction direction, const core::PreparedKeys& prepared,
-                  std::span<const core::GcmSegment> segments, std::span<Code> results) const {
-    const auto& keys = static_cast<const Keys&>(prepared);
-    for (std::size_t i = 0; i < segments.size();) {
-        // A context serves the messages of its key for as long as they follow each other.
-        const std::uint32_t key = segments[i].key;
-        auto keyed = keys.take(key, gcm_[keys[key].which()].get());
-        if (!keyed) return std::move(keyed).error();
-        for (; i < segments.size() && segments[i].key == key; ++i) {
-            const core::GcmSegment& segment = segments[i];
-            std::span iv{segment.iv, segment.iv_size};
-            Result<Block> shorter = Block{};
-            if (iv.size() > kLongestIv) {
-                shorter = shorter_iv(ecb_[keys[key].which()].get(), keys[key], iv);
-                if (!shorter) return std::move(shorter).error();
-                iv = *shorter;
-            }
-            auto done = message(*keyed, direction, segment, iv);
-            const bool verified = done && *done == Code::ok;
-            if (direction == Direction::decrypt && !verified) wipe(segment.out, segment.size);
-            if (!done) return std::move(done).error();
-            results[i] = *done;
-        }
-        keys.give_back(key, std::move(*keyed));
+Tables::Tables(const Algorithms& algorithms, RawKey* memory, std::span<const Key> keys)
+    : algorithms_(algorithms),
+      raw_(memory),
+      count_(keys.size()),
+      places_(
+          std::clamp<std::size_t>(kAllPlaces / std::max<std::size_t>(count_, 1), 1, kMostPlaces)),
+      idle_(count_ * places_) {
+    for (std::uint32_t i = 0; i < count_; ++i) (void)replace(i, keys[i], {});
+}
+
+Tables::~Tables() {
+    for (auto& idle : idle_) delete idle.load();
+    core::secure_release(raw_, count_ * sizeof(RawKey));
+}
+
+Result<> Tables::replace(std::uint32_t index, const Key& key, Stream) {
+    for (std::size_t step = 0; step < places_; ++step) delete place(index, step).exchange(nullptr);
+    raw_[index].bytes = key.schedule().raw;
+    raw_[index].size = key.schedule().key_bytes;
+    return {};
+}
+
+// Each thread begins at another place, where it left its context the last time.
+std::atomic<Keyed*>& Tables::place(std::size_t i, std::size_t step) const noexcept {
+    return idle_[i * places_ + (thread_number() + step) % places_];
+}
+
+Result<std::unique_ptr<Keyed>> Tables::take(std::size_t i) const {
+    for (std::size_t step = 0; step < places_; ++step) {
+        auto& at = place(i, step);
+        if (!at.load(std::memory_order_relaxed)) continue;
+        if (Keyed* const idle = at.exchange(nullptr)) return std::unique_ptr<Keyed>(idle);
+    }
+    DAEL_LET(context, new_context());
+    DAEL_TRY(initialise(context.get(), algorithms_[by_size(raw_[i].size)].get(),
+                        raw_[i].bytes.data(), nullptr, 1));
+    return std::make_unique<Keyed>(std::move(context));
+}
+
+void Tables::give_back(std::size_t i, std::unique_ptr<Keyed> keyed) const {
+    for (std::size_t step = 0; step < places_; ++step) {
+        Keyed* none = nullptr;
+        if (!place(i, step).compare_exchange_strong(none, keyed.get())) continue;
+        (void)keyed.release();
+        return;
+    }
+}
+
+Result<> Gcm::open() {
+    for (std::size_t i = 0; i < algorithms_.size(); ++i)
+        DAEL_TRY(fetch(algorithms_[i], "AES-" + std::to_string(128 + 64 * i) + "-GCM"));
+    return {};
+}
+
+Result<> Gcm::run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+                  std::span<Code> codes) const {
+    if (keys.tables) return run_prepared(cipher, keys, messages, codes);
+    thread_local ThreadsOwn own;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        const Key& key = keys.list[messages[i].key];
+        DAEL_LET(keyed, own.keyed(algorithms_, key.schedule()));
+        auto done = run_one(*keyed, key, cipher, messages[i], codes[i]);
+        own.forget(*keyed);
+        DAEL_TRY(std::move(done));
     }
     return {};
 }
 
-Result<std::unique_ptr<core::GcmStream>> Gcm::stream(Direction direction,
-                                                     const core::PreparedKeys& prepared,
-                                                     std::uint32_t key,
-                                                     std::span<const std::uint8_t> iv) const {
-    const auto& keys = static_cast<const Keys&>(prepared);
-    const std::size_t which = keys[key].which();
-    Result<Block> shorter = Block{};
-    if (iv.size() > kLongestIv) {
-        shorter = shorter_iv(ecb_[which].get(), keys[key], iv);
-        if (!shorter) return std::move(shorter).error();
-        iv = *shorter;
+// A context serves the messages of its key for as long as they follow each other.
+Result<> Gcm::run_prepared(const Cipher& cipher, const core::Keys& keys,
+                           std::span<const Message> messages, std::span<Code> codes) const {
+    const auto& tables = static_cast<const Tables&>(*keys.tables);
+    for (std::size_t i = 0; i < messages.size();) {
+        const std::uint32_t key = messages[i].key;
+        DAEL_LET(keyed, tables.take(key));
+        for (; i < messages.size() && messages[i].key == key; ++i)
+            DAEL_TRY(run_one(*keyed, keys.list[key], cipher, messages[i], codes[i]));
+        tables.give_back(key, std::move(keyed));
     }
-    return Stream::start(direction, gcm_[which].get(), keys, key, iv);
+    return {};
 }
 
 }  // namespace dael::openssl

@@ -5,37 +5,49 @@
 #include <array>
 
 #include "core/key_schedule.hpp"
-#include "modes/xts.hpp"
+#include "modes/traits.hpp"
 
 namespace dael::openssl {
+namespace {
+
+Result<> sectors(EVP_CIPHER_CTX* context, const Cipher& cipher, const Message& m) {
+    const int encrypt = cipher.direction == Direction::encrypt;
+    Block number = m.start;
+    for (std::uint64_t at = 0; at < m.size; at += cipher.sector) {
+        const auto size = static_cast<int>(std::min<std::uint64_t>(cipher.sector, m.size - at));
+        DAEL_TRY(initialise(context, nullptr, nullptr, number.data(), encrypt));
+        int written = 0;
+        if (!EVP_CipherUpdate(context, m.out + at, &written, m.in + at, size))
+            return failure("EVP_CipherUpdate");
+        number = modes::sector_add(number, 1);
+    }
+    return {};
+}
+
+}  // namespace
 
 Result<> Xts::open() {
     DAEL_TRY(fetch(aes128_, "AES-128-XTS"));
     return fetch(aes256_, "AES-256-XTS");
 }
 
-Result<> Xts::run(const core::XtsOperation& operation, const core::Segment& segment) const {
-    const Context context(EVP_CIPHER_CTX_new());
-    if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
-    const int encrypt = operation.direction == Direction::encrypt;
-    const XtsKey& key = *operation.key;
-    std::array<std::uint8_t, 64> both;  // EVP takes the two keys as one
-    const auto data = key.data().schedule().key(), tweak = key.tweak().schedule().key();
-    std::ranges::copy(tweak, std::ranges::copy(data, both.begin()).out);
-    const EVP_CIPHER* cipher = (key.bits() == 128 ? aes128_ : aes256_).get();
-    auto ready = initialise(context.get(), cipher, both.data(), nullptr, encrypt);
-    wipe(both.data(), both.size());
-    if (!ready) return ready;
-
-    Block number = segment.iv;
-    for (std::size_t at = 0; at < segment.size; at += operation.sector_size) {
-        const std::size_t size = std::min(operation.sector_size, segment.size - at);
-        DAEL_TRY(initialise(context.get(), nullptr, nullptr, number.data(), encrypt));
-        int written = 0;
-        if (!EVP_CipherUpdate(context.get(), segment.out + at, &written, segment.in + at,
-                              static_cast<int>(size)))
-            return failure("EVP_CipherUpdate");
-        number = modes::sector_add(number, 1);
+Result<> Xts::run(const Cipher& cipher, std::span<const Key> keys,
+                  std::span<const Message> messages) const {
+    DAEL_LET(context, new_context());
+    const Key* key = nullptr;  // the context's
+    for (const Message& m : messages) {
+        if (key != &keys[m.key]) {
+            key = &keys[m.key];
+            std::array<std::uint8_t, 64> both;  // EVP takes the two keys as one
+            const auto data = key->schedule().key(), tweak = key->tweak().key();
+            std::ranges::copy(tweak, std::ranges::copy(data, both.begin()).out);
+            const EVP_CIPHER* algorithm = (key->bits() == 128 ? aes128_ : aes256_).get();
+            auto ready = initialise(context.get(), algorithm, both.data(), nullptr,
+                                    cipher.direction == Direction::encrypt);
+            wipe(both.data(), both.size());
+            DAEL_TRY(std::move(ready));
+        }
+        DAEL_TRY(sectors(context.get(), cipher, m));
     }
     return {};
 }

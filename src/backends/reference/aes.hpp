@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include <daelstrom/modes.hpp>
+#include <daelstrom/cipher.hpp>
 
 namespace dael::reference {
 

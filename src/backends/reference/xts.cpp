@@ -4,15 +4,14 @@
 #include <algorithm>
 
 #include "backends/reference/aes.hpp"
-#include "core/key_schedule.hpp"
-#include "modes/xts.hpp"
+#include "modes/traits.hpp"
 
 namespace dael::reference {
 namespace {
 
 // The two keys of 5.1, and which way the data goes.
 struct Ciphers {
-    ExpandedKey key1, key2;
+    const ExpandedKey &key1, &key2;
     Direction direction;
 };
 
@@ -73,14 +72,13 @@ void sector(const Ciphers& ciphers, const std::uint8_t* in, std::uint8_t* out, s
 
 }  // namespace
 
-void xts(const core::XtsOperation& operation, const core::Segment& segment) {
-    const Ciphers ciphers{ExpandedKey(operation.key->data().schedule().key()),
-                          ExpandedKey(operation.key->tweak().schedule().key()),
-                          operation.direction};
-    Block number = segment.iv;
-    for (std::size_t at = 0; at < segment.size; at += operation.sector_size) {
-        sector(ciphers, segment.in + at, segment.out + at,
-               std::min(operation.sector_size, segment.size - at), number);
+void xts(const Cipher& cipher, const ExpandedKey& key1, const ExpandedKey& key2,
+         const Message& message) {
+    const Ciphers ciphers{key1, key2, cipher.direction};
+    Block number = message.start;
+    for (std::uint64_t at = 0; at < message.size; at += cipher.sector) {
+        sector(ciphers, message.in + at, message.out + at,
+               std::min<std::uint64_t>(cipher.sector, message.size - at), number);
         number = modes::sector_add(number, 1);
     }
 }

@@ -2,10 +2,14 @@
 // XTS-AES as IEEE 1619 writes it, over the cipher of aes.hpp.
 #pragma once
 
-#include "core/backend.hpp"
+#include <daelstrom/message.hpp>
+
+#include "backends/reference/aes.hpp"
 
 namespace dael::reference {
 
-void xts(const core::XtsOperation& operation, const core::Segment& segment);
+// The sectors of one message: `key1` is for the data, `key2` for the tweak.
+void xts(const Cipher& cipher, const ExpandedKey& key1, const ExpandedKey& key2,
+         const Message& message);
 
 }  // namespace dael::reference

@@ -13,6 +13,7 @@
 //       0      8 KiB: the S-box, MixColumns computed
 //      -1      nothing: all is computed
 //   DAEL_KEYED    1 where round keys lie in device memory; otherwise 0, or not defined
+//   DAEL_KEYSTREAM  1 where there is no input, and the keystream itself is wanted (counter modes)
 // Whatever lies there has 32 copies, and a work-item only ever reads the one in its own bank: a
 // lookup takes the same time whatever the data (SIDE-CHANNELS.md).
 //

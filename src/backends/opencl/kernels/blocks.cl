@@ -75,7 +75,11 @@ DAEL_KERNEL blocks(__global const uchar* in, __global uchar* out, const Segment 
         const int from = first < 0 ? (int)-first : 0;
         const int to = !busy || rest <= from ? from : rest < 16 ? (int)rest : 16;
         const long source = (long)s.in + first, target = (long)s.out + first;
+#if DAEL_KEYSTREAM
+        const uint4 x = (uint4)(0);
+#else
         const uint4 x = whole ? load_block(in, source) : load_part(in, source, from, to);
+#endif
 
 #if DAEL_MODE >= 2
         uint4 previous = s.iv;

@@ -23,7 +23,8 @@ static inline void edges(const Tables* tables, const RoundKeys* keys, __global c
         const ulong block = i < head ? i : i - head + tail;
         const ulong rest = work->size - block * 16;
         const int size = rest < 16 ? (int)rest : 16;
-        const uint4 x = load_part(in, (long)(work->in + block * 16), 0, size);
+        const uint4 x =
+            DAEL_KEYSTREAM ? (uint4)(0) : load_part(in, (long)(work->in + block * 16), 0, size);
         store_part(out, (long)(work->out + block * 16), 0, size,
                    crypt(tables, keys, counter_block(work->iv, block), x));
     }
@@ -62,7 +63,8 @@ DAEL_KERNEL ctr_stream(__global const uchar* in, __global uchar* out, const Stre
 #pragma unroll
         for (int k = 0; k < DAEL_HELD; ++k)
             store_block(out, 512 * k,
-                        finish(&tables, &keys, base ^ low[k], load_block(in, 512 * k), 3));
+                        finish(&tables, &keys, base ^ low[k],
+                               DAEL_KEYSTREAM ? (uint4)(0) : load_block(in, 512 * k), 3));
         counter += 256;
         if (counter == end) break;
         if ((counter & 0xff00) == 0)  // bytes 12 and 13 are new

@@ -17,6 +17,8 @@ typedef struct {
     uint result;              // its place among the results
     uint first, tiles;        // where the partial sums begin, and how many; `first` is its own
                               // place among the sums if there is but one
+    uint skip;                // counter mode alone: bytes of the first keystream block to leave out
+    uint unused[3];
 } GcmItem;
 
 // Neighbouring blocks of a message's sequence, to be hashed, or of its data, to be encrypted, by
@@ -40,6 +42,19 @@ typedef struct {
     uint4 powers[kPowers];    // H^0 to H^32
     uint4 squares[kSquares];  // H^(2^j)
 } GcmPowers;
+
+// Local memory keeps what a kernel leaves in it until another one writes there, which may be
+// another program's, and some GPUs let that read first. For a kernel that had there what follows
+// from a key, to end with; every work-item must come by. No compiler leaves volatile stores out.
+static inline void wipe_local(__local uint* words, uint count) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    volatile __local uint* const wiped = words;
+    const uint items = (uint)(get_local_size(0) * get_local_size(1));
+    for (uint i = (uint)(get_local_id(1) * get_local_size(0) + get_local_id(0)); i < count;
+         i += items)
+        wiped[i] = 0;
+}
+#define DAEL_WIPE_LOCAL(array) wipe_local((__local uint*)(array), sizeof(array) / 4)
 
 static inline uint4 swap_words(uint4 v) {
     return (uint4)(byte_swap(v.x), byte_swap(v.y), byte_swap(v.z), byte_swap(v.w));

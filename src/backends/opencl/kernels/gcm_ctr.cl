@@ -3,7 +3,8 @@
 // and 6.5). A squad takes one tile of blocks after the other. When opening, messages whose tag was
 // wrong are not touched.
 //
-// DAEL_KEYED: 1 takes each message's key from device memory, 0 has one for all as an argument.
+// DAEL_KEYED: 1 takes each message's key from device memory, and leaves out those of another size
+// than DAEL_ROUNDS says; 0 has one for all as an argument.
 // DAEL_HELD: as in counter_cache.cl; 0: no counter caching, and a squad is a team.
 
 static inline uint4 add32(uint4 counter, uint n) {
@@ -30,7 +31,8 @@ static inline void cached_groups(const Tables* tables, KeyPointer key, uint4 iv,
 #pragma unroll
         for (int k = 0; k < DAEL_HELD; ++k)
             store_block(out, 512 * k,
-                        finish(tables, key, base ^ low[k], load_block(in, 512 * k), 3));
+                        finish(tables, key, base ^ low[k],
+                               DAEL_KEYSTREAM ? (uint4)(0) : load_block(in, 512 * k), 3));
         counter += 256;
         if ((counter & 0xff00) == 0)  // bytes 12 and 13 are new
             high = cached_high(tables, key, round1, counter);
@@ -53,11 +55,12 @@ DAEL_KERNEL gcm_ctr(__global const uchar* in, __global uchar* out, __global cons
         const GcmItem m = items[tile.message];
         if (opening && results[m.result] != 0) continue;
 #if DAEL_KEYED
+        if (schedules[tile.key].rounds != DAEL_ROUNDS) continue;  // another launch's
         const KeyPointer key = (KeyPointer)&schedules[tile.key];
 #else
         const KeyPointer key = &one;
 #endif
-        const bool aligned = ((m.in | m.out) & 15) == 0;
+        const bool aligned = ((m.in | m.out | m.skip) & 15) == 0;
         // Before the whole groups of 256 counters, and after: by the plain rounds.
         uint head = tile.blocks, tail = tile.blocks;
 #if DAEL_HELD != 0
@@ -77,16 +80,21 @@ DAEL_KERNEL gcm_ctr(__global const uchar* in, __global uchar* out, __global cons
         const uint plain = head + tile.blocks - tail;
         for (uint i = team % kSquad * kLanes + lane; i < plain; i += kLanes * kSquad) {
             const ulong block = tile.begin + (i < head ? i : i - head + tail);
-            const ulong rest = m.size - block * 16;
-            const int size = rest < 16 ? (int)rest : 16;
-            const ulong source = m.in + block * 16, target = m.out + block * 16;
-            const bool whole = aligned && size == 16;
-            const uint4 x = whole ? load_block(in, source) : load_part(in, (long)source, 0, size);
+            const long first = (long)(block * 16) - m.skip;  // in the message
+            const long rest = (long)m.size - first;
+            const int from = first < 0 ? (int)-first : 0, to = rest < 16 ? (int)rest : 16;
+            const long source = (long)m.in + first, target = (long)m.out + first;
+            const bool whole = aligned && to == 16;
+#if DAEL_KEYSTREAM
+            const uint4 x = (uint4)(0);
+#else
+            const uint4 x = whole ? load_block(in, source) : load_part(in, source, from, to);
+#endif
             const uint4 y = crypt(&tables, key, add32(m.counter, (uint)block + 1), x);
             if (whole)
                 store_block(out, target, y);
             else
-                store_part(out, (long)target, 0, size, y);
+                store_part(out, target, from, to, y);
         }
     }
 }

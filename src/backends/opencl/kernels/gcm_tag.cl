@@ -4,35 +4,49 @@
 //
 // DAEL_KEYED is 1. DAEL_AUTHENTICATION: the result of a message whose tag is another.
 
-// A work-group of one team to a key: H is the cipher of zeros (SP 800-38D 7.1).
+// A key's powers, by a work-group of one team: H is the cipher of zeros (SP 800-38D 7.1).
+static inline void fill_powers(__global const GcmSchedule* schedule, __global GcmPowers* key,
+                               __local uint4* powers) {
+    const Tables none = {0, 0};
+    const uint lane = (uint)get_local_id(0);
+    if (lane == 0) {
+        powers[0] = (uint4)(0x80000000u, 0, 0, 0);
+        powers[1] = swap_words(crypt(&none, (KeyPointer)schedule, (uint4)(0), (uint4)(0)));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint known = 1; known < kLanes; known *= 2) {
+        if (lane < known) powers[known + lane + 1] = gf_multiply(powers[known], powers[lane + 1]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (uint i = lane; i < kPowers; i += kLanes) key->powers[i] = powers[i];
+    if (lane == 0) {
+        uint4 square = powers[1];
+        for (uint j = 0; j < kSquares; ++j) {
+            key->squares[j] = square;
+            square = gf_multiply(square, square);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Of a set of keys, those of this size.
 DAEL_KERNEL gcm_powers(__global const GcmSchedule* schedules, const uint count,
                        __global GcmPowers* keys) {
     __local uint4 powers[kPowers];
-    const Tables none = {0, 0};
-    const uint lane = (uint)get_local_id(0);
-    for (uint k = (uint)get_group_id(1); k < count; k += (uint)get_num_groups(1)) {
-        __global const GcmSchedule* schedule = &schedules[k];
-        if (schedule->rounds != DAEL_ROUNDS) continue;
-        if (lane == 0) {
-            powers[0] = (uint4)(0x80000000u, 0, 0, 0);
-            powers[1] = swap_words(crypt(&none, (KeyPointer)schedule, (uint4)(0), (uint4)(0)));
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint known = 1; known < kLanes; known *= 2) {
-            if (lane < known)
-                powers[known + lane + 1] = gf_multiply(powers[known], powers[lane + 1]);
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
-        for (uint i = lane; i < kPowers; i += kLanes) keys[k].powers[i] = powers[i];
-        if (lane == 0) {
-            uint4 square = powers[1];
-            for (uint j = 0; j < kSquares; ++j) {
-                keys[k].squares[j] = square;
-                square = gf_multiply(square, square);
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    for (uint k = (uint)get_group_id(1); k < count; k += (uint)get_num_groups(1))
+        if (schedules[k].rounds == DAEL_ROUNDS) fill_powers(&schedules[k], &keys[k], powers);
+    DAEL_WIPE_LOCAL(powers);
+}
+
+// Another key, of this size, in the place of key `index`: one work-group.
+DAEL_KERNEL gcm_replace(const GcmSchedule key, const uint index, __global GcmSchedule* schedules,
+                        __global GcmPowers* keys) {
+    __local uint4 powers[kPowers];
+    for (uint i = (uint)get_local_id(0); i < 60; i += kLanes) schedules[index].w[i] = key.w[i];
+    if (get_local_id(0) == 0) schedules[index].rounds = key.rounds;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    fill_powers(&schedules[index], &keys[index], powers);
+    DAEL_WIPE_LOCAL(powers);
 }
 
 // One message to a work-item: the tag is written, or compared in a time that does not depend on
@@ -45,6 +59,7 @@ DAEL_KERNEL gcm_tags(__global uchar* tags, __global const GcmItem* items, const 
     const ulong step = (ulong)get_global_size(1) * kLanes;
     for (ulong i = (ulong)get_global_id(1) * kLanes + get_local_id(0); i < count; i += step) {
         const GcmItem m = items[i];
+        if (schedules[m.key].rounds != DAEL_ROUNDS) continue;  // another launch's
         const ulong aad_bits = m.aad_size * 8, bits = m.size * 8;
         const uint4 lengths =
             (uint4)((uint)(aad_bits >> 32), (uint)aad_bits, (uint)(bits >> 32), (uint)bits);

@@ -138,6 +138,10 @@ DAEL_KERNEL ghash_tiles(__global const uchar* aad, __global const uchar* data, c
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+    DAEL_WIPE_LOCAL(shares);
+#if DAEL_GHASH_TABLE
+    DAEL_WIPE_LOCAL(image);
+#endif
 }
 
 // The sums of a message's tiles, all but the first of 2^log_blocks blocks, to the message's sum: a
@@ -171,4 +175,5 @@ DAEL_KERNEL ghash_combine(__global const GcmItem* items, __global const uint* li
         if (item == 0) sums[message] = shares[0];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+    DAEL_WIPE_LOCAL(shares);
 }

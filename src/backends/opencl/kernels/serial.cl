@@ -20,6 +20,9 @@ DAEL_KERNEL serial(__global const uchar* in, __global uchar* out, __global const
     const ulong team = get_local_id(1) * get_num_groups(1) + get_group_id(1);
     for (ulong m = team * kLanes + get_local_id(0); m < count; m += get_global_size(1) * kLanes) {
         const Segment s = list[m];
+#if DAEL_KEYED
+        if (schedules[s.key].rounds != DAEL_ROUNDS) continue;  // another launch's
+#endif
         const KeyPointer key = SERIAL_KEY(s);
         const bool aligned = ((s.in | s.out) & 15) == 0;
         uint4 chain = s.iv;

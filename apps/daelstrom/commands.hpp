@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of the program. Each registers itself with the parser and leaves what it would do in
+// Context::action, which main() runs once the whole command line has been understood.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <daelstrom/error.hpp>
+
+#include "io/secrets.hpp"
+
+namespace dael::cli {
+
+using namespace app;  // what any program needs of files, secrets and terminals (apps/io)
+
+struct Context {
+    std::function<Result<>()> action;
+    Secret argument_password;  // of `daelstrom aes`, taken out of the arguments
+    // The words that an option takes, for completion and the manual.
+    std::map<const CLI::Option*, std::vector<std::string>> choices;
+};
+
+// The words about a command, in one place for --help, the manual and the tests (texts.cpp).
+struct Example {
+    std::string_view purpose;
+    std::string_view command;
+};
+struct CommandText {
+    std::string_view name;
+    std::string_view summary;  // one line
+    std::string_view details;  // paragraphs, separated by empty lines
+    std::span<const Example> examples;
+};
+std::span<const CommandText> command_texts();
+const CommandText& text_of(std::string_view command);
+std::string_view program_details();
+
+// Adds a subcommand with its summary, details and examples from texts.cpp.
+CLI::App* add_command(CLI::App& app, std::string_view name);
+
+void add_encrypt(CLI::App& app, Context& context);
+void add_decrypt(CLI::App& app, Context& context);
+void add_seal(CLI::App& app, Context& context);
+void add_open(CLI::App& app, Context& context);
+void add_rewrap(CLI::App& app, Context& context);
+void add_aes(CLI::App& app, Context& context);
+void add_devices(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+void add_manual(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
+
+}  // namespace dael::cli

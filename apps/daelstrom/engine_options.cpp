@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine_options.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "io/text.hpp"
+
+namespace dael::cli {
+
+Result<Engine> EngineChoice::open() const {
+    EngineOptions options{.backend = backend, .form = form, .threads = threads};
+    const char* const usual = ::secure_getenv("DAELSTROM_BACKEND");
+    const std::string named = !backend.empty() || !usual ? backend : usual;
+    const bool any = named.empty() || named == "auto";
+    if (any && (form.starts_with("gl-") || form.starts_with("tables=")))
+        return Error{Code::invalid_argument,
+                     "--form " + in_quotes(form) + " needs a backend that has it: add --backend " +
+                         (form.starts_with("gl-") ? "opengl" : "cuda or opencl")};
+    if (device >= 0) {
+        const std::string kind = any ? "cuda" : named;
+        if (kind != "cuda" && kind != "opencl" && kind != "opengl")
+            return Error{Code::invalid_argument, "--device chooses a GPU, but --backend is " +
+                                                     in_quotes(named) + "; leave one of them out"};
+        options.backend = kind + ":" + std::to_string(device);
+    }
+    return Engine::open(std::move(options));
+}
+
+void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice) {
+    std::vector<std::string> backends{"auto"};
+    for (const BackendInfo& kind : backend_kinds()) backends.push_back(kind.name);
+    add_choice(command, context, "--backend", choice.backend, std::move(backends),
+               "Where the cipher runs; a backend that is named is used or refused, never replaced "
+               "(default: auto)");
+    command
+        .add_option(
+            "--device", choice.device,
+            "Use the device of this number, as `devices` lists them: of the backend cuda, or of "
+            "opencl or opengl where that is named")
+        ->type_name("N")
+        ->check(CLI::Range(0, 4095));
+    add_choice(
+        command, context, "--form", choice.form, {"sse", "avx2", "avx512", "gl-int", "gl-float"},
+        "Instruction set of the backend cpu (default: the best that the machine has), or form "
+        "of the backend opengl (default: gl-int); for cuda and opencl the layout of the tables, "
+        "tables=4, 2 or 1 (default: what is fastest)");
+    command.add_option("--threads", choice.threads, "CPU threads (default: all cores)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 4096));
+}
+
+CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& names,
+                        std::string& value, std::vector<std::string> words,
+                        const std::string& description) {
+    std::string type;
+    for (const auto& word : words) type += (type.empty() ? "" : "|") + word;
+    auto* option = command.add_option(names, value, description)->type_name(type);
+    context.choices[option] = std::move(words);
+    return option;
+}
+
+Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes) {
+    if (const auto mode = mode_by_name(text);
+        mode && std::ranges::find(modes, *mode) != modes.end())
+        return *mode;
+    std::string names;
+    for (const Mode mode : modes) names += (names.empty() ? "" : ", ") + std::string(name(mode));
+    return Error{Code::invalid_argument,
+                 "unknown mode " + in_quotes(text) + "; there are " + names};
+}
+
+}  // namespace dael::cli

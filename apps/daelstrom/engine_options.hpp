@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options that choose where the cipher runs, shared by the commands that run one.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <daelstrom/engine.hpp>
+
+#include "commands.hpp"
+
+namespace dael::cli {
+
+struct EngineChoice {
+    std::string backend;
+    int device = -1;
+    std::string form;
+    int threads = 0;
+
+    // Errors: as Engine::open, and invalid_argument for options that do not go together.
+    Result<Engine> open() const;
+};
+
+void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice);
+
+// An option that takes one of `words`; which one is checked where it is used, with a better
+// message.
+CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& names,
+                        std::string& value, std::vector<std::string> words,
+                        const std::string& description);
+
+// One of `modes` by name. Errors: invalid_argument, with those that there are.
+Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes = kModes38a);
+
+}  // namespace dael::cli

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// `explain`: which way the engine would take with a job, and why, with the figures that it goes by.
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "engine_options.hpp"
+#include "io/text.hpp"
+
+namespace dael::cli {
+namespace {
+
+struct Options {
+    std::string size, from = "host", mode = "ctr";
+    bool decrypt = false;
+    int bits = 128;
+    std::uint64_t messages = 1;
+    EngineChoice engine;
+};
+
+Result<Job> job_from(const Options& options) {
+    Job job;
+    DAEL_LET(mode, parse_mode(options.mode, kModes));
+    job.cipher.mode = mode;
+    job.cipher.direction = options.decrypt ? Direction::decrypt : Direction::encrypt;
+    job.key_bits = options.bits;
+    auto size = parse_size(options.size, "--size");
+    if (!size) return std::move(size).error();
+    job.size = *size;
+    job.messages = options.messages;
+    if (options.from == "host")
+        job.from = Job::From::host;
+    else if (options.from == "pinned")
+        job.from = Job::From::pinned;
+    else if (options.from == "device")
+        job.from = Job::From::device;
+    else
+        return Error{Code::invalid_argument, "--from: unknown place " + in_quotes(options.from) +
+                                                 "; there are host, pinned and device"};
+    return job;
+}
+
+void print(const Plan& plan) {
+    std::cout << plan.summary << "\n\n"
+              << std::left << std::setw(12) << "backend" << std::right << std::setw(8) << "threads"
+              << std::setw(10) << "chunk" << std::setw(12) << "rate" << std::setw(12) << "set up"
+              << std::setw(12) << "in all"
+              << "  figures\n";
+    for (const Option& option : plan.options) {
+        std::cout << std::left << std::setw(12) << option.backend << std::right;
+        if (!option.possible) {
+            std::cout << "  not possible: " << option.why << '\n';
+            continue;
+        }
+        std::cout << std::setw(8) << option.threads << std::setw(10)
+                  << (option.chunk ? format_size(static_cast<double>(option.chunk)) : "-")
+                  << std::setw(12) << format_rate(1e9 * option.gigabytes_per_second)
+                  << std::setw(12) << format_seconds(option.setup_seconds) << std::setw(12)
+                  << format_seconds(option.seconds)
+                  << (option.measured ? "  measured here" : "  built in") << '\n';
+    }
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Context& context) {
+    CLI::App* command = add_command(app, "explain");
+    const auto options = std::make_shared<Options>();
+    command->add_option("--size", options->size, "Bytes of a message: 4096, 64M, 1.5G")
+        ->type_name("SIZE")
+        ->required();
+    add_choice(*command, context, "--from", options->from, {"host", "pinned", "device"},
+               "Where the data lies: host memory, page-locked host memory, or GPU memory "
+               "(default: host)");
+    add_choice(*command, context, "-m,--mode", options->mode,
+               {"ecb", "cbc", "cfb", "ofb", "ctr", "gcm", "gcm_ctr", "xts"},
+               "Mode of operation (default: ctr)");
+    command->add_flag("-d,--decrypt", options->decrypt, "Decryption instead of encryption");
+    auto* bits = command->add_option("--bits", options->bits, "Key size (default: 128)")
+                     ->type_name("128|192|256")
+                     ->check(CLI::IsMember({128, 192, 256}));
+    context.choices[bits] = {"128", "192", "256"};
+    command->add_option("--messages", options->messages, "How many messages at once (default: 1)")
+        ->type_name("N")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+    add_engine_options(*command, context, options->engine);
+    command->callback([&context, options] {
+        context.action = [options]() -> Result<> {
+            auto job = job_from(*options);
+            if (!job) return std::move(job).error();
+            auto engine = options->engine.open();
+            if (!engine) return std::move(engine).error();
+            print(engine->explain(*job));
+            return {};
+        };
+    });
+}
+
+}  // namespace dael::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "file_options.hpp"
+
+#include "io/warnings.hpp"
+
+namespace dael::cli {
+
+void add_secret(CLI::App& command, const std::string& what, const std::string& file_help,
+                SecretSource& source) {
+    auto* file =
+        command.add_option("--" + what + "-file", source.file, file_help)->type_name("FILE");
+    command
+        .add_option("--" + what + "-fd", source.fd,
+                    "Read the " + what + " from this file descriptor")
+        ->type_name("N")
+        ->check(CLI::Range(0, 1 << 20))
+        ->excludes(file);
+}
+
+void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show) {
+    command.add_flag("-f,--force", output.overwrite, "Overwrite the output file");
+    command.add_flag("-q,--quiet", show.quiet, "No progress and no warnings")
+        ->each([](const std::string&) { silence_warnings(); });
+    auto* progress = command.add_flag("--progress", show.progress, "Progress even into a log");
+    command.add_flag("--no-progress", show.no_progress, "No progress on a terminal")
+        ->excludes(progress);
+}
+
+}  // namespace dael::cli

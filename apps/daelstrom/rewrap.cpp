@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// `rewrap`: another passphrase for a file that was sealed with one.
+#include <memory>
+
+#include "commands.hpp"
+#include "file_options.hpp"
+#include "sealed_job.hpp"
+
+namespace dael::cli {
+namespace {
+
+struct Options {
+    SecretSource old_passphrase, new_passphrase;
+    ShowOptions show;
+    RewrapJob job;
+};
+
+Result<> complete(Options& options) {
+    RewrapJob& job = options.job;
+    const bool from_stdin =
+        options.old_passphrase.from_stdin() || options.new_passphrase.from_stdin();
+    if (from_stdin && job.input == "-")
+        return Error{Code::invalid_argument,
+                     "standard input cannot be both the secret and the data; name the input file"};
+    if (!job.output.path && job.input != "-") {
+        job.output.path = job.input;
+        job.output.replaces_input = true;
+    }
+    job.output.for_terminal = false;
+    job.show = options.show.show();
+    job.old_passphrase = [&options] {
+        return read_password(options.old_passphrase, false, "passphrase");
+    };
+    job.new_passphrase = [&options] {
+        return read_password(options.new_passphrase, true, "new passphrase");
+    };
+    return {};
+}
+
+}  // namespace
+
+void add_rewrap(CLI::App& app, Context& context) {
+    CLI::App* command = add_command(app, "rewrap");
+    const auto options = std::make_shared<Options>();
+    RewrapJob& job = options->job;
+    command->add_option("INPUT", job.input, "Sealed file (default: - for standard input)")
+        ->type_name("");
+    command
+        ->add_option("-o,--output", job.output.path,
+                     "File to write (default: INPUT is replaced, in one step)")
+        ->type_name("FILE");
+    add_secret(*command, "passphrase",
+               "File whose first line is the passphrase so far (- is standard input; default: ask "
+               "on the terminal)",
+               options->old_passphrase);
+    add_secret(*command, "new-passphrase",
+               "File whose first line is the new passphrase (- is standard input; default: ask on "
+               "the terminal)",
+               options->new_passphrase);
+    add_cost(*command, job.cost);
+    add_max_cost(*command, job.most);
+    add_file_options(*command, job.output, options->show);
+    command->callback([options, &context] {
+        context.action = [options]() -> Result<> {
+            DAEL_TRY(complete(*options));
+            return run(options->job);
+        };
+    });
+}
+
+}  // namespace dael::cli

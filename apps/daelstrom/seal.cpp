@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// `seal` and `open`: the same options, but for what only one of them asks.
+#include <charconv>
+#include <memory>
+
+#include "commands.hpp"
+#include "core/key_schedule.hpp"
+#include "file_options.hpp"
+#include "io/text.hpp"
+#include "sealed_job.hpp"
+
+namespace dael::cli {
+namespace {
+
+struct Options {
+    SecretSource key, passphrase;
+    std::optional<std::string> keyset, aad, aad_file, segment, range;
+    ShowOptions show;
+    SealedJob job;
+};
+
+Error usage(std::string message) {
+    return {Code::invalid_argument, std::move(message)};
+}
+
+void add_secrets(CLI::App& command, Options& options) {
+    add_secret(command, "key",
+               "File with the key: 16 or 32 bytes, or hexadecimal (- is standard input)",
+               options.key);
+    auto* keyset = command
+                       .add_option("--keyset", options.keyset,
+                                   "File with a keyset of Tink's in JSON (- is standard input)")
+                       ->type_name("FILE");
+    add_secret(command, "passphrase",
+               "File whose first line is the passphrase (- is standard input; default, where no "
+               "key is given: ask on the terminal)",
+               options.passphrase);
+    for (const char* key : {"--key-file", "--key-fd"}) command.get_option(key)->excludes(keyset);
+    for (const char* passphrase : {"--passphrase-file", "--passphrase-fd"})
+        command.get_option(passphrase)
+            ->excludes(keyset)
+            ->excludes("--key-file")
+            ->excludes("--key-fd");
+}
+
+void add_options(CLI::App& command, Context& context, Options& options) {
+    SealedJob& job = options.job;
+    command.add_option("INPUT", job.input, "File to read (default: - for standard input)")
+        ->type_name("");
+    command.add_option("-o,--output", job.output.path, "File to write (default: standard output)")
+        ->type_name("FILE");
+    add_secrets(command, options);
+    auto* aad = command
+                    .add_option("--aad", options.aad,
+                                "Associated data: not stored, and to be the same when opening")
+                    ->type_name("TEXT");
+    command.add_option("--aad-file", options.aad_file, "File with the associated data")
+        ->type_name("FILE")
+        ->excludes(aad);
+    if (job.seals) {
+        auto* segment =
+            command
+                .add_option("--segment", options.segment,
+                            "Size of a segment (default: 1M; with --keyset, what that says)")
+                ->type_name("4K|1M")
+                ->excludes("--keyset");
+        context.choices[segment] = {"4K", "1M"};
+        add_cost(command, job.cost)
+            ->excludes("--keyset")
+            ->excludes("--key-file")
+            ->excludes("--key-fd");
+    } else {
+        add_max_cost(command, job.most)
+            ->excludes("--keyset")
+            ->excludes("--key-file")
+            ->excludes("--key-fd");
+        command
+            .add_option("--range", options.range,
+                        "Only bytes A to B of the plaintext, counted from 0, both included; A- is "
+                        "from A to the end")
+            ->type_name("A-B");
+    }
+    add_engine_options(command, context, job.engine);
+    add_file_options(command, job.output, options.show);
+}
+
+Result<SealedJob::Range> parse_range(std::string_view text) {
+    SealedJob::Range range;
+    const char* const end = text.data() + text.size();
+    const auto first = std::from_chars(text.data(), end, range.first);
+    bool good = first.ec == std::errc{} && first.ptr != end && *first.ptr == '-';
+    if (good && first.ptr + 1 != end) {
+        const auto last = std::from_chars(first.ptr + 1, end, range.last.emplace());
+        good = last.ec == std::errc{} && last.ptr == end && *range.last >= range.first;
+    }
+    if (good) return range;
+    return usage("--range: " + in_quotes(text) +
+                 " is no range; give the first and the last byte, as in 0-99, or 100- up to the "
+                 "end");
+}
+
+Result<std::vector<std::uint8_t>> read_aad(const std::string& path) {
+    constexpr std::size_t kMost = 16 << 20;
+    auto input = Input::open(path);
+    if (!input) return std::move(input).error();
+    const auto bytes = input->peek(kMost + 1);
+    if (!bytes) return bytes.error();
+    if (bytes->size() > kMost)
+        return Error{Code::limit, input->name() + " is more than 16 MiB of associated data"};
+    return std::vector<std::uint8_t>(bytes->begin(), bytes->end());
+}
+
+Result<sealed::Keys> read_keys(const Options& options) {
+    if (options.keyset) {
+        auto text = read_keyset(*options.keyset);
+        if (!text) return std::move(text).error();
+        return sealed::Keys::from_keyset(text->bytes());
+    }
+    auto key = read_key(options.key, options.job.seals);
+    if (!key) return std::move(key).error();
+    if (key->bits() == 192)
+        return Error{Code::key_size, "the key is 24 bytes; seal and open take 16 or 32"};
+    return sealed::Keys::from_key(key->schedule().key(), options.job.segment);
+}
+
+// Everything that the command line alone can tell to be wrong.
+Result<> complete(Options& options) {
+    SealedJob& job = options.job;
+    const bool has_key = options.keyset || !options.key.from_terminal();
+    const bool from_stdin =
+        options.keyset == "-" || options.key.from_stdin() || options.passphrase.from_stdin();
+    if (from_stdin && job.input == "-")
+        return usage("standard input cannot be both the secret and the data; name the input file");
+    if (options.segment == "4K")
+        job.segment = sealed::kSmallSegment;
+    else if (options.segment && options.segment != "1M")
+        return usage("--segment: " + in_quotes(*options.segment) + " is neither 4K nor 1M");
+    if (options.range) {
+        auto range = parse_range(*options.range);
+        if (!range) return std::move(range).error();
+        job.range = *range;
+    }
+    if (options.aad_file) {
+        if (options.aad_file == "-" && (job.input == "-" || from_stdin))
+            return usage("standard input cannot be both the associated data and something else");
+        auto aad = read_aad(*options.aad_file);
+        if (!aad) return std::move(aad).error();
+        job.aad = std::move(*aad);
+    } else if (options.aad) {
+        job.aad.assign(options.aad->begin(), options.aad->end());
+    }
+    job.show = options.show.show();
+    job.output.for_terminal = !job.seals;
+    if (has_key)
+        job.keys = [&options] { return read_keys(options); };
+    else
+        job.passphrase = [&options] {
+            return read_password(options.passphrase, options.job.seals, "passphrase");
+        };
+    return {};
+}
+
+void add(CLI::App& app, Context& context, bool seals) {
+    CLI::App* command = add_command(app, seals ? "seal" : "open");
+    const auto options = std::make_shared<Options>();
+    options->job.seals = seals;
+    add_options(*command, context, *options);
+    command->callback([options, &context] {
+        context.action = [options]() -> Result<> {
+            DAEL_TRY(complete(*options));
+            return run(options->job);
+        };
+    });
+}
+
+}  // namespace
+
+CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost) {
+    return command
+        .add_option("--cost", cost.log2_n,
+                    "With a passphrase: each guess takes 2^N KiB of memory, and time in proportion "
+                    "(default: 17, 128 MiB and some tenths of a second)")
+        ->type_name("N")
+        ->check(CLI::Range(10, 20));
+}
+
+CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most) {
+    return command
+        .add_option_function<int>(
+            "--max-cost",
+            [&most](int log2_n) { most = log2_n == 20 ? sealed::kMostCost : sealed::Cost{log2_n}; },
+            "With a passphrase: how much a file may ask for before it is known to be good, as "
+            "--cost has it (default: 18, 256 MiB and less than a second; 20 is all that there is)")
+        ->type_name("N")
+        ->check(CLI::Range(10, 20));
+}
+
+void add_seal(CLI::App& app, Context& context) {
+    add(app, context, true);
+}
+void add_open(CLI::App& app, Context& context) {
+    add(app, context, false);
+}
+
+}  // namespace dael::cli

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data that comes in: a file, a pipe, a device or standard input.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <daelstrom/error.hpp>
+
+namespace dael::app {
+
+class Input {
+  public:
+    // "-" is standard input. Errors (io): no such file, not readable, a directory.
+    static Result<Input> open(const std::string& path);
+    Input(Input&& other) noexcept;
+    Input& operator=(Input&&) = delete;
+    ~Input();
+
+    // Fills `buffer` unless the input ends first; returns how much came. Blocks; while it waits for
+    // a pipe or terminal, stop() from another thread ends it with 0 bytes. Errors (io): the read
+    // fails, or a regular file has become shorter than it was.
+    Result<std::size_t> fill(std::span<std::uint8_t> buffer);
+    void stop() noexcept;
+
+    // Up to `size` of the bytes that fill() will yield next; valid until it is called.
+    Result<std::span<const std::uint8_t>> peek(std::size_t size);
+    // A regular file only: bytes that begin `at` bytes after where we began. Errors: io.
+    Result<> read_at(std::uint64_t at, std::span<std::uint8_t> buffer) const;
+    bool is_file() const noexcept { return S_ISREG(status_.st_mode); }
+
+    std::optional<std::uint64_t> remaining() const;  // bytes still to come, where that can be known
+    const std::string& name() const noexcept { return name_; }  // quoted, for messages
+    const struct stat& status() const noexcept { return status_; }
+
+  private:
+    Input(int fd, int stop_fd, std::string name, const struct stat& status);
+    Result<std::size_t> read(std::span<std::uint8_t> buffer);
+    Result<bool> ready() const;  // false: stopped
+    Result<> check_length() const;
+
+    int fd_;
+    int stop_fd_;  // an eventfd; -1 for regular files, which never keep a reader waiting
+    std::string name_;
+    struct stat status_;
+    std::uint64_t start_ = 0;  // where in a regular file we began
+    std::uint64_t read_ = 0;
+    std::vector<std::uint8_t> peeked_;  // read, and not yet asked for by fill()
+};
+
+}  // namespace dael::app

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far along: done, percent, rate and time left, on standard error.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace dael::app {
+
+enum class Show { automatic, always, never };  // automatic: on a terminal, once it takes a while
+
+// Not thread-safe: one thread at a time reports.
+class Progress {
+  public:
+    Progress(Show show, std::string what, std::optional<std::uint64_t> total);
+
+    void advance(std::uint64_t bytes);
+    void finish(const std::string& by);  // all is well; `by` says who did the work
+    void clear();                        // before an error message
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    void draw(const std::string& line, bool last);
+    std::string line(double seconds) const;
+
+    bool enabled_;
+    bool terminal_;
+    bool drawn_ = false;
+    std::string what_;
+    std::optional<std::uint64_t> total_;
+    std::uint64_t done_ = 0;
+    Clock::time_point start_ = Clock::now();
+    Clock::time_point next_;
+};
+
+}  // namespace dael::app

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks on the terminal itself (/dev/tty), whatever standard input and output are, without echo.
+#pragma once
+
+#include <string>
+
+#include <daelstrom/error.hpp>
+
+#include "io/secrets.hpp"
+
+namespace dael::app {
+
+// One line, without its end; asked twice if `confirm`. `instead` says what to do where there is no
+// terminal ("give --key-file FILE").
+Result<Secret> prompt(const std::string& what, bool confirm, const std::string& instead);
+
+}  // namespace dael::app

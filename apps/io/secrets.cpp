@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/secrets.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "io/prompt.hpp"
+#include "io/text.hpp"
+#include "io/warnings.hpp"
+
+namespace dael::app {
+namespace {
+
+// Decodes hexadecimal without a branch or an index that depends on a digit. `out` holds half of
+// text.size() bytes. Returns whether every character was a digit.
+bool decode_hex(std::span<const std::uint8_t> text, std::uint8_t* out) noexcept {
+    const auto in_range = [](unsigned c, unsigned low, unsigned high) {  // all ones or zero
+        return 0u - (1 ^ (((c - low) | (high - c)) >> 31));
+    };
+    unsigned good = ~0u;
+    const auto nibble = [&](unsigned c) {
+        const unsigned digit = in_range(c, '0', '9');
+        const unsigned lower = c | 0x20;
+        const unsigned letter = in_range(lower, 'a', 'f');
+        good &= digit | letter;
+        return (digit & (c - '0')) | (letter & (lower - 'a' + 10));
+    };
+    for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+        const unsigned high = nibble(text[i]) << 4;
+        out[i / 2] = static_cast<std::uint8_t>(high | nibble(text[i + 1]));
+    }
+    return good != 0 && text.size() % 2 == 0;
+}
+
+bool is_space(std::uint8_t c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+std::span<const std::uint8_t> without_trailing_space(std::span<const std::uint8_t> text) {
+    while (!text.empty() && is_space(text.back())) text = text.first(text.size() - 1);
+    return text;
+}
+
+bool is_key_size(std::size_t bytes) {
+    return bytes == 16 || bytes == 24 || bytes == 32;
+}
+
+// Everything that the descriptor yields, up to `end` (not included) or its end.
+Result<Secret> read_all(int fd, const std::string& origin, int end, std::size_t capacity) {
+    auto secret = Secret::create(capacity);
+    if (!secret) return secret;
+    for (;;) {
+        std::uint8_t byte = 0;  // one at a time: what follows a line belongs to others
+        const ssize_t got = ::read(fd, &byte, 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return Error{Code::io, "cannot read " + origin + ": " + std::strerror(errno)};
+        if (got == 0 || byte == end) return secret;
+        if (!secret->append(byte))
+            return Error{Code::key_size, origin + " holds more than " + std::to_string(capacity) +
+                                             " bytes; is it the right file?"};
+        wipe(&byte, 1);
+    }
+}
+
+// What messages call the source: "key file 'name'".
+std::string origin_of(const SecretSource& source, const std::string& what) {
+    if (source.fd) return "file descriptor " + std::to_string(*source.fd);
+    if (source.file == "-") return "standard input";
+    return what + " file " + in_quotes(*source.file);
+}
+
+// A secret that others can read is not one.
+void warn_if_shared(int fd, const std::string& origin) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || (status.st_mode & 077) == 0)
+        return;
+    const bool all = (status.st_mode & 07) != 0;
+    warn("others can read or change " + origin + ", which is open to " +
+         (all ? "everybody" : "its group") + "; chmod 600 makes it yours alone");
+}
+
+Result<Secret> read_source(const SecretSource& source, const std::string& what, int end,
+                           std::size_t capacity = Secret::kCapacity) {
+    const std::string origin = origin_of(source, what);
+    if (source.from_stdin()) return read_all(STDIN_FILENO, origin, end, capacity);
+    if (source.fd) return read_all(*source.fd, origin, end, capacity);
+    const int fd = ::open(source.file->c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return Error{Code::io, "cannot open " + origin + ": " + std::strerror(errno)};
+    warn_if_shared(fd, origin);
+    auto secret = read_all(fd, origin, end, capacity);
+    ::close(fd);
+    return secret;
+}
+
+Result<Key> key_from(const Secret& secret, const std::string& origin) {
+    const auto text = without_trailing_space(secret.bytes());
+    if (text.size() % 2 == 0 && is_key_size(text.size() / 2)) {
+        std::array<std::uint8_t, 32> bytes{};
+        const bool is_hex = decode_hex(text, bytes.data());
+        auto key = Key::import({bytes.data(), text.size() / 2});
+        wipe(bytes.data(), bytes.size());
+        if (is_hex) return key;
+    }
+    if (is_key_size(secret.bytes().size())) return Key::import(secret.bytes());
+    return Error{Code::key_size,
+                 origin + " is " + std::to_string(secret.bytes().size()) +
+                     " bytes; an AES key is 16, 24 or 32 raw bytes, or 32, 48 or 64 "
+                     "hexadecimal digits"};
+}
+
+}  // namespace
+
+Result<Secret> Secret::create(std::size_t capacity) {
+    Secret secret;
+    // Pages of its own: locked against swapping where the limit allows, and left out of core dumps.
+    void* const memory =
+        ::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return Error{Code::out_of_memory, "no memory for a secret"};
+    ::madvise(memory, capacity, MADV_DONTDUMP);
+    (void)::mlock(memory, capacity);
+    secret.data_ = static_cast<std::uint8_t*>(memory);
+    secret.capacity_ = capacity;
+    return secret;
+}
+
+Secret::Secret(Secret&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      capacity_(std::exchange(other.capacity_, 0)) {}
+
+Secret& Secret::operator=(Secret&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+}
+
+Secret::~Secret() {
+    if (!data_) return;
+    wipe(data_, capacity_);
+    ::munmap(data_, capacity_);
+}
+
+bool Secret::append(std::uint8_t byte) noexcept {
+    if (size_ == capacity_) return false;
+    data_[size_++] = byte;
+    return true;
+}
+
+void Secret::truncate(std::size_t size) noexcept {
+    if (size >= size_) return;
+    wipe(data_ + size, size_ - size);
+    size_ = size;
+}
+
+Result<Key> read_key(const SecretSource& source, bool confirm) {
+    if (!source.from_terminal()) {
+        auto secret = read_source(source, "key", -1);
+        if (!secret) return std::move(secret).error();
+        return key_from(*secret, origin_of(source, "key"));
+    }
+    auto typed = prompt("Key (hexadecimal)", confirm, "give --key-file FILE");
+    if (!typed) return std::move(typed).error();
+    const auto text = without_trailing_space(typed->bytes());
+    std::array<std::uint8_t, 32> bytes{};
+    if (text.size() % 2 != 0 || !is_key_size(text.size() / 2) || !decode_hex(text, bytes.data())) {
+        wipe(bytes.data(), bytes.size());
+        return Error{Code::key_size,
+                     "that is no key; an AES key is 32, 48 or 64 hexadecimal digits"};
+    }
+    auto key = Key::import({bytes.data(), text.size() / 2});
+    wipe(bytes.data(), bytes.size());
+    return key;
+}
+
+Result<Secret> read_password(const SecretSource& source, bool confirm, const std::string& what) {
+    std::string question = what, option = what;
+    question[0] = static_cast<char>(question[0] & ~0x20);
+    std::ranges::replace(option, ' ', '-');
+    auto password = source.from_terminal()
+                        ? prompt(question, confirm, "give --" + option + "-file FILE")
+                        : read_source(source, what, '\n');
+    if (!password) return password;
+    const auto bytes = password->bytes();
+    if (!bytes.empty() && bytes.back() == '\r') password->truncate(bytes.size() - 1);
+    if (password->empty())
+        return Error{Code::key_size,
+                     "the " + what + " is empty; a " + what + " has at least one character"};
+    return password;
+}
+
+Result<Secret> read_keyset(const std::string& path) {
+    constexpr std::size_t kMost = 64 << 10;
+    return read_source({.file = path, .fd = {}}, "keyset", -1, kMost);
+}
+
+Result<Secret> take_password_argument(int argc, char** argv) {
+    int first = 1;
+    while (first < argc && std::strcmp(argv[first], "aes") != 0) ++first;
+    char* value = nullptr;
+    for (int i = first + 1; i < argc && !value; ++i) {
+        char* argument = argv[i];
+        constexpr std::string_view kLong = "--password";
+        if (std::strncmp(argument, kLong.data(), kLong.size()) == 0) {
+            if (argument[kLong.size()] == '=')
+                value = argument + kLong.size() + 1;
+            else if (argument[kLong.size()] == '\0' && i + 1 < argc)
+                value = argv[i + 1];
+        } else if (argument[0] == '-' && argument[1] != '-') {  // -p X, -pX, and behind flags: -dpX
+            const char* letter = argument + 1;
+            while (*letter != '\0' && std::strchr("edfq", *letter)) ++letter;
+            if (*letter == 'p')
+                value = letter[1] != '\0' ? argument + (letter + 1 - argument)
+                        : i + 1 < argc    ? argv[i + 1]
+                                          : nullptr;
+        }
+    }
+    if (!value || *value == '\0') return Secret();
+    auto password = Secret::create();
+    if (!password) return password;
+    for (char* c = value; *c != '\0'; ++c) {
+        if (!password->append(static_cast<std::uint8_t>(*c)))
+            return Error{Code::invalid_argument, "the password is longer than " +
+                                                     std::to_string(Secret::kCapacity) + " bytes"};
+        *c = 'x';
+    }
+    return password;
+}
+
+Result<Block> parse_iv(std::string_view hex) {
+    const std::span text(reinterpret_cast<const std::uint8_t*>(hex.data()), hex.size());
+    Block iv{};
+    if (text.size() != 2 * iv.size())
+        return Error{Code::iv_size, "the IV has " + std::to_string(text.size()) +
+                                        " hexadecimal digits; AES takes 32 (16 bytes)"};
+    if (!decode_hex(text, iv.data()))
+        return Error{Code::iv_size, "the IV is not hexadecimal; give 32 of the digits 0-9 and a-f"};
+    return iv;
+}
+
+}  // namespace dael::app

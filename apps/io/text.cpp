@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace dael::app {
+namespace {
+
+template <class... Values>
+std::string print(const char* format, Values... values) {
+    std::array<char, 64> text{};
+    std::snprintf(text.data(), text.size(), format, values...);
+    return text.data();
+}
+
+int digits_for(double value) {
+    return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+}
+
+}  // namespace
+
+std::string on_one_line(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte == 0x7f)
+            out += print("\\x%02x", byte);
+        else
+            out += c;
+    }
+    return out;
+}
+
+std::string in_quotes(std::string_view name) {
+    return "'" + on_one_line(name) + "'";
+}
+
+Result<std::uint64_t> parse_size(std::string_view text, std::string_view option) {
+    double number = 0;
+    std::uint64_t whole = 0;
+    const char* const end = text.data() + text.size();
+    const auto integer = std::from_chars(text.data(), end, whole);
+    const auto real = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+    std::string_view suffix(real.ptr, static_cast<std::size_t>(end - real.ptr));
+    const Error wrong{Code::invalid_argument,
+                      std::string(option) + ": " + in_quotes(text) +
+                          " is not a size; give bytes, or a number with K, M, G or T"};
+    if (real.ec != std::errc{} || number < 0) return wrong;
+    int power = 0;
+    if (!suffix.empty()) {
+        constexpr std::string_view kUnits = "kmgt";
+        const auto unit = kUnits.find(static_cast<char>(std::tolower(suffix[0])));
+        if (unit == kUnits.npos) {
+            if (suffix != "B") return wrong;
+        } else {
+            power = 10 * (static_cast<int>(unit) + 1);
+            suffix.remove_prefix(1);
+            if (!suffix.empty() && suffix != "B" && suffix != "iB") return wrong;
+        }
+    }
+    if (integer.ptr == real.ptr) {  // no fraction: exact in 64 bits
+        if (integer.ec != std::errc{} || (whole << power) >> power != whole) return wrong;
+        return whole << power;
+    }
+    const double bytes = std::ldexp(number, power);
+    if (bytes >= 0x1p63 || bytes != std::floor(bytes)) return wrong;
+    return static_cast<std::uint64_t>(bytes);
+}
+
+std::string format_size(double bytes) {
+    constexpr std::array<const char*, 6> kUnits{"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    std::size_t unit = 0;
+    for (; bytes >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
+    const int digits = unit == 0 || bytes == std::floor(bytes) ? 0 : digits_for(bytes) - 1;
+    return print("%.*f %s", std::max(digits, 0), bytes, kUnits[unit]);
+}
+
+std::string format_rate(double rate) {
+    const bool giga = rate >= 1e9;
+    const double value = rate / (giga ? 1e9 : 1e6);
+    return print("%.*f %s", digits_for(value), value, giga ? "GB/s" : "MB/s");
+}
+
+std::string format_seconds(double seconds) {
+    if (seconds < 1e-3) return print("%.*f us", digits_for(seconds * 1e6), seconds * 1e6);
+    if (seconds < 1) return print("%.*f ms", digits_for(seconds * 1e3), seconds * 1e3);
+    return print("%.*f s", digits_for(seconds), seconds);
+}
+
+std::string format_clock(double seconds) {
+    const auto whole = static_cast<long long>(std::ceil(seconds));
+    if (whole >= 3600)
+        return print("%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60, whole % 60);
+    return print("%lld:%02lld", whole / 60, whole % 60);
+}
+
+}  // namespace dael::app

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/warnings.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+#include "io/text.hpp"
+
+namespace dael::app {
+namespace {
+
+std::atomic<bool> silent{false};
+
+}  // namespace
+
+void warn(std::string_view text) {
+    if (silent) return;
+    // On a terminal a line of progress may stand there; it is drawn again if there is more of it.
+    const std::string line = std::string(::isatty(STDERR_FILENO) ? "\r\x1b[K" : "") +
+                             program_invocation_short_name + ": warning: " + on_one_line(text) +
+                             "\n";
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void silence_warnings() {
+    silent = true;
+}
+
+}  // namespace dael::app

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include <daelstrom/gcm.hpp>
+
+#include "bench/check.hpp"
+#include "bench/suite.hpp"
+#include "measure/device.hpp"
+
+namespace dael::bench {
+namespace {
+
+using measure::DeviceBuffer;
+using measure::DeviceClock;
+using measure::Heat;
+using measure::HostBuffer;
+using measure::Launch;
+using measure::MemoryKind;
+
+constexpr std::size_t kMargin = 16;  // room to start a few bytes late
+constexpr std::size_t kTiny = 16;    // bytes of a fill that costs a launch and nothing else
+constexpr int kTrain = 100;          // launches back to back
+
+// What is launched, and what comes first, outside the measured time.
+struct Launches {
+    Launch launch, before;
+    std::function<Result<>()> codes = [] { return Result<>{}; };  // of the last launch
+};
+
+struct Resident {
+    DeviceUnderTest subject;
+    DeviceClock clock;
+    measure::Sampling sampling;
+    HostBuffer host;  // what `in` holds
+    DeviceBuffer in, out, tags;
+    bool whole = true;  // whether `in` does
+
+    // One message that needs no list, or a batch in one launch. A batch that encrypts may be launched
+    // once, so that there is a new one for each sample.
+    Result<Launches> launches(const Work& work, const std::uint8_t* from, std::uint8_t* to) {
+        struct Batched {
+            std::shared_ptr<Engine> engine;
+            KeySet keys;
+            Work work;
+            std::vector<Message> messages;
+            std::optional<Batch> batch = {};
+        };
+        const auto engine = subject.engine;
+        auto messages = lay_out(work, from, to, tags.data());
+        DAEL_LET(keys, make_keys(work));
+        if (messages.size() == 1 && !work.is(Mode::gcm))
+            return Launches{[engine, cipher = work.cipher, message = messages.front(),
+                             key = std::make_shared<Key>(std::move(keys.front()))](Stream s)
+                                -> Result<> {
+                                DAEL_TRY(engine->run(cipher, *key, message, s));
+                                return {};
+                            },
+                            {}};
+        DAEL_LET(set, engine->keys(keys));
+        const auto batched = std::make_shared<Batched>(
+            Batched{engine, std::move(set), work, std::move(messages)});
+        const auto before = [batched](Stream) -> Result<> {
+            Batched& b = *batched;
+            b.batch.reset();
+            const auto count = static_cast<std::uint32_t>(b.messages.size());
+            DAEL_LET(batch, b.engine->prepare(b.work.cipher, b.keys,
+                                              {.list = b.messages.data(), .count = count}));
+            b.batch = std::move(batch);
+            return {};
+        };
+        const auto launch = [batched](Stream s) -> Result<> {
+            DAEL_TRY(batched->engine->launch(*batched->batch, s));
+            return {};
+        };
+        const auto codes = [batched]() -> Result<> {
+            DAEL_LET(all, batched->batch->results({}));
+            return check_codes(batched->work, all);
+        };
+        return Launches{launch, before, codes};
+    }
+
+    Result<> once(const Launches& made) const {
+        if (made.before) DAEL_TRY(made.before({}));
+        DAEL_TRY(clock.run(made.launch));
+        return made.codes();
+    }
+
+    Result<> restore() {
+        if (!whole) DAEL_TRY(clock.copy_in(in.data(), host.data(), host.size()));
+        whole = true;
+        return {};
+    }
+
+    // Plain modes, and GCM that seals: poison, one launch, comparison with OpenSSL.
+    Result<> check(const Work& work, const Launches& made, std::size_t shift, std::uint8_t* to) {
+        DAEL_TRY(work.placement == "in place"
+                     ? clock.copy_in(to, host.data() + shift, work.bytes())
+                     : clock.fill(to, kPoison, work.bytes()));
+        if (work.is(Mode::gcm)) DAEL_TRY(clock.fill(tags.data(), kPoison, tags.size()));
+        DAEL_TRY(once(made));
+        return check_output(work, host.data() + shift, clock.fetch_from(to),
+                            work.is(Mode::gcm) ? clock.fetch_from(tags.data()) : Fetch{});
+    }
+
+    // GCM that opens: from where it was sealed to, back to where it came from.
+    Result<> check_opening(const Work& work, const Launches& made) {
+        Work sealing = work;
+        sealing.cipher.direction = Direction::encrypt;
+        DAEL_LET(seals, launches(sealing, in.data(), out.data()));
+        DAEL_TRY(check(sealing, seals, 0, out.data()));
+        whole = false;
+        DAEL_TRY(clock.fill(in.data(), kPoison, work.bytes()));
+        DAEL_TRY(once(made));
+        return check_opened(work, host.data(), clock.fetch_from(in.data()));
+    }
+
+    Result<Heat> prepare(Work work) {
+        DAEL_TRY(restore());
+        work.backend = subject.name;
+        if (work.bytes() + kMargin > in.size())
+            return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
+        if (work.is(Mode::gcm) && tags.size() < work.messages * gcm::kTagSize) {
+            DAEL_LET(more, DeviceBuffer::allocate(subject.device, MemoryKind::device,
+                                                  work.messages * gcm::kTagSize));
+            tags = more;
+        }
+        const bool opens = work.is(Mode::gcm) && work.cipher.direction == Direction::decrypt;
+        const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
+        std::uint8_t* const to = opens ? in.data() : out.data() + 3 * shift;
+        const std::uint8_t* const from = opens                            ? out.data()
+                                         : work.placement == "in place" ? to
+                                                                          : in.data() + shift;
+        DAEL_LET(made, launches(work, from, to));
+        const auto right = [=, this] {
+            return opens ? check_opening(work, made) : check(work, made, shift, to);
+        };
+        Heat heat;
+        const auto bytes = static_cast<double>(work.bytes());
+        if (work.measure == "kernel") {  // the kernel's own time against a copy of as many bytes
+            const auto copy =
+                heat.enter("copy within device memory",
+                           clock.by_events(clock.copy_within(opens ? in.data() : out.data(),
+                                                             opens ? out.data() : in.data(),
+                                                             work.bytes())));
+            // A copy over what was sealed for opening would leave nothing to open.
+            heat.enter(subject.name, clock.by_events(made.launch, made.before), right, work.point(),
+                       bytes, {copy});
+            return heat;
+        }
+        // What a launch costs its caller, one after another and alone, against a fill of 16 bytes.
+        const Launch tiny = [&memory = subject.device.memory, to](Stream s) {
+            return memory.fill(to, 0, kTiny, s);
+        };
+        const auto least = heat.enter("fill of 16 bytes", clock.back_to_back(tiny, kTrain));
+        heat.enter(subject.name, clock.back_to_back(made.launch, kTrain), right, work.point(), bytes,
+                   {least});
+        work.measure = "latency";
+        const auto soonest = heat.enter("fill of 16 bytes", clock.by_wall(tiny, sampling));
+        heat.enter(subject.name, clock.by_wall(made.launch, sampling), {}, work.point(), bytes,
+                   {soonest});
+        return heat;
+    }
+};
+
+// Which shapes a way has in device memory.
+bool has(const Options& options, const Workload& workload, const Point& point) {
+    const Work work(point);
+    const bool kernel = work.measure == "kernel", apart = work.placement == "apart";
+    if (!has_bits(options, work)) return false;
+    if (work.is(Mode::gcm))
+        return kernel && apart && work.keys != 0 && (!work.mac_only || work.messages == 1);
+    if (work.keys != 0) return false;
+    if (work.is(Mode::xts))
+        return kernel && apart && work.messages == 1 && work.size == workload.device;
+    const Shape batch{work.size, work.messages};
+    if (!work.parallel())
+        return kernel && apart && std::ranges::count(workload.sequential, batch) != 0;
+    if (work.messages != 1)
+        return kernel && apart && !work.is(Mode::cfb) &&
+               std::ranges::count(workload.parallel, batch) != 0;
+    const bool swept = work.is(Mode::ctr) ||
+                       (work.is(Mode::ecb) && work.cipher.direction == Direction::encrypt);
+    if (!kernel) return swept && apart && work.size == workload.device_sweep.front();
+    if (!apart) return work.size == workload.device && (work.is(Mode::ctr) || work.is(Mode::cbc));
+    return work.size == workload.device ||
+           (swept && std::ranges::count(workload.device_sweep, work.size) != 0);
+}
+
+}  // namespace
+
+Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject) {
+    const Workload& workload = suite.workload;
+    DAEL_LET(clock, DeviceClock::create(subject.device));
+    DAEL_LET(free, subject.device.memory.free_memory());
+    const std::uint64_t most = free / 8 * 3;  // input and output, and room for others
+    const std::size_t size = std::min(workload.largest_device(), most) + kMargin;
+    DAEL_LET(host, HostBuffer::allocate(size));
+    DAEL_LET(in, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
+    DAEL_LET(out, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
+    measure::Team team(measure::thread_count(0));
+    measure::fill_random(team, host.data(), size, 3);
+    DAEL_TRY(clock.copy_in(in.data(), host.data(), size));
+    const auto state = std::make_shared<Resident>(
+        Resident{subject, clock, workload.sampling, std::move(host), in, out, {}});
+
+    measure::Axis shapes;
+    for (const auto* batches : {&workload.parallel, &workload.sequential})
+        for (const auto& [bytes, count] : *batches) shapes.push_back(shape(bytes, count));
+    shapes.push_back(shape(workload.device));
+    for (const std::uint64_t bytes : workload.device_sweep) shapes.push_back(shape(bytes));
+    shapes.push_back(shape(workload.device, 1, 1));
+    for (const auto& [bytes, count] : workload.gcm_device)
+        for (const std::uint64_t keys : {std::uint64_t{1}, count})
+            shapes.push_back(shape(bytes, count, keys));
+    return Benchmark{
+        subject.name,
+        {measure::Axis{Point{{"where", "device"}, {"threads", std::uint64_t{1}}}},
+         measure::axis("bits", workload.bits),
+         ways(suite.options),
+         std::move(shapes),
+         measure::axis("measure", std::vector<const char*>{"kernel", "launch"}),
+         measure::axis("placement", std::vector<const char*>{"apart", "in place", "unaligned"})},
+        [options = suite.options, workload](const Point& point) {
+            return has(options, workload, point);
+        },
+        [state](const Point& point) { return state->prepare(Work(point)); }};
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/suite.hpp"
+
+#include "bench/check.hpp"
+#include "measure/machine.hpp"
+
+namespace dael::bench {
+namespace {
+
+bool open_into(std::vector<HostEngine>& engines, const Suite& suite, const std::string& backend,
+               const std::string& form, int threads) {
+    auto engine = Engine::open({.backend = backend, .form = form, .threads = threads});
+    if (!engine) {
+        suite.session.report.skip((form.empty() ? backend : backend + " " + form) + ": " +
+                                  engine.error().message);
+        return false;
+    }
+    engines.push_back({backend, form, std::make_shared<Engine>(std::move(*engine))});
+    return true;
+}
+
+// The device backends to measure: those asked for by name ("cuda:1", "opencl"), else the first GPU.
+std::vector<std::string> device_names(const Options& options) {
+    if (options.backends.empty()) return {"cuda:0"};
+    std::vector<std::string> names;
+    for (const auto& name : options.backends)
+        for (const std::string kind : {"cuda", "opencl"})
+            if (name == kind || name.starts_with(kind + ":"))
+                names.push_back(name == kind ? kind + ":0" : name);
+    return names;
+}
+
+// A benchmark that could be made ready, or a line that says why not.
+Result<> run(const Suite& suite, const std::string& what, Result<Benchmark> benchmark) {
+    if (benchmark) return suite.session.run(*benchmark);
+    if (benchmark.code() != Code::out_of_memory) return std::move(benchmark).error();
+    suite.session.report.skip(what + ": " + benchmark.error().message);
+    return {};
+}
+
+Result<> run_device(const Suite& suite, const std::string& name) {
+    auto subject = DeviceUnderTest::open(name);
+    if (subject.code() == Code::backend_absent || subject.code() == Code::unknown_backend) {
+        suite.session.report.skip(name + ": " + subject.error().message);
+        return {};
+    }
+    if (!subject) return std::move(subject).error();
+    measure::describe_device(suite.session.report.machine, subject->device.info);
+    DAEL_TRY(run(suite, name + ", device memory", resident(suite, *subject)));
+    return run(suite, name + ", host memory", through(suite, *subject));
+}
+
+}  // namespace
+
+std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool every_form) {
+    std::vector<HostEngine> engines;
+    const Options& options = suite.options;
+    if (wants_backend(options, "cpu")) {
+        if (!options.form.empty()) {
+            open_into(engines, suite, "cpu", options.form, threads);
+        } else {
+            for (const char* form : {"avx512", "avx2", "sse"})
+                if (open_into(engines, suite, "cpu", form, threads) && !every_form) break;
+        }
+    }
+    if (wants_backend(options, "openssl")) open_into(engines, suite, "openssl", "", threads);
+    return engines;
+}
+
+Result<std::function<Result<Ran>()>> host_call(const HostEngine& engine, const Work& work,
+                                               std::vector<Message> messages) {
+    struct Batch {  // what goes last stands first
+        std::shared_ptr<Engine> engine;
+        KeySet keys;
+        Work work;
+        std::vector<Message> messages;
+        std::vector<Code> codes;
+        std::uint64_t next = 0;
+    };
+    DAEL_LET(keys, make_keys(work));
+    if (messages.size() == 1 && !work.is(Mode::gcm))
+        return std::function<Result<Ran>()>(
+            [engine = engine.engine, cipher = work.cipher, message = messages.front(),
+             key = std::make_shared<Key>(std::move(keys.front()))] {
+                return engine->run(cipher, *key, message);
+            });
+    DAEL_LET(set, engine.engine->keys(keys));
+    const auto batch = std::make_shared<Batch>(
+        Batch{engine.engine, std::move(set), work, std::move(messages),
+              std::vector<Code>(work.messages, Code::internal)});
+    return std::function<Result<Ran>()>([batch]() -> Result<Ran> {
+        Batch& b = *batch;
+        if (b.work.is(Mode::gcm)) renew(b.messages, b.next);
+        auto ran = b.engine->run(b.work.cipher, b.keys, b.messages, b.codes);
+        if (ran) DAEL_TRY(check_codes(b.work, b.codes));
+        return ran;
+    });
+}
+
+std::function<Result<>()> without_ran(std::function<Result<Ran>()> call) {
+    return [call = std::move(call)]() -> Result<> {
+        DAEL_TRY(call());
+        return {};
+    };
+}
+
+Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const std::string& form) {
+    DAEL_LET(opened, Engine::open({.backend = backend, .form = form}));
+    const auto engine = std::make_shared<Engine>(std::move(opened));
+    DAEL_LET(access, device(*engine));
+    return DeviceUnderTest{backend, engine, access};
+}
+
+Result<Report> run(const Options& options, std::function<void(const std::string&)> progress) {
+    Report report;
+    const Workload workload = make_workload(options);
+    measure::describe_build(report);
+    report.suite = options.suite;
+    report.machine = measure::describe_host();
+    Session session{report, workload.sampling,
+                    [](const Point& point) { return describe(Work(point)); }, std::move(progress)};
+    const Suite suite{options, workload, session};
+    if (options.suite == "generations") {
+        DAEL_LET(benchmarks, generations(suite));
+        for (const Benchmark& benchmark : benchmarks) DAEL_TRY(session.run(benchmark));
+        return report;
+    }
+    DAEL_TRY(run(suite, "one core", one_core(suite)));
+    DAEL_TRY(run(suite, "all cores", all_cores(suite)));
+    for (const std::string& name : device_names(options)) DAEL_TRY(run_device(suite, name));
+    return report;
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is measured, with the types that AES has for it: the other face of a measure::Point.
+// bench/README.md tells what each field means.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <daelstrom/engine.hpp>
+
+#include "measure/point.hpp"
+#include "measure/report.hpp"
+
+namespace dael::bench {
+
+using measure::Point;
+
+struct Work {
+    std::string backend;  // "cpu", "openssl", "cuda:0"
+    std::string form;     // "avx2", "tables=1"; empty: the backend's own choice. JSON calls it isa
+    Cipher cipher;
+    bool mac_only = false;  // GMAC: the message is AAD
+    int bits = 128;
+    std::uint64_t keys = 0;  // GCM and GMAC: under so many; else 0, for one
+    std::uint64_t size = 0;  // bytes of one message
+    std::uint64_t messages = 1;
+    std::string where;                // "cache", "host", "device", "pinned", "pageable"
+    std::string measure = "call";     // "kernel", "total", "async", "launch", "latency"
+    std::string placement = "apart";  // "in place", "unaligned"
+    int threads = 1;                  // host threads that take part
+    std::string data;                 // "ramp" (0 to 255), "constant" (0xaa); empty: random
+
+    explicit Work(const Point& point);
+    Point point() const;
+    std::size_t bytes() const { return static_cast<std::size_t>(size * messages); }
+    bool is(Mode mode) const { return cipher.mode == mode; }
+    bool parallel() const { return parallel_within_message(cipher.mode, cipher.direction); }
+};
+
+// "ctr-128", "cbc-256 decrypt", "xts-128 encrypt, 512 B sectors", "gcm-128, 1024 keys"; "16 KiB",
+// "1024 x 1 MiB"; "cuda:0 cbc-128 decrypt, 1024 x 1 MiB, device".
+std::string cipher_name(const Work& work);
+std::string size_name(const Work& work);
+std::string describe(const Work& work);
+const measure::Columns& columns();
+
+// Keys made for the measurement: no secrets, the same in every run. As many bytes as the cipher
+// takes; key `index` of a set.
+std::vector<std::uint8_t> key_bytes(const Work& work, std::uint64_t index = 0);
+Result<std::vector<Key>> make_keys(const Work& work);
+
+// The sectors of XTS: of this number on, in every measurement.
+inline constexpr std::uint64_t kFirstSector = 1'000'000;
+
+// `work.messages` messages side by side from `in` to `out`, GCM's tags side by side as well; keys
+// take turns. No two share a counter.
+std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint8_t* out,
+                             std::uint8_t* tags = nullptr);
+// GCM: gives each message the next nonce, from number `next` on. lay_out() begins with 0.
+void renew(std::span<Message> messages, std::uint64_t& next) noexcept;
+
+}  // namespace dael::bench

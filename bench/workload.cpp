@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/workload.hpp"
+
+#include <algorithm>
+
+namespace dael::bench {
+namespace {
+
+constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+
+std::uint64_t scaled(std::uint64_t size, std::uint64_t scale) {
+    return size <= 64 * KiB ? size : std::max(64 * KiB, size / scale / kBlockSize * kBlockSize);
+}
+
+void scale_sizes(std::vector<std::uint64_t>& sizes, std::uint64_t scale) {
+    for (auto& size : sizes) size = scaled(size, scale);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+}
+
+std::vector<std::uint64_t> powers(std::uint64_t first, std::uint64_t last) {
+    std::vector<std::uint64_t> sizes;
+    for (auto size = first; size < last; size *= 4) sizes.push_back(size);
+    sizes.push_back(last);
+    return sizes;
+}
+
+std::uint64_t largest(const std::vector<std::uint64_t>& sizes) {
+    return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+}
+
+Workload quick() {
+    Workload workload;
+    workload.bits = {128, 256};
+    workload.one_core = {16 * KiB};
+    workload.all_cores = {64 * MiB};
+    workload.sweep = {64 * KiB, MiB, 64 * MiB};
+    workload.device = 256 * MiB;
+    workload.device_sweep = {4 * KiB, MiB};
+    workload.through = 256 * MiB;
+    workload.parallel = {{4 * KiB, 65'536}};
+    workload.sequential = {{4 * KiB, 65'536}};
+    workload.host_sequential = {16 * KiB, 1024};
+    workload.gcm_device = {{KiB, 65'536}, {64 * KiB, 4096}};
+    workload.gcm_host = {MiB, 64};
+    workload.sampling.sample_seconds = 0.0005;
+    workload.sampling.budget_seconds = 0.4;
+    return workload;
+}
+
+Workload full(std::uint64_t largest) {
+    Workload workload;
+    workload.bits = {128, 192, 256};
+    workload.every_form = true;
+    workload.one_core = {KiB, 16 * KiB};
+    workload.all_cores = {64 * MiB, GiB};
+    workload.sweep = powers(16 * KiB, largest);
+    workload.device = GiB;
+    workload.device_sweep = powers(4 * KiB, GiB);
+    workload.through = GiB;
+    workload.parallel = {{4 * KiB, 65'536}, {4 * KiB, 262'144}, {MiB, 1024}};
+    workload.sequential = {{4 * KiB, 65'536}, {16 * KiB, 16'384}};
+    workload.host_sequential = {16 * KiB, 16'384};
+    workload.gcm_device = {{KiB, 65'536}, {64 * KiB, 4096}, {MiB, 1024}};
+    workload.gcm_host = {MiB, 1024};
+    return workload;
+}
+
+}  // namespace
+
+Workload make_workload(const Options& options) {
+    Workload workload =
+        options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
+    if (options.suite == "generations") workload.through = 256 * MiB;  // the slowest takes a second
+    workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
+    workload.sampling.repeats = options.repeats;
+    if (!options.bits.empty()) workload.bits = options.bits;
+    if (!options.sizes.empty()) {
+        workload.one_core = workload.all_cores = workload.sweep = workload.device_sweep =
+            options.sizes;
+        workload.device = workload.through =
+            *std::max_element(options.sizes.begin(), options.sizes.end());
+    }
+    scale_sizes(workload.one_core, options.scale);
+    scale_sizes(workload.all_cores, options.scale);
+    scale_sizes(workload.sweep, options.scale);
+    scale_sizes(workload.device_sweep, options.scale);
+    workload.device = scaled(workload.device, options.scale);
+    workload.through = scaled(workload.through, options.scale);
+    for (auto* shapes : {&workload.parallel, &workload.sequential, &workload.gcm_device})
+        for (auto& shape : *shapes)
+            shape.count = std::max<std::uint64_t>(2, shape.count / options.scale);
+    for (auto* shape : {&workload.host_sequential, &workload.gcm_host})
+        shape->count = std::max<std::uint64_t>(2, shape->count / options.scale);
+    return workload;
+}
+
+std::uint64_t Workload::largest_host() const {
+    return std::max({largest(all_cores), largest(sweep),
+                     host_sequential.size * host_sequential.count, gcm_host.size * gcm_host.count});
+}
+
+std::uint64_t Workload::largest_device() const {
+    std::uint64_t bytes = std::max(device, largest(device_sweep));
+    for (const auto* shapes : {&parallel, &sequential, &gcm_device})
+        for (const auto& [size, count] : *shapes) bytes = std::max(bytes, size * count);
+    return bytes;
+}
+
+std::uint64_t Workload::largest_through() const {
+    return std::max(through, largest(sweep));
+}
+
+measure::Axis ways(const Options& options) {
+    measure::Axis all;
+    const auto add = [&](const char* mode, Direction direction, std::uint64_t sector = 0) {
+        if (options.modes.empty() || std::ranges::find(options.modes, mode) != options.modes.end())
+            all.push_back({{"mode", mode}, {"direction", std::string(name(direction))},
+                           {"sector", sector}});
+    };
+    const auto both_ways = [&](const char* mode, std::uint64_t sector = 0) {
+        add(mode, Direction::encrypt, sector);
+        add(mode, Direction::decrypt, sector);
+    };
+    add("ctr", Direction::encrypt);
+    for (const char* mode : {"ecb", "cbc", "cfb"}) both_ways(mode);
+    add("ofb", Direction::encrypt);
+    for (const std::uint64_t sector : {512, 4096}) both_ways("xts", sector);
+    add("gmac", Direction::encrypt);
+    both_ways("gcm");
+    return all;
+}
+
+Point shape(std::uint64_t size, std::uint64_t messages, std::uint64_t keys) {
+    return {{"size", size}, {"messages", messages}, {"keys", keys}};
+}
+
+bool has_bits(const Options& options, const Work& work) {
+    if (work.bits != 192) return true;
+    return !work.is(Mode::xts) && (!work.is(Mode::gcm) || !options.bits.empty());
+}
+
+bool wants_backend(const Options& options, const std::string& name) {
+    return options.backends.empty() || std::find(options.backends.begin(), options.backends.end(),
+                                                 name) != options.backends.end();
+}
+
+}  // namespace dael::bench

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys made ready on an engine: expanded, with what GHASH needs of each, on every backend that they
+// are used on, from the first use there. Messages name them by index. Wiped when it goes, which
+// must be after the work. Keeps what it needs of the engine alive. Any number of threads may use it
+// at once, but replace() excludes other uses on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <daelstrom/error.hpp>
+#include <daelstrom/key.hpp>
+#include <daelstrom/memory.hpp>
+
+namespace dael {
+
+class KeySet {
+  public:
+    KeySet(KeySet&&) noexcept;
+    KeySet& operator=(KeySet&&) noexcept;
+    ~KeySet();
+    std::size_t size() const noexcept;  // keys
+    int bits(std::uint32_t index) const noexcept;
+
+    // Puts another key, of any size but of the same kind, in the place of key `index`. On the
+    // device that the stream belongs to in the stream's order, without waiting: what was launched
+    // there before has the old key, what is launched later the new one, prepared batches too. On
+    // the host at once. Errors: invalid_argument, device, out_of_memory; unsupported for a set that
+    // has been used on several devices, whose streams know nothing of each other.
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream = {});
+
+    struct State;  // src/pipeline/key_set.hpp
+    State& state() const noexcept { return *state_; }
+    explicit KeySet(std::shared_ptr<State> state) noexcept;
+
+  private:
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace dael

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// To what it is done: one message, and lists of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <daelstrom/cipher.hpp>
+
+namespace dael {
+
+// Plain data of one layout for the host, for kernels, which may make lists of them in device
+// memory, and for C (dael_message). `in`, `out`, `aad` and `tag` lie in one memory space; `out` is
+// `in` itself or does not overlap it, and overlaps neither the tag nor the AAD, nor, in a batch,
+// anything of another message.
+struct Message {
+    const std::uint8_t* in = nullptr;  // null in a counter mode: `out` gets the keystream itself
+    std::uint8_t* out = nullptr;
+    std::uint64_t size = 0;             // bytes of `in` and of `out`
+    const std::uint8_t* aad = nullptr;  // GCM: additional data, authenticated and not encrypted
+    std::uint64_t aad_size = 0;         // bytes
+    std::uint8_t* tag = nullptr;        // GCM: encryption writes it, decryption reads it
+    // CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block J0,
+    // which gcm::start() makes of a nonce. XTS: the first sector's number, little-endian. The
+    // modes' headers have functions that fill it.
+    Block start{};
+    std::uint32_t key = 0;  // index into the key set
+    std::uint8_t skip =
+        0;  // CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15
+    std::uint8_t unused[11] = {};
+};
+static_assert(sizeof(Message) == 80);
+
+enum class Place : std::uint8_t { host, device };
+
+// Four bytes that stay and a big-endian counter of eight: nonces of 12 bytes that never repeat,
+// counted on a device. Lies in device memory; only launches that were given it change it.
+struct DeviceNonces {
+    std::uint8_t fixed[4] = {};
+    std::uint32_t unused = 0;
+    std::uint64_t next = 0;  // of the first message of the next launch
+};
+static_assert(sizeof(DeviceNonces) == 16);
+
+// A list of messages whose data lies in device memory; see Engine::prepare.
+struct Messages {
+    const Message* list = nullptr;
+    std::uint32_t count = 0;    // messages; where `number` is given, the most there may be
+    Place place = Place::host;  // of the list itself
+    // In device memory, for lists in device memory: how many messages there are, read when the
+    // batch runs. Null: `count`. A number above `count` counts as `count`.
+    const std::uint32_t* number = nullptr;
+    // In device memory, for lists in device memory of GCM and gcm_ctr encryption: each launch
+    // writes a new `start` into every message of the list, and advances the counter. Null: the
+    // starts are as they stand in the list.
+    DeviceNonces* nonces = nullptr;
+};
+
+}  // namespace dael

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// One NVIDIA GPU as a core::Device.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+#include "backends/cuda/context.hpp"
+#include "backends/cuda/memory.hpp"
+#include "backends/cuda/work.hpp"
+#include "core/device.hpp"
+
+namespace dael::cuda {
+
+class CudaDevice final : public core::Device {
+  public:
+    // `later`: the GPU's context is made by the first use, and whether this build has code for it
+    // shows then. For tests: `tables` forces a layout (4, 2 or 1 tables; 0 takes the largest that
+    // fits), and GHASH can be kept off the tensor cores.
+    // Errors: backend_absent, where there is no code for its architecture; invalid_argument.
+    static Result<std::unique_ptr<CudaDevice>> open(int index, int tables = 0,
+                                                    bool use_tensor_cores = true,
+                                                    bool later = false);
+
+    const DeviceInfo& info() const override { return info_; }
+    Memory& memory() override { return memory_; }
+    Order& order() override { return order_; }
+
+    Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
+                 Stream stream) override;
+    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
+                                                    const Messages& messages) override;
+    Result<> run(core::Prepared& prepared, Stream stream) override;
+
+    Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
+    // GCM in pieces: pieces.cpp.
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+                                                std::uint32_t key, const Block& start);
+
+    // What its batches and keys are made with.
+    int index() const { return index_; }
+    const Layout& layout() const { return layout_; }
+    // Thread blocks for `units` units of work that a warp takes at once.
+    unsigned grid_for(std::uint64_t units) const;
+    // Makes the device current. `arguments`: addresses of the kernel's parameters.
+    Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, void** arguments,
+                    Stream stream);
+    Result<> launch(const Kernel& kernel, unsigned grid, bool cooperative, const void* work,
+                    const RoundKeys& keys, Stream stream) {
+        void* arguments[] = {const_cast<void*>(work), const_cast<RoundKeys*>(&keys)};
+        return launch(kernel, grid, cooperative, arguments, stream);
+    }
+    // One message of XTS: xts.cpp.
+    Result<> run_xts(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
+    // Whether GHASH runs on this device's tensor cores.
+    Result<bool> tensor_cores_hash(const SetUp& set_up);
+
+    // For tests: the tables of XTS's decryption, as xts_kernel() takes them.
+    void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
+
+  private:
+    CudaDevice(int index, Layout layout, DeviceInfo info, bool cooperative, bool use_tensor_cores)
+        : index_(index),
+          layout_(layout),
+          info_(std::move(info)),
+          cooperative_(cooperative),
+          use_tensor_cores_(use_tensor_cores),
+          memory_(index),
+          order_(index) {}
+
+    // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
+    Result<> load(const Kernel& kernel);
+    Result<> run_stream(const Key& key, const Message& message, Stream stream);
+
+    const int index_;
+    Layout layout_;
+    const DeviceInfo info_;
+    const bool cooperative_;
+    const bool use_tensor_cores_;
+    CudaMemory memory_;
+    CudaOrder order_;
+    std::mutex mutex_;                        // guards what follows
+    std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
+    std::optional<bool> hashes_on_tensor_cores_;
+};
+
+// How many CUDA devices this machine has; 0 with the reason.
+int count_devices(std::string* why);
+
+// As BackendEntry::device_name.
+std::string device_name(int index);
+
+// The backend around one device: `form` may force a layout, "tables=1".
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options);
+// The same with a layout forced as for CudaDevice::open.
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0,
+                                                         bool use_tensor_cores = true,
+                                                         bool later = false);
+
+}  // namespace dael::cuda

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many threads each kernel has and how much shared memory it takes: one table for the launches,
+// for the choice of tables on a GPU, and for a test on the host that holds all of it against the
+// limits of every architecture. Kernels whose own declarations must agree say so by static_assert.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include <daelstrom/device/detail/ttable.hpp>
+
+#include "kernels/ghash_tile.hpp"
+
+namespace dael::cuda {
+
+struct Shape {
+    std::uint32_t threads = 0;  // of a thread block; one thread block to a multiprocessor
+    std::uint32_t dynamic = 0;  // bytes of shared memory that the launch asks for
+    std::uint32_t fixed = 0;    // and those that the kernel declares itself
+    constexpr std::uint32_t shared() const { return dynamic + fixed; }
+};
+
+namespace shapes {
+
+inline constexpr std::uint32_t kTable = 32 * 1024;  // a table with a copy for every bank
+inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp_keys.cuh)
+
+// Warps of a thread block, where the kernel has a reason for their number.
+inline constexpr std::uint32_t kStreamWarps = 28, kKeyedWarps = 16;
+inline constexpr std::uint32_t kGcmCtrWarps = 28, kGcmShortWarps = 24, kGcmFinishWarps = 8;
+inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block of GHASH's
+// Warpgroups take tiles from a ring of their own, and end with the columns' states and sums.
+inline constexpr std::uint32_t kTileStages = 4;
+inline constexpr std::uint32_t kHashScratch = (kernels::kTileColumns + 4) * 16;
+
+constexpr std::uint32_t tables_bytes(int tables, bool inverse) {
+    return static_cast<std::uint32_t>(tables + inverse) * kTable;
+}
+
+constexpr Shape blocks(int tables, bool inverse) {
+    return {1024, tables_bytes(tables, inverse)};
+}
+constexpr Shape serial(int tables) {
+    return {1024, tables_bytes(tables, false)};
+}
+constexpr Shape ctr_stream(int tables) {
+    return {kStreamWarps * kernels::kLanes, tables_bytes(tables, false)};
+}
+constexpr Shape keyed_cbc_encrypt(int tables) {
+    return {kKeyedWarps * kernels::kLanes, tables_bytes(tables, false)};
+}
+constexpr Shape xts_encrypt(int tables) {
+    return {1024, tables_bytes(tables, false)};
+}
+// The inverse tables, and a forward one for the tweaks; with 0 tables one inverse table alone.
+constexpr Shape xts_decrypt(int tables) {
+    return {1024, tables == 0 ? tables_bytes(1, true) : tables_bytes(tables, true) + kTable};
+}
+constexpr Shape gcm_key_setup() {
+    return {kernels::kTileThreads, tables_bytes(1, false), kernels::kTileColumns * 16};
+}
+constexpr Shape gcm_key_replace() {
+    return {64};
+}
+constexpr Shape gcm_number() {
+    return {256};
+}
+constexpr Shape gcm_plan() {
+    return {1024, 0, 1024 * 8};
+}
+constexpr Shape gcm_short(int tables) {
+    return {kGcmShortWarps * kernels::kLanes,
+            tables_bytes(tables, false) + kGcmShortWarps * kWarpKeys};
+}
+// With one key for all it is a parameter of the kernel, else each warp keeps its message's.
+constexpr Shape gcm_ctr(int tables, bool many_keys) {
+    return {kGcmCtrWarps * kernels::kLanes,
+            tables_bytes(tables, false) + (many_keys ? kGcmCtrWarps * kWarpKeys : 0)};
+}
+constexpr Shape ghash_tiles() {
+    return {kTileWorkers * kernels::kTileThreads,
+            kTileWorkers * (kTileStages * kernels::kTileBytes + kHashScratch)};
+}
+constexpr Shape ghash_rows() {
+    return {kRowWorkers * kernels::kLanes};
+}
+constexpr Shape gcm_finish() {
+    return {kGcmFinishWarps * kernels::kLanes, tables_bytes(1, false)};
+}
+constexpr Shape gcm_absorb() {
+    return {kernels::kLanes};
+}
+constexpr Shape gcm_stream_tag() {
+    return {kernels::kLanes, tables_bytes(1, false)};
+}
+
+}  // namespace shapes
+
+// How many T-tables each family of kernels keeps in shared memory: 4, 2 or 1.
+struct Layout {
+    int forward = 4;
+    int inverse = 4;       // with room for one more, the inverse S-box
+    int gcm_short = 4;     // beside the round keys of every warp
+    int gcm_ctr = 4;       // one key for all messages
+    int gcm_ctr_keys = 4;  // beside the round keys of every warp
+    int xts_inverse = 4;   // beside one for the tweaks; 0: one, and none for them
+};
+
+// The largest tables, up to `most`, with which a thread block of `shape(tables)` fits into the
+// shared memory that it may have; `least` where none does.
+template <class ShapeOf>
+constexpr int tables_that_fit(std::size_t limit, int most, int least, ShapeOf shape) {
+    for (const int tables : {4, 2, 1})
+        if (tables <= most && shape(tables).shared() <= limit) return tables;
+    return least;
+}
+
+// `limit`: shared memory that a thread block may have, as cudaDevAttrMaxSharedMemoryPerBlockOptin.
+constexpr Layout layout_for(std::size_t limit, int most = 4) {
+    Layout layout;
+    layout.forward = tables_that_fit(limit, most, 1, shapes::serial);
+    layout.inverse =
+        tables_that_fit(limit, most, 1, [](int tables) { return shapes::blocks(tables, true); });
+    layout.gcm_short = tables_that_fit(limit, most, 1, shapes::gcm_short);
+    layout.gcm_ctr =
+        tables_that_fit(limit, most, 1, [](int tables) { return shapes::gcm_ctr(tables, false); });
+    layout.gcm_ctr_keys =
+        tables_that_fit(limit, most, 1, [](int tables) { return shapes::gcm_ctr(tables, true); });
+    layout.xts_inverse = tables_that_fit(limit, layout.inverse, 0, shapes::xts_decrypt);
+    return layout;
+}
+
+// Every kernel as a GPU with this layout launches it: visit(name, shape).
+template <class Visit>
+constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit) {
+    visit("ECB, CFB and CTR of blocks", shapes::blocks(layout.forward, false));
+    visit("ECB and CBC decryption", shapes::blocks(layout.inverse, true));
+    visit("CTR of a stream", shapes::ctr_stream(layout.forward));
+    visit("sequential modes", shapes::serial(layout.forward));
+    visit("CBC encryption with many keys", shapes::keyed_cbc_encrypt(layout.forward));
+    visit("XTS encryption", shapes::xts_encrypt(layout.forward));
+    visit("XTS decryption", shapes::xts_decrypt(layout.xts_inverse));
+    visit("GCM's keys", shapes::gcm_key_setup());
+    visit("GCM's new key", shapes::gcm_key_replace());
+    visit("GCM's nonces", shapes::gcm_number());
+    visit("GCM's plan", shapes::gcm_plan());
+    visit("GCM of short messages", shapes::gcm_short(layout.gcm_short));
+    visit("GCM's counter mode", shapes::gcm_ctr(layout.gcm_ctr, false));
+    visit("GCM's counter mode with many keys", shapes::gcm_ctr(layout.gcm_ctr_keys, true));
+    if (tensor_cores) visit("GHASH on tensor cores", shapes::ghash_tiles());
+    visit("GHASH", shapes::ghash_rows());
+    visit("GCM's tags", shapes::gcm_finish());
+    visit("GCM's pieces", shapes::gcm_absorb());
+    visit("GCM's tag of pieces", shapes::gcm_stream_tag());
+}
+
+}  // namespace dael::cuda

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/keys.hpp"
+
+#include <cstring>
+
+#include "backends/cuda/device.hpp"
+#include "backends/cuda/gcm_kernels.hpp"
+#include "core/key_schedule.hpp"
+#include "core/wipe_at_end.hpp"
+
+namespace dael::cuda {
+namespace {
+
+// Matrices take 18 KiB a key. Sets of more keys than this do without, hash long messages with
+// ordinary multiplications, and keep on the host what is asked for only.
+constexpr std::size_t kSmallSet = 4096;
+
+void write_head(void* to, const Key& key) {
+    const auto rounds = static_cast<std::uint32_t>(key.rounds());
+    std::memcpy(to, key.schedule().encrypt.data(), sizeof(RoundKeys));
+    std::memcpy(static_cast<unsigned char*>(to) + offsetof(KeyHead, rounds), &rounds,
+                sizeof rounds);
+}
+
+}  // namespace
+
+DeviceKeys::DeviceKeys(CudaDevice& device)
+    : device_(device),
+      keys_block_(device.index()),
+      matrices_block_(device.index()),
+      replacements_(device.index()) {}
+
+Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device,
+                                                     std::span<const Key> keys) {
+    if (keys.empty()) return Error{Code::invalid_argument, "a set of no keys; give one or more"};
+    if (keys.size() > 0xffffffffu)
+        return Error{Code::limit, "a set takes at most 2^32 - 1 keys; divide it"};
+    const SetUp set_up(device.index());
+    DAEL_TRY(set_up.result());
+    auto made = std::make_shared<DeviceKeys>(device);
+    DAEL_TRY(made->replacements_.prepare());
+    for (const Key& key : keys) made->rounds_.push_back(static_cast<std::uint8_t>(key.rounds()));
+    for (std::uint32_t i = 0; i < keys.size() && keys.size() <= kSmallSet; ++i)
+        DAEL_TRY(made->keep(i, keys[i]));
+    if (keys.front().is_xts()) return made;  // whose kernels take keys as parameters
+
+    DAEL_TRY(made->keys_block_.allocate(keys.size() * sizeof(GcmKey), true));
+    DAEL_TRY(made->upload(set_up, keys));
+    DAEL_LET(tensor_cores, device.tensor_cores_hash(set_up));
+    if (tensor_cores && keys.size() <= kSmallSet)
+        DAEL_TRY(made->matrices_block_.allocate(keys.size() * sizeof(GcmMatrices), true));
+    DAEL_TRY(made->set_up_keys(0, made->count(), Stream{set_up.stream()}));
+    DAEL_TRY(set_up.wait());
+    return made;
+}
+
+// Round keys and rounds of all keys, through page-locked memory that is wiped; the rest of a GcmKey
+// is made on the device.
+Result<> DeviceKeys::upload(const SetUp& set_up, std::span<const Key> keys) {
+    constexpr std::size_t kHead = sizeof(KeyHead), kAtOnce = Staging::kSize / kHead;
+    const Staging staging(device_.index());
+    DAEL_TRY(staging.result());
+    for (std::size_t first = 0; first < keys.size(); first += kAtOnce) {
+        const std::size_t here = std::min(kAtOnce, keys.size() - first);
+        for (std::size_t i = 0; i < here; ++i)
+            write_head(staging.data() + i * kHead, keys[first + i]);
+        DAEL_TRY(
+            checked(cudaMemcpy2DAsync(this->keys() + first, sizeof(GcmKey), staging.data(), kHead,
+                                      kHead, here, cudaMemcpyHostToDevice, set_up.stream()),
+                    "cudaMemcpy2DAsync"));
+        DAEL_TRY(set_up.wait());
+    }
+    return {};
+}
+
+Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream) {
+    GcmKey* at = keys() + first;
+    GcmMatrices* its_matrices = matrices() ? matrices() + first : nullptr;
+    void* arguments[] = {&at, &its_matrices, &count};
+    const auto most = static_cast<unsigned>(device_.info().multiprocessors) * 4u;
+    return device_.launch(gcm_key_setup_kernel(), std::min<unsigned>(count, most), false, arguments,
+                          stream);
+}
+
+std::vector<int> DeviceKeys::sizes() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<int> sizes;
+    for (const int rounds : {10, 12, 14})
+        if (std::ranges::find(rounds_, rounds) != rounds_.end()) sizes.push_back(rounds);
+    return sizes;
+}
+
+Result<> DeviceKeys::keep(std::uint32_t index, const Key& key) {
+    const std::lock_guard lock(mutex_);
+    if (host_.contains(index)) return {};
+    DAEL_LET(copy, key.duplicate());
+    host_.emplace(index, std::move(copy));
+    return {};
+}
+
+Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream) {
+    if (index >= count())
+        return Error{Code::invalid_argument, "no key " + std::to_string(index) + "; the set has " +
+                                                 std::to_string(count())};
+    DAEL_LET(copy, key.duplicate());
+    if (keys()) {
+        GcmKey* at = keys() + index;
+        KeyHead head{};
+        const core::WipeAtEnd wiped(head);
+        write_head(&head, key);
+        if (device_.order().is_capturing(stream))
+            return Error{Code::unsupported,
+                         "cuda: the stream is being captured, and the graph would keep the key; "
+                         "replace it outside"};
+        auto launched = replacements_.in_turn(stream, [&]() -> Result<> {
+            void* arguments[] = {&at, &head};
+            DAEL_TRY(device_.launch(gcm_key_replace_kernel(), 1, false, arguments, stream));
+            return set_up_keys(index, 1, stream);
+        });
+        DAEL_TRY(std::move(launched));
+    }
+    const std::lock_guard lock(mutex_);
+    rounds_[index] = static_cast<std::uint8_t>(key.rounds());
+    if (const auto kept = host_.find(index); kept != host_.end()) kept->second = std::move(copy);
+    return {};
+}
+
+Result<std::shared_ptr<DeviceKeys>> tables_of(const core::Keys& keys, const CudaDevice& device) {
+    const auto* tables = dynamic_cast<const CudaKeys*>(keys.tables);
+    if (!tables || &tables->keys->device() != &device)
+        return core::made_for_another("cuda", "keys");
+    return tables->keys;
+}
+
+}  // namespace dael::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys as a device has them: expanded, with what GHASH needs of each, in its memory; and on the
+// host, for kernels that take a key as a parameter.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "backends/cuda/batch.hpp"
+#include "backends/cuda/gcm_work.hpp"
+
+namespace dael::cuda {
+
+// A set of keys and all batches under them have a share in them: the last to go wipes them.
+class DeviceKeys {
+  public:
+    static Result<std::shared_ptr<DeviceKeys>> make(CudaDevice& device, std::span<const Key> keys);
+    explicit DeviceKeys(CudaDevice& device);
+
+    CudaDevice& device() const { return device_; }
+    std::uint32_t count() const { return static_cast<std::uint32_t>(rounds_.size()); }
+    GcmKey* keys() const { return reinterpret_cast<GcmKey*>(keys_block_.data()); }
+    // Null: hashed without tensor cores.
+    GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
+
+    // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
+    std::vector<int> sizes() const;  // rounds: of 10, 12 and 14 those that there are
+    // Has `key`, which is key `index` of the set, on the host from now on. All are, of small sets.
+    Result<> keep(std::uint32_t index, const Key& key);
+    // Calls use(key) with a key that is kept.
+    template <class Use>
+    auto with(std::uint32_t index, Use use) const {
+        const std::lock_guard lock(mutex_);
+        return use(host_.at(index));
+    }
+
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream);
+
+  private:
+    Result<> upload(const SetUp& set_up, std::span<const Key> keys);
+    Result<> set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream);
+
+    CudaDevice& device_;
+    DeviceBlock keys_block_, matrices_block_;
+    Runs replacements_;         // after what its end waits for
+    mutable std::mutex mutex_;  // guards what follows
+    std::vector<std::uint8_t> rounds_;
+    std::map<std::uint32_t, Key> host_;
+};
+
+class CudaKeys final : public core::KeyTables {
+  public:
+    explicit CudaKeys(std::shared_ptr<DeviceKeys> made) : keys(std::move(made)) {}
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
+        return keys->replace(index, key, stream);
+    }
+    const std::shared_ptr<DeviceKeys> keys;
+};
+
+// The tables of a call, as this device's. Errors: invalid_argument.
+Result<std::shared_ptr<DeviceKeys>> tables_of(const core::Keys& keys, const CudaDevice& device);
+
+}  // namespace dael::cuda

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/openssl/pieces.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace dael::openssl {
+namespace {
+
+// EVP tells a tag only where it encrypts. So to decrypt, one context encrypts the ciphertext, which
+// makes it plaintext, and a second one encrypts that again, for the tag.
+class GcmPieces final : public core::Pieces {
+  public:
+    explicit GcmPieces(const Key& raw) : raw_(raw) {}
+    Result<> take(Direction direction, const Tables& tables, std::uint32_t key) {
+        for (Keyed* keyed : {&sealer_, &opener_}) {
+            if (keyed == &opener_ && direction == Direction::encrypt) break;
+            DAEL_LET(taken, tables.take(key));
+            *keyed = std::move(*taken);
+        }
+        return {};
+    }
+
+    Result<> restart(const Block& start) override {
+        DAEL_TRY(openssl::begin(sealer_, raw_, Direction::encrypt, start));
+        if (!opener_.context) return {};
+        return openssl::begin(opener_, raw_, Direction::encrypt, start);
+    }
+    Result<> aad(HostIn bytes) override {
+        return feed(sealer_, bytes.data(), nullptr, bytes.size());
+    }
+    Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) override {
+        if (!opener_.context) return feed(sealer_, in, out, size);
+        std::array<std::uint8_t, 4096> ciphertext;
+        for (std::size_t done = 0; done < size;) {
+            const std::size_t piece = std::min(ciphertext.size(), size - done);
+            DAEL_TRY(feed(opener_, in + done, out + done, piece));
+            DAEL_TRY(feed(sealer_, out + done, ciphertext.data(), piece));
+            done += piece;
+        }
+        return {};
+    }
+    Result<Block> finish() override {
+        Block tag;
+        DAEL_TRY(end_sealing(sealer_, tag.data(), tag.size()));
+        return tag;
+    }
+    Result<std::unique_ptr<core::Pieces>> clone() const override {
+        auto copy = std::make_unique<GcmPieces>(raw_);
+        for (const auto& [from, to] :
+             {std::pair(&sealer_, &copy->sealer_), std::pair(&opener_, &copy->opener_)}) {
+            if (!from->context) continue;
+            DAEL_LET(context, new_context());
+            if (!EVP_CIPHER_CTX_copy(context.get(), from->context.get()))
+                return failure("EVP_CIPHER_CTX_copy", Code::unsupported);
+            *to = {std::move(context), from->iv_size};
+        }
+        return std::unique_ptr<core::Pieces>(std::move(copy));
+    }
+
+  private:
+    const Key& raw_;
+    Keyed sealer_, opener_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<core::Pieces>> begin(Direction direction, const Tables& tables,
+                                            std::uint32_t key, const Key& raw, const Block& start) {
+    auto pieces = std::make_unique<GcmPieces>(raw);
+    DAEL_TRY(pieces->take(direction, tables, key));
+    DAEL_TRY(pieces->restart(start));
+    return std::unique_ptr<core::Pieces>(std::move(pieces));
+}
+
+}  // namespace dael::openssl

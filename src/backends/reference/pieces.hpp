@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// GCM of one message in pieces.
+#pragma once
+
+#include <memory>
+
+#include "backends/reference/aes.hpp"
+#include "core/backend.hpp"
+
+namespace dael::reference {
+
+std::unique_ptr<core::Pieces> begin(const Cipher& cipher, const ExpandedKey& w, const Block& start);
+
+}  // namespace dael::reference

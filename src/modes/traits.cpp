@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "modes/traits.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include <daelstrom/device/detail/aes_math.hpp>
+#include <daelstrom/gcm.hpp>
+#include <daelstrom/xts.hpp>
+
+#include "modes/counter.hpp"
+
+namespace dael::modes {
+namespace {
+
+// Whether two runs of bytes share one.
+bool overlap(const std::uint8_t* a, std::uint64_t a_size, const std::uint8_t* b,
+             std::uint64_t b_size) noexcept {
+    const auto from_a = reinterpret_cast<std::uintptr_t>(a);
+    const auto from_b = reinterpret_cast<std::uintptr_t>(b);
+    if (a_size == 0 || b_size == 0) return false;
+    return from_a <= from_b ? from_b - from_a < a_size : from_a - from_b < b_size;
+}
+
+Error null_with_size(const char* what, std::uint64_t size) {
+    return {Code::invalid_argument,
+            std::string(what) + " is null, but its size is " + std::to_string(size) + " bytes"};
+}
+
+// Whole counter blocks used up by `bytes` bytes after `skip`.
+std::uint64_t blocks_touched(std::uint64_t skip, std::uint64_t bytes) noexcept {
+    return (skip + bytes) / kBlockSize;
+}
+
+std::size_t block_unit(const Cipher&) {
+    return kBlockSize;
+}
+std::size_t sector_unit(const Cipher& cipher) {
+    return cipher.sector;
+}
+
+bool any_length(const Cipher&, const Message&) {
+    return true;
+}
+Error no_refusal(const Cipher&, const Message&) {
+    return {Code::internal, "a message was refused for nothing"};
+}
+
+bool whole_blocks(const Cipher&, const Message& m) {
+    return m.size % kBlockSize == 0;
+}
+Error ragged(const Cipher& cipher, const Message& m) {
+    return {Code::ragged_length, "length " + std::to_string(m.size) + " is not a multiple of 16; " +
+                                     std::string(name(cipher.mode)) +
+                                     " takes whole blocks: pad the data, or use ctr"};
+}
+
+// GCM: sizes, the tag, and nothing over the output (SP 800-38D 5.2.1.1).
+bool gcm_takes(const Cipher& cipher, const Message& m) {
+    return m.size <= gcm::kMostData && m.aad_size <= gcm::kMostAad && m.tag &&
+           (m.aad || m.aad_size == 0) && !overlap(m.tag, cipher.tag, m.out, m.size) &&
+           !overlap(m.aad, m.aad_size, m.out, m.size);
+}
+Error gcm_refusal(const Cipher& cipher, const Message& m) {
+    if (m.size > gcm::kMostData)
+        return {Code::limit, std::to_string(m.size) +
+                                 " bytes under one IV; GCM's limit is 2^36 - 32: cut the data "
+                                 "into messages with an IV each"};
+    if (m.aad_size > gcm::kMostAad)
+        return {Code::limit,
+                std::to_string(m.aad_size) + " bytes of additional data; GCM's limit is 2^61 - 1"};
+    if (!m.tag) return null_with_size("the tag", cipher.tag);
+    if (!m.aad && m.aad_size != 0) return null_with_size("the additional data", m.aad_size);
+    if (overlap(m.tag, cipher.tag, m.out, m.size))
+        return {Code::overlap, "the tag overlaps the output; keep it outside, before or after"};
+    return {Code::overlap, "the additional data overlaps the output; keep them apart"};
+}
+
+bool gcm_ctr_takes(const Cipher&, const Message& m) {
+    const std::uint64_t room = blocks_before_wrap32(m.start) * kBlockSize;
+    return m.size <= room - m.skip;
+}
+Error gcm_ctr_refusal(const Cipher&, const Message& m) {
+    return {Code::limit, std::to_string(m.size) +
+                             " bytes under one nonce; its 32-bit counter lasts for " +
+                             std::to_string(blocks_before_wrap32(m.start) * kBlockSize - m.skip) +
+                             ": cut the data into messages with a nonce each"};
+}
+
+std::uint64_t sectors_of(const Cipher& cipher, const Message& m) noexcept {
+    return m.size / cipher.sector + (m.size % cipher.sector != 0);
+}
+bool numbers_last(const Cipher& cipher, const Message& m) noexcept {
+    constexpr auto kLargest = std::numeric_limits<std::uint64_t>::max();
+    const auto first = core::load_le<std::uint64_t>(m.start.data());
+    const auto first_high = core::load_le<std::uint64_t>(m.start.data() + 8);
+    const std::uint64_t count = sectors_of(cipher, m);
+    return count == 0 || first_high != kLargest || count - 1 <= kLargest - first;
+}
+bool xts_takes(const Cipher& cipher, const Message& m) {
+    const std::uint64_t last = m.size % cipher.sector;
+    return (last == 0 || last >= xts::kLeast) && numbers_last(cipher, m);
+}
+Error xts_refusal(const Cipher& cipher, const Message& m) {
+    if (const std::uint64_t last = m.size % cipher.sector; last != 0 && last < xts::kLeast)
+        return {Code::ragged_length,
+                "length " + std::to_string(m.size) + " leaves a last sector of " +
+                    std::to_string(last) + " bytes; it takes at least 16: give whole sectors of " +
+                    std::to_string(cipher.sector) + " bytes, or a longer rest"};
+    return {Code::limit, "the sectors' numbers pass 2^128 - 1"};
+}
+
+Block same_start(const Cipher&, const Message& m, std::uint64_t) {
+    return m.start;
+}
+Block block_before(const Cipher&, const Message& m, std::uint64_t at) {
+    Block start;
+    std::memcpy(start.data(), m.in + at - kBlockSize, kBlockSize);
+    return start;
+}
+Block later_counter(const Cipher&, const Message& m, std::uint64_t at) {
+    return counter_add(m.start, blocks_touched(m.skip, at));
+}
+Block later_sector(const Cipher& cipher, const Message& m, std::uint64_t at) {
+    return sector_add(m.start, at / cipher.sector);
+}
+
+constexpr std::array<bool, 2> kBoth{true, true}, kDecrypting{false, true}, kNever{false, false};
+
+// By Mode's values.
+constexpr std::array<Traits, kModes.size()> kTraits{{
+    {"ecb", kBoth, false, false, block_unit, whole_blocks, ragged, same_start},
+    {"cbc", kDecrypting, false, false, block_unit, whole_blocks, ragged, block_before},
+    {"cfb", kDecrypting, false, false, block_unit, any_length, no_refusal, block_before},
+    {"ofb", kNever, true, true, block_unit, any_length, no_refusal, same_start},
+    {"ctr", kBoth, true, true, block_unit, any_length, no_refusal, later_counter},
+    {"gcm", kNever, true, false, block_unit, gcm_takes, gcm_refusal, same_start},
+    {"gcm_ctr", kBoth, true, true, block_unit, gcm_ctr_takes, gcm_ctr_refusal, later_counter},
+    {"xts", kBoth, false, false, sector_unit, xts_takes, xts_refusal, later_sector},
+}};
+
+// A skip, and an input of null, are for counter modes; AAD is for GCM.
+bool well_formed(const Cipher& cipher, const Message& m) noexcept {
+    const bool counts = makes_keystream(cipher.mode);
+    return (m.size == 0 || (m.out && (m.in || counts))) && (counts ? m.skip < 16 : m.skip == 0) &&
+           (m.aad_size == 0 || authenticates(cipher.mode)) &&
+           (m.in == m.out || !m.in || !overlap(m.in, m.size, m.out, m.size)) &&
+           m.size <= std::numeric_limits<std::uint64_t>::max() - kBlockSize;
+}
+
+}  // namespace
+
+const Traits& traits(Mode mode) noexcept {
+    return kTraits[static_cast<std::size_t>(mode)];
+}
+
+Result<> check(const Cipher& cipher) {
+    if (static_cast<std::size_t>(cipher.mode) >= kModes.size())
+        return Error{Code::invalid_argument,
+                     "no mode " + std::to_string(static_cast<int>(cipher.mode))};
+    if (cipher.direction != Direction::encrypt && cipher.direction != Direction::decrypt)
+        return Error{Code::invalid_argument,
+                     "no direction " + std::to_string(static_cast<int>(cipher.direction)) +
+                         "; 0 encrypts, 1 decrypts"};
+    if (cipher.mode == Mode::gcm && !gcm::valid_tag_size(cipher.tag))
+        return Error{Code::invalid_argument, "a tag of " + std::to_string(cipher.tag) +
+                                                 " bytes; GCM has 4, 8, and 12 to 16"};
+    if (cipher.mode == Mode::xts && (cipher.sector < xts::kLeast || cipher.sector > xts::kMost))
+        return Error{Code::invalid_argument, "sector size is " + std::to_string(cipher.sector) +
+                                                 " bytes; XTS takes 16 to " +
+                                                 std::to_string(xts::kMost)};
+    return {};
+}
+
+Result<> check(const Cipher& cipher, std::span<const Key> keys) {
+    const bool xts = cipher.mode == Mode::xts;
+    for (const Key& key : keys)
+        if (key.is_xts() != xts)
+            return Error{Code::invalid_argument,
+                         xts ? "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"
+                             : std::string(name(cipher.mode)) +
+                                   " takes keys made by Key::import(); this one is for XTS"};
+    return {};
+}
+
+bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept {
+    return message.key < keys && well_formed(cipher, message) &&
+           traits(cipher.mode).takes(cipher, message);
+}
+
+Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
+    if (takes(cipher, m, keys)) return {};
+    if (m.key >= keys)
+        return Error{Code::invalid_argument,
+                     "no key " + std::to_string(m.key) + "; the set has " + std::to_string(keys)};
+    if (m.size != 0 && (!m.out || !m.in))
+        return null_with_size(m.out ? "the input" : "the output", m.size);
+    if (m.skip != 0 && !makes_keystream(cipher.mode))
+        return Error{Code::invalid_argument,
+                     "a skip is for counter modes only, not for " + std::string(name(cipher.mode))};
+    if (m.skip >= kBlockSize)
+        return Error{Code::invalid_argument,
+                     "skip is " + std::to_string(m.skip) + "; a block has 16 bytes"};
+    if (m.aad_size != 0 && !authenticates(cipher.mode))
+        return Error{Code::invalid_argument,
+                     "additional data is for gcm only, not for " + std::string(name(cipher.mode))};
+    if (m.size > std::numeric_limits<std::uint64_t>::max() - kBlockSize)
+        return Error{Code::limit, std::to_string(m.size) + " bytes in one message"};
+    if (!well_formed(cipher, m))
+        return Error{
+            Code::overlap,
+            "input and output overlap; pass the same buffer to work in place, or two apart"};
+    return traits(cipher.mode).refusal(cipher, m);
+}
+
+Error sizes_differ(std::size_t in, std::size_t out) {
+    return {Code::invalid_argument, "output is " + std::to_string(out) + " bytes; the input is " +
+                                        std::to_string(in) + "; they must be the same"};
+}
+
+Message slice(const Cipher& cipher, const Message& message, std::uint64_t at, std::uint64_t size) {
+    Message part = message;
+    part.size = size;
+    if (at == 0) return part;
+    part.start = traits(cipher.mode).start_at(cipher, message, at);
+    part.skip = 0;
+    if (part.in) part.in += at;
+    part.out += at;
+    return part;
+}
+
+Message from_offset(Message message, std::uint64_t offset) noexcept {
+    message.start = counter_add(message.start, offset / kBlockSize);
+    message.skip = static_cast<std::uint8_t>(offset % kBlockSize);
+    return message;
+}
+
+Block sector_add(Block number, std::uint64_t sectors) noexcept {
+    const auto low = core::load_le<std::uint64_t>(number.data());
+    const auto high = core::load_le<std::uint64_t>(number.data() + 8);
+    core::store_le(number.data(), low + sectors);
+    core::store_le(number.data() + 8, high + (low + sectors < low));
+    return number;
+}
+
+}  // namespace dael::modes

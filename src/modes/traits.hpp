@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that lies above a backend knows of a mode: one row each. A new mode is a row here, its
+// checks, and the backends that have it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <daelstrom/cipher.hpp>
+#include <daelstrom/error.hpp>
+#include <daelstrom/key.hpp>
+#include <daelstrom/message.hpp>
+
+namespace dael::modes {
+
+struct Traits {
+    std::string_view name;
+    // Whether one message may be cut, by direction: its parts are independent, once each has a
+    // start of its own. (A device may be parallel within a message that is never cut: GCM.)
+    std::array<bool, 2> cut;
+    // Whether encrypting two messages, or one twice, from the same start under one key gives
+    // secrets away; in the counter modes and OFB that is their whole XOR.
+    bool start_once;
+    // Whether it is a key stream that is made and XORed, so that both directions are the same.
+    bool both_ways;
+
+    // Bytes of which a cut must be a multiple, counted from the message's beginning less its skip.
+    std::size_t (*unit)(const Cipher& cipher);
+    // What only this mode asks of a message: whether it is so, and if not why.
+    bool (*takes)(const Cipher& cipher, const Message& message);
+    Error (*refusal)(const Cipher& cipher, const Message& message);
+    // The start of the part from byte `at` on. In CBC and CFB decryption the bytes before `at` must
+    // still be ciphertext.
+    Block (*start_at)(const Cipher& cipher, const Message& message, std::uint64_t at);
+};
+
+const Traits& traits(Mode mode) noexcept;
+
+inline bool can_cut(const Cipher& cipher) noexcept {
+    return traits(cipher.mode).cut[static_cast<std::size_t>(cipher.direction)];
+}
+inline bool encrypts(const Cipher& cipher) noexcept {
+    return cipher.direction == Direction::encrypt;
+}
+
+// Whether a cipher makes sense by itself: known mode and direction, GCM's tag of 4, 8, or 12 to 16
+// bytes, XTS's sectors of 16 bytes to 16 MiB. Errors: invalid_argument.
+Result<> check(const Cipher& cipher);
+
+// Whether keys are of the kind that the mode takes: XTS keys for XTS, others for the rest, and no
+// AES-192 in XTS. Errors: invalid_argument, naming the first that is not.
+Result<> check(const Cipher& cipher, std::span<const Key> keys);
+
+// Whether the mode takes the message; `keys` is how many keys there are to choose from. The first
+// is without the reason, and without the cost of a Result for each of many short messages. Errors:
+// ragged_length (ECB, CBC, XTS), overlap, invalid_argument (null pointers, no such key, a skip or
+// AAD where the mode has none), limit (GCM's sizes, counters that would wrap, numbers of sectors).
+bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept;
+Result<> check(const Cipher& cipher, const Message& message, std::size_t keys);
+
+// For calls that are given both sizes: invalid_argument.
+Error sizes_differ(std::size_t in, std::size_t out);
+
+// `size` bytes of a message from byte `at` on, which is 0, or a multiple of the unit less the
+// message's skip. Only for ciphers that can cut.
+Message slice(const Cipher& cipher, const Message& message, std::uint64_t at, std::uint64_t size);
+
+// The message from byte `offset` of its keystream on, for counter modes: start and skip.
+Message from_offset(Message message, std::uint64_t offset) noexcept;
+
+// XTS's number of a later sector: little-endian, 128 bits (IEEE 1619 5.1).
+Block sector_add(Block number, std::uint64_t sectors) noexcept;
+
+}  // namespace dael::modes

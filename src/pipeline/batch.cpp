@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches in device memory: made ready, launched, and what became of their messages.
+#include <algorithm>
+#include <map>
+
+#include <daelstrom/engine.hpp>
+
+#include "core/guard.hpp"
+#include "pipeline/engine_state.hpp"
+#include "pipeline/key_set.hpp"
+
+namespace dael {
+
+using core::guarded;
+
+namespace {
+
+// One launch: all of the batch, or the messages of one key where the kernels take no more.
+struct Part {
+    std::unique_ptr<core::Prepared> prepared;
+    std::vector<std::uint32_t> messages;  // their places in the list; none: all, in order
+};
+
+}  // namespace
+
+struct Batch::State {
+    std::shared_ptr<KeySet::State> keys;  // and the engine with them
+    pipeline::Lane* lane;
+    Cipher cipher;
+    std::uint32_t count;
+    bool once;  // launched again it would repeat its starts
+    std::vector<Part> parts;
+    bool launched = false;
+};
+
+Batch::Batch(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+Batch::Batch(Batch&&) noexcept = default;
+Batch& Batch::operator=(Batch&&) noexcept = default;
+Batch::~Batch() = default;
+
+const std::uint32_t* Batch::codes() const noexcept {
+    return state_->parts.size() == 1 ? state_->parts.front().prepared->results() : nullptr;
+}
+
+namespace {
+
+// Modes whose ciphertexts from one start give something away; XTS and ECB are made to be repeated.
+bool repeats(const Cipher& cipher) noexcept {
+    return modes::encrypts(cipher) && cipher.mode != Mode::ecb && cipher.mode != Mode::xts;
+}
+
+Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, std::size_t keys) {
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if (auto valid = modes::check(cipher, list[i], keys); !valid)
+            return pipeline::of_message(i, std::move(valid).error());
+    if (repeats(cipher) && modes::traits(cipher.mode).start_once)
+        if (const auto twice = modes::find_repeat(list))
+            return Error{Code::limit, "messages " + std::to_string(twice->first) + " and " +
+                                          std::to_string(twice->second) +
+                                          " have the same key and the same nonce, IV or counter; "
+                                          "give each its own (see nonce.hpp)"};
+    return {};
+}
+
+Result<> check_device_list(const Messages& messages, const Cipher& cipher) {
+    if (!messages.list && messages.count != 0)
+        return Error{Code::invalid_argument, "the list of messages is null"};
+    const bool numbered = cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr;
+    if (messages.nonces && (!numbered || !modes::encrypts(cipher)))
+        return Error{Code::invalid_argument,
+                     "nonces that count on the device are for encryption in gcm and gcm_ctr"};
+    return {};
+}
+
+// A part for each key, of modes whose kernels take one.
+Result<std::vector<Part>> prepare_by_key(core::Device& device, const core::Keys& keys,
+                                         const Cipher& cipher, std::span<const Message> list) {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> by_key;
+    for (std::uint32_t i = 0; i < list.size(); ++i) by_key[list[i].key].push_back(i);
+    std::vector<Part> parts;
+    for (auto& [key, indices] : by_key) {
+        std::vector<Message> messages;
+        messages.reserve(indices.size());
+        for (const std::uint32_t i : indices) messages.push_back(list[i]);
+        DAEL_LET(prepared,
+                 device.prepare(cipher, keys,
+                                {messages.data(), static_cast<std::uint32_t>(messages.size())}));
+        parts.push_back({std::move(prepared), std::move(indices)});
+    }
+    return parts;
+}
+
+}  // namespace
+
+Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages) {
+    return core::guarded([&]() -> Result<Batch> {
+        KeySet::State& set = keys.state();
+        DAEL_TRY(modes::check(cipher));
+        DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));
+        DAEL_TRY(set.check_owner(*state_));
+        const bool host = messages.place == Place::host;
+        if (host && (messages.number || messages.nonces))
+            return Error{Code::invalid_argument,
+                         "a number and nonces on the device are for lists in device memory"};
+        const std::span list(host ? messages.list : nullptr, host ? messages.count : 0);
+        if (host)
+            DAEL_TRY(check_host_list(cipher, list, set.list.size()));
+        else
+            DAEL_TRY(check_device_list(messages, cipher));
+        DAEL_LET(lane, host ? state_->lane_of(list) : state_->lane_of(messages.list));
+        if (!host && !lane->device.info().reads_lists)
+            return Error{Code::unsupported,
+                         lane->name() +
+                             ": lists of messages lie in host memory there, since "
+                             "its memory is not named by pointers"};
+        const core::Can can = lane->backend->can(cipher, set.list.front().bits());
+        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
+        DAEL_LET(ready, set.on(*lane));
+        auto state = std::make_unique<Batch::State>(Batch::State{
+            set.shared_from_this(), lane, cipher, messages.count, host && repeats(cipher), {}});
+        auto whole = lane->device.prepare(cipher, ready, messages);
+        const bool mixed =
+            std::ranges::any_of(list, [&](const Message& m) { return m.key != list.front().key; });
+        if (whole) {
+            state->parts.push_back({std::move(*whole), {}});
+        } else {
+            if (!mixed || whole.code() != Code::unsupported) return std::move(whole).error();
+            DAEL_LET(parts, prepare_by_key(lane->device, ready, cipher, list));
+            state->parts = std::move(parts);
+        }
+        return Batch(std::move(state));
+    });
+}
+
+Result<Ran> Engine::launch(Batch& batch, Stream stream) {
+    return core::guarded([&]() -> Result<Ran> {
+        Batch::State& state = *batch.state_;
+        if (state.once && state.launched)
+            return Error{
+                Code::limit,
+                "the batch was launched before, and its nonces, IVs or counters must not be "
+                "used again; prepare one with new ones"};
+        if (state.once && state.lane->device.order().is_capturing(stream))
+            return Error{
+                Code::limit,
+                "a captured batch would repeat its nonces, IVs or counters with each replay; "
+                "give it a list in device memory with nonces that count there"};
+        state.launched = true;
+        for (const auto& part : state.parts)
+            DAEL_TRY(state.lane->device.run(*part.prepared, stream));
+        return Ran{state.lane->name(), 1, 0};
+    });
+}
+
+Result<std::vector<Code>> Batch::results(Stream stream) const {
+    return core::guarded([&]() -> Result<std::vector<Code>> {
+        core::Device& device = state_->lane->device;
+        std::vector<Code> codes(state_->count);
+        for (const Part& part : state_->parts) {
+            const std::size_t count = part.messages.empty() ? codes.size() : part.messages.size();
+            // Whatever comes of the copy, nothing is ok that nobody has written.
+            std::vector<std::uint32_t> raw(count, static_cast<std::uint32_t>(Code::internal));
+            const std::uint32_t* const results = part.prepared->results();
+            if (results)
+                DAEL_TRY(
+                    device.memory().copy_out(raw.data(), results, count * sizeof raw[0], stream));
+            else
+                std::ranges::fill(raw, 0u);
+            DAEL_TRY(device.order().wait(stream));
+            DAEL_TRY(part.prepared->outcome());
+            for (std::size_t i = 0; i < count; ++i)
+                codes[part.messages.empty() ? i : part.messages[i]] = static_cast<Code>(raw[i]);
+        }
+        return codes;
+    });
+}
+
+}  // namespace dael

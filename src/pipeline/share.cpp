@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/share.hpp"
+
+#include <algorithm>
+
+namespace dael::pipeline {
+namespace {
+
+// What one more thread must get to be worth waking. Waking takes 5 to 20 microseconds; in that time
+// a core does 128 KiB in the parallel modes and 16 KiB in the sequential ones.
+constexpr std::uint64_t kWorthParallel = std::uint64_t{128} << 10;
+constexpr std::uint64_t kWorthSequential = std::uint64_t{16} << 10;
+
+// Shares are small enough that threads which the system slows down do not hold up the call, and
+// large enough that taking one costs nothing beside it. 64 KiB also keeps whole pages together.
+constexpr std::uint64_t kSmallest = std::uint64_t{64} << 10;
+constexpr std::uint64_t kLargestPiece = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLargestWhole = std::uint64_t{4} << 20;  // of messages that are not cut
+constexpr std::uint64_t kSharesPerThread = 4;
+
+bool sequential(const Cipher& cipher) noexcept {
+    return !parallel_within_message(cipher.mode, cipher.direction);
+}
+
+// The weight of a share.
+std::uint64_t share_size(const Cipher& cipher, std::uint64_t weight, int threads) {
+    const std::uint64_t even = weight / (static_cast<std::uint64_t>(threads) * kSharesPerThread);
+    return std::clamp(even, kSmallest, modes::can_cut(cipher) ? kLargestPiece : kLargestWhole) /
+           kSmallest * kSmallest;
+}
+
+// Neighbours in the list, collected until a share is full.
+class Collector {
+  public:
+    explicit Collector(std::uint64_t full) : full_(full) {}
+    void add(std::size_t index, std::uint64_t weight) {
+        if (open_.end != open_.begin && open_.weight + weight > full_) close();
+        if (open_.end == open_.begin) open_.begin = index;
+        open_.end = index + 1;
+        open_.weight += weight;
+    }
+    std::vector<Share> finish() && {
+        close();
+        return std::move(shares_);
+    }
+
+  private:
+    void close() {
+        if (open_.end != open_.begin) shares_.push_back(open_);
+        open_ = {0, 0, 0};
+    }
+    const std::uint64_t full_;
+    Share open_{0, 0, 0};
+    std::vector<Share> shares_;
+};
+
+// `message` in parts of `piece` bytes or less, to the end of `parts`.
+void cut(const Cipher& cipher, const Message& message, std::uint64_t piece,
+         std::vector<Message>& parts) {
+    const std::uint64_t unit = modes::traits(cipher.mode).unit(cipher);
+    const std::uint64_t step = std::max(piece / unit, std::uint64_t{1}) * unit;
+    for (std::uint64_t at = 0; at < message.size;) {
+        const std::uint64_t whole = at == 0 ? step - message.skip : step;
+        const std::uint64_t size = std::min(whole, message.size - at);
+        parts.push_back(modes::slice(cipher, message, at, size));
+        at += size;
+    }
+}
+
+Shares share_out_pieces(const Request& request, std::uint64_t piece) {
+    Shares result;
+    (void)for_each_valid(request, 0, request.messages.size(),
+                         [&](std::size_t first, std::size_t count) -> Result<> {
+                             for (const Message& m : request.messages.subspan(first, count))
+                                 cut(request.cipher, m, piece, result.messages);
+                             return {};
+                         });
+    Collector collector(piece);
+    for (std::size_t i = 0; i < result.messages.size(); ++i)
+        collector.add(i, result.messages[i].size);
+    result.shares = std::move(collector).finish();
+    return result;
+}
+
+// At least an even share each, and where there are more than the lanes take, several rounds of
+// lanes: a lane by itself takes no less time than all lanes together.
+std::size_t group_size(std::size_t messages, std::size_t threads) {
+    const std::size_t even = (messages + threads - 1) / threads;
+    const std::size_t finer = messages / (threads * kSharesPerThread);
+    return even <= kLanes ? even : std::max(kLanes, finer / kLanes * kLanes);
+}
+
+Shares share_out_sequential(const Request& request, std::size_t threads) {
+    Shares result;
+    (void)for_each_valid(
+        request, 0, request.messages.size(), [&](std::size_t first, std::size_t count) -> Result<> {
+            const auto valid = request.messages.subspan(first, count);
+            result.messages.insert(result.messages.end(), valid.begin(), valid.end());
+            return {};
+        });
+    auto& messages = result.messages;
+    std::ranges::stable_sort(messages, std::ranges::greater{}, &Message::size);
+    const std::size_t group = std::max<std::size_t>(group_size(messages.size(), threads), 1);
+    for (std::size_t begin = 0; begin < messages.size(); begin += group)
+        result.shares.push_back({begin, std::min(begin + group, messages.size()), 0});
+    return result;
+}
+
+Shares share_out_whole(const Request& request, std::uint64_t full) {
+    Collector collector(full);
+    for (std::size_t i = 0; i < request.messages.size(); ++i)
+        collector.add(i, weight(request.cipher, request.messages[i]));
+    Shares result{{}, std::move(collector).finish()};
+    std::ranges::stable_sort(result.shares, std::ranges::greater{}, &Share::weight);
+    return result;
+}
+
+}  // namespace
+
+int threads_worth(const Cipher& cipher, std::uint64_t weight, std::uint64_t messages, int most) {
+    std::uint64_t worth = weight / (sequential(cipher) ? kWorthSequential : kWorthParallel);
+    if (!modes::can_cut(cipher)) worth = std::min(worth, messages);
+    return static_cast<int>(std::clamp<std::uint64_t>(worth, 1, static_cast<std::uint64_t>(most)));
+}
+
+Shares share_out(const Request& request, std::uint64_t weight, int threads, bool& checked) {
+    checked = true;
+    if (sequential(request.cipher))
+        return share_out_sequential(request, static_cast<std::size_t>(threads));
+    const std::uint64_t full = share_size(request.cipher, weight, threads);
+    if (modes::can_cut(request.cipher)) return share_out_pieces(request, full);
+    checked = false;
+    return share_out_whole(request, full);
+}
+
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,
+                        const Survey& survey, int most) {
+    const Cipher cipher = for_backend(request.cipher);
+    const auto run_valid = [&](std::size_t begin, std::size_t end) {
+        return for_each_valid(request, begin, end, [&](std::size_t first, std::size_t count) {
+            return backend.run(cipher, request.keys, request.messages.subspan(first, count),
+                               request.codes.subspan(first, count));
+        });
+    };
+    if (!backend.profile().shared_by_threads) most = 1;
+    const int threads = threads_worth(request.cipher, survey.weight, request.messages.size(), most);
+    if (threads == 1) {  // nothing to share out, nothing to allocate
+        DAEL_TRY(run_valid(0, request.messages.size()));
+        return 1;
+    }
+    bool checked = false;
+    const Shares all = share_out(request, survey.weight, threads, checked);
+    return pool.run(all.shares.size(), threads, [&](std::size_t i) -> Result<> {
+        const Share& share = all.shares[i];
+        if (!checked) return run_valid(share.begin, share.end);
+        return backend.run(cipher, request.keys,
+                           std::span(all.messages).subspan(share.begin, share.end - share.begin),
+                           {});
+    });
+}
+
+}  // namespace dael::pipeline

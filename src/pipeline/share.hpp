@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory on host threads: cuts work into shares that are processed at once.
+//
+// Promises: a short message costs no allocation and no lock. Every start is taken before anything
+// is written, so that work in place is safe. Where a share fails, the call fails as a whole.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pipeline/request.hpp"
+#include "pipeline/thread_pool.hpp"
+
+namespace dael::pipeline {
+
+// As many messages as the fastest implementations process side by side on one core.
+inline constexpr std::size_t kLanes = 16;
+
+// How many of `most` threads a job deserves, of this weight in all.
+int threads_worth(const Cipher& cipher, std::uint64_t weight, std::uint64_t messages, int most);
+
+// What a thread takes at a time: messages `begin` to `end` of the list, in the order that it is to
+// be done in.
+struct Share {
+    std::size_t begin, end;
+    std::uint64_t weight;
+};
+struct Shares {
+    // Where messages were cut, or put in another order: the list to which the shares refer. Empty:
+    // the caller's.
+    std::vector<Message> messages;
+    std::vector<Share> shares;
+};
+
+// For `threads` of them, 2 or more; `weight` is that of all messages. Sets the codes of messages
+// that are refused, where it has to look at them; `checked` then.
+//
+// Modes that can be cut: long messages in pieces of 64 KiB to 1 MiB, short ones collected to as
+// much. Sequential modes: whole messages, kLanes or more to a share where there are enough for
+// every thread, longest first: the lanes of a share then end together. GCM: whole messages in the
+// list's order, collected by weight, the heaviest shares first.
+Shares share_out(const Request& request, std::uint64_t weight, int threads, bool& checked);
+
+// On up to `most` threads; returns how many took part.
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,
+                        const Survey& survey, int most);
+
+}  // namespace dael::pipeline

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Sealed data from C: what Tink made, memory, streams, files, chunks and passphrases. */
+#include <daelstrom/daelstrom_sealed_chunks.h>
+#include <daelstrom/daelstrom_sealed_lock.h>
+#include <stdlib.h>
+
+#include "capi.h"
+
+/* Of tests/vectors/tink/streaming.json, which stock Tink made: byte i of the plaintext is i. */
+enum { kPlain = 100 };
+static const char kAad[] = "associated data of 100";
+static const char kBareKey[] = "514b593964b1a02b396fcbd67b9c9f95";
+static const char kBareSealed[] =
+    "186dcfb13d58a2c5124724a07cc88596880d0bc154864c6f3839590959b736d5"
+    "2f80d58b70e08bc49ef0875a18c46b8e87697326ad618c97bdad474939f5a193"
+    "432a59e332e9b143f326e37cbe7eb3da6b6140f727e59b88e30e801035b34cf5"
+    "89ea63188001d090d4bef6d062f6d980d120c9d9cb2f12024875738f41d0b214"
+    "40d47c67308b87ca7fd4ab25";
+static const char kKeyset[] = /* with segments of 64 bytes */
+    "{\"primaryKeyId\": 1000, \"key\": [{\"keyData\": {\"typeUrl\": \"type."
+    "googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey\", \"value\":"
+    " \"EgYIQBAQGAEaEI9kR3BYv/+dF4K4ibGod/g=\", \"keyMaterialType\": \"SYMM"
+    "ETRIC\"}, \"status\": \"ENABLED\", \"keyId\": 1000, \"outputPrefixType"
+    "\": \"RAW\"}]}";
+static const char kSealed[] =
+    "183d295b2faed384644ff025267d3ed8c86657265a72a8d68e42313e2c9db02b"
+    "b5c2316502c734de50f6b04396c5c486b700645d96728872cfd4c98cd7f33a97"
+    "dc0aa0d3b9957b814436b85e8894e234ab04a1478bbc9cb7c25660d44153b63e"
+    "0bbf401abe19c05427a7f45e3ba9eb9f1f4461a485834bc90a9fa7ccd9910d34"
+    "aa151f84174b5cd30e26db84930b5c2b5da3b3d84192960f53c031dbd88e8940"
+    "99aaf5903dc12fceddb255f1";
+
+struct made {
+    dael_engine* engine;
+    dael_sealed_keys *keys, *bare;
+    uint8_t plain[kPlain], sealed[256];
+    size_t size; /* of what is sealed under `keys` */
+};
+
+static void in_memory(struct made* m) {
+    uint8_t out[kPlain], again[256], bare[256];
+    uint64_t size = 99;
+    dael_ran ran;
+    EXPECT(dael_sealed_keys_segment(m->keys) == 64);
+    EXPECT(dael_sealed_keys_segment(m->bare) == DAEL_SEALED_SMALL_SEGMENT);
+    EXPECT(dael_sealed_size(m->keys, kPlain, &size) == DAEL_OK && size == m->size);
+    const size_t bare_size = from_hex(kBareSealed, bare);
+    EXPECT(dael_sealed_open(m->engine, m->bare, kAad, 22, bare, bare_size, out, kPlain, &size,
+                            NULL) == DAEL_OK);
+    EXPECT(size == kPlain && memcmp(out, m->plain, kPlain) == 0);
+    memset(out, 1, kPlain);
+    EXPECT(dael_sealed_open(m->engine, m->keys, kAad, 22, m->sealed, m->size, out, kPlain, &size,
+                            &ran) == DAEL_OK);
+    EXPECT(size == kPlain && memcmp(out, m->plain, kPlain) == 0 && ran.backend[0] != 0);
+
+    EXPECT(dael_sealed_seal(m->engine, m->keys, NULL, 0, m->plain, kPlain, again, m->size, NULL) ==
+           DAEL_OK);
+    EXPECT(dael_sealed_open(m->engine, m->keys, NULL, 0, again, m->size, out, kPlain, NULL, NULL) ==
+           DAEL_OK);
+    EXPECT(memcmp(out, m->plain, kPlain) == 0);
+
+    again[m->size - 1] ^= 1; /* on failure all of it is wiped */
+    EXPECT(dael_sealed_open(m->engine, m->keys, NULL, 0, again, m->size, out, kPlain, &size,
+                            NULL) == DAEL_AUTHENTICATION);
+    EXPECT(size == 0 && out[1] == 0 && out[99] == 0);
+    EXPECT(dael_sealed_open(m->engine, m->keys, NULL, 0, again, 5, out, kPlain, &size, NULL) ==
+           DAEL_BAD_FORMAT);
+    EXPECT(dael_sealed_seal(m->engine, m->keys, NULL, 0, again, kPlain, again, m->size, NULL) ==
+           DAEL_OVERLAP);
+    EXPECT(dael_sealed_seal(m->engine, m->keys, NULL, 0, m->plain, kPlain, again, 1, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_seal(m->engine, m->keys, NULL, 1, m->plain, 0, again, 1, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_seal(NULL, m->keys, NULL, 0, m->plain, 0, again, 1, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_open(m->engine, NULL, NULL, 0, again, 1, out, 0, NULL, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_size(NULL, 0, &size) == DAEL_INVALID_ARGUMENT);
+}
+
+/* A stream in memory, read a few bytes at a time, as a pipe is. */
+struct tape {
+    uint8_t bytes[512];
+    size_t size, at, step;
+    int fails;
+};
+static int64_t read_tape(void* context, void* out, size_t size) {
+    struct tape* const tape = context;
+    size_t count = tape->size - tape->at;
+    if (tape->fails) return -7;
+    if (count > size) count = size;
+    if (count > tape->step) count = tape->step;
+    memcpy(out, tape->bytes + tape->at, count);
+    tape->at += count;
+    return (int64_t)count;
+}
+static int write_tape(void* context, const void* bytes, size_t size) {
+    struct tape* const tape = context;
+    if (tape->fails || size > sizeof tape->bytes - tape->size) return 28;
+    memcpy(tape->bytes + tape->size, bytes, size);
+    tape->size += size;
+    return 0;
+}
+static int read_at(void* context, uint64_t at, void* out, size_t size) {
+    const struct tape* const tape = context;
+    if (tape->fails || at > tape->size || size > tape->size - at) return 5;
+    memcpy(out, tape->bytes + at, size);
+    return 0;
+}
+
+static void streams(struct made* m) {
+    struct tape plain = {.size = kPlain, .step = 3}, sealed = {.step = 7}, out = {.step = 1};
+    uint64_t size = 0;
+    memcpy(plain.bytes, m->plain, kPlain);
+    EXPECT(dael_sealed_seal_stream(m->engine, m->keys, kAad, 22, read_tape, &plain, write_tape,
+                                   &sealed, &size, NULL) == DAEL_OK);
+    EXPECT(size == m->size && sealed.size == size);
+    EXPECT(dael_sealed_open_stream(m->engine, m->keys, kAad, 22, read_tape, &sealed, write_tape,
+                                   &out, &size, NULL) == DAEL_OK);
+    EXPECT(size == kPlain && memcmp(out.bytes, m->plain, kPlain) == 0);
+
+    plain.at = 0;
+    plain.fails = 1;
+    REFUSED(dael_sealed_seal_stream(m->engine, m->keys, kAad, 22, read_tape, &plain, write_tape,
+                                    &sealed, &size, NULL),
+            DAEL_IO, "-7");
+    EXPECT(size == 0);
+    plain.fails = 0;
+    sealed.fails = 1;
+    REFUSED(dael_sealed_seal_stream(m->engine, m->keys, kAad, 22, read_tape, &plain, write_tape,
+                                    &sealed, &size, NULL),
+            DAEL_IO, "28");
+    EXPECT(dael_sealed_seal_stream(m->engine, m->keys, kAad, 22, NULL, &plain, write_tape, &sealed,
+                                   NULL, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_open_stream(m->engine, m->keys, kAad, 22, read_tape, &plain, NULL, &sealed,
+                                   NULL, NULL) == DAEL_INVALID_ARGUMENT);
+}
+
+/* Read from anywhere, with the engine's and the keys' own handles gone. */
+static void files(struct made* m) {
+    struct tape tape = {.size = m->size};
+    uint8_t out[kPlain], json[512];
+    dael_engine* engine = engine_on("openssl");
+    dael_sealed_keys* keys = NULL;
+    dael_sealed_file* file = NULL;
+    memcpy(tape.bytes, m->sealed, m->size);
+    memcpy(json, kKeyset, sizeof kKeyset - 1);
+    EXPECT(dael_sealed_keys_parse(json, sizeof kKeyset - 1, &keys) == DAEL_OK);
+    EXPECT(dael_sealed_file_open(engine, keys, kAad, 22, read_at, &tape, m->size, &file) ==
+           DAEL_OK);
+    dael_engine_close(engine);
+    dael_sealed_keys_free(keys);
+    EXPECT(dael_sealed_file_size(file) == kPlain);
+    EXPECT(dael_sealed_file_read(file, 41, out, 50, NULL) == DAEL_OK);
+    EXPECT(memcmp(out, m->plain + 41, 50) == 0);
+    EXPECT(dael_sealed_file_read(file, 51, out, 50, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_file_check_size(file) == DAEL_OK);
+    EXPECT(dael_sealed_file_read_all(file, out, kPlain, NULL, NULL) == DAEL_UNSUPPORTED);
+    tape.bytes[m->size - 1] ^= 1;
+    EXPECT(dael_sealed_file_read(file, 0, out, kPlain, NULL) == DAEL_AUTHENTICATION);
+    tape.fails = 1;
+    REFUSED(dael_sealed_file_read(file, 0, out, kPlain, NULL), DAEL_IO, "5");
+    EXPECT(dael_sealed_file_read(file, 0, NULL, 1, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_sealed_file_close(file);
+
+    EXPECT(dael_sealed_file_open(m->engine, m->keys, kAad, 22, NULL, &tape, m->size, &file) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_file_open(m->engine, m->keys, kAad, 22, read_at, &tape, m->size, &file) ==
+           DAEL_IO);
+    EXPECT(file == NULL);
+    EXPECT(dael_sealed_file_size(NULL) == 0);
+    EXPECT(dael_sealed_file_check_size(NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_file_read(NULL, 0, out, 1, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_file_read_all(NULL, out, 1, NULL, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_sealed_file_close(NULL);
+}
+
+static void chunks(struct made* m) {
+    uint8_t sealed[256], out[kPlain];
+    dael_sealer* sealer = NULL;
+    dael_opener* opener = NULL;
+    dael_sealed_layout layout;
+    dael_sealed_chunk chunk;
+    dael_sealed_range place;
+    uint64_t size = 0;
+    EXPECT(dael_sealer_start(m->engine, m->keys, kAad, 22, &sealer) == DAEL_OK);
+    EXPECT(dael_sealer_layout(sealer, &layout) == DAEL_OK);
+    EXPECT(layout.segment == 64 && layout.header == 24);
+    /* Two whole segments, 24 and 48 bytes of plaintext; then the rest. */
+    EXPECT(dael_sealer_next(sealer, 72, 0, &chunk) == DAEL_OK);
+    EXPECT(chunk.count == 2 && chunk.sealed.at == 0 && chunk.sealed.size == 128 && !chunk.last);
+    EXPECT(dael_sealer_seal(sealer, m->plain, 72, sealed, 127, 0, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealer_seal(sealer, m->plain, 71, sealed, 256, 0, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealer_seal(sealer, m->plain, 72, sealed, 128, 0, NULL) == DAEL_OK);
+    memcpy(sealed + 128, m->plain + 72, 28);
+    EXPECT(dael_sealer_seal_in_place(sealer, sealed + 128, 44, 28, 1, NULL) == DAEL_OK);
+    EXPECT(dael_sealer_seal(sealer, m->plain, 1, sealed, 256, 1, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_sealer_free(sealer);
+
+    const size_t head = dael_opener_head_size(m->keys);
+    EXPECT(dael_opener_start(m->engine, m->keys, kAad, 22, sealed, head < 172 ? head : 172, 0,
+                             &opener) == DAEL_OK);
+    EXPECT(dael_opener_layout(opener, &layout) == DAEL_OK);
+    EXPECT(dael_sealed_plain_size(&layout, 172, &size) == DAEL_OK && size == kPlain);
+    EXPECT(dael_sealed_size_of_plain(&layout, kPlain, &size) == DAEL_OK && size == 172);
+    const dael_sealed_range some = {30, 60};
+    EXPECT(dael_sealed_covering(&layout, &some, kPlain, &chunk) == DAEL_OK);
+    EXPECT(chunk.first == 1 && chunk.count == 2 && chunk.plain.at == 24 && chunk.last == 1);
+    EXPECT(dael_opener_open(opener, &chunk, sealed + chunk.sealed.at, chunk.sealed.size, out,
+                            chunk.plain.size, NULL) == DAEL_OK);
+    EXPECT(memcmp(out, m->plain + 24, 76) == 0);
+    EXPECT(dael_sealed_chunk_of(&layout, 0, 128, 0, &chunk) == DAEL_OK);
+    EXPECT(dael_opener_open_in_place(opener, &chunk, sealed, 128, NULL) == DAEL_OK);
+    EXPECT(dael_sealed_place(&layout, &chunk, 1, &place) == DAEL_OK);
+    EXPECT(place.size == 48 && memcmp(sealed + place.at, m->plain + 24, 48) == 0);
+    EXPECT(dael_sealed_place(&layout, &chunk, 2, &place) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_opener_open_in_place(opener, &chunk, sealed, 128, NULL) == DAEL_AUTHENTICATION);
+    EXPECT(sealed[30] == 0);
+    layout.segment = 0;
+    EXPECT(dael_sealed_plain_size(&layout, 172, &size) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_opener_open(NULL, &chunk, sealed, 1, out, 1, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_opener_open(opener, NULL, sealed, 1, out, 1, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_opener_free(opener);
+    dael_opener_free(NULL);
+    dael_sealer_free(NULL);
+    EXPECT(dael_opener_head_size(NULL) == 0);
+}
+
+static void locks(struct made* m) {
+    uint8_t lock[DAEL_LOCK_SIZE], sealed[256], out[kPlain];
+    const dael_cost cheap = {11, 1, 1}, least = {10, 1, 1};
+    dael_cost cost = {0, 0, 0};
+    uint64_t size = 0;
+    dael_sealed_keys *keys = NULL, *again = NULL;
+    EXPECT(dael_sealed_lock(m->engine, "tree", 4, 4096, &cheap, lock, &keys) == DAEL_OK);
+    EXPECT(dael_sealed_is_lock(lock, 8) && !dael_sealed_is_lock(m->sealed, 8));
+    EXPECT(!dael_sealed_is_lock(NULL, 0));
+    EXPECT(dael_sealed_lock_cost(lock, &cost) == DAEL_OK && cost.log2_n == 11 && cost.p == 1);
+    EXPECT(dael_sealed_size(keys, kPlain, &size) == DAEL_OK);
+    EXPECT(dael_sealed_seal(m->engine, keys, NULL, 0, m->plain, kPlain, sealed, size, NULL) ==
+           DAEL_OK);
+    EXPECT(dael_sealed_unlock(m->engine, "trees", 5, lock, NULL, &again) == DAEL_AUTHENTICATION);
+    EXPECT(again == NULL);
+    EXPECT(dael_sealed_unlock(m->engine, "tree", 4, lock, &least, &again) == DAEL_LIMIT);
+    EXPECT(dael_sealed_relock(m->engine, "tree", 4, "house", 5, lock, &cheap, NULL, lock) ==
+           DAEL_OK);
+    EXPECT(dael_sealed_unlock(m->engine, "tree", 4, lock, NULL, &again) == DAEL_AUTHENTICATION);
+    EXPECT(dael_sealed_unlock(m->engine, "house", 5, lock, NULL, &again) == DAEL_OK);
+    EXPECT(dael_sealed_open(m->engine, again, NULL, 0, sealed, size, out, kPlain, NULL, NULL) ==
+           DAEL_OK);
+    EXPECT(memcmp(out, m->plain, kPlain) == 0);
+    dael_sealed_keys_free(keys);
+    dael_sealed_keys_free(again);
+    EXPECT(dael_sealed_lock(NULL, "x", 1, 0, &cheap, lock, &keys) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_lock(m->engine, NULL, 1, 0, &cheap, lock, &keys) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_unlock(m->engine, "x", 1, NULL, NULL, &keys) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_lock_cost(NULL, &cost) == DAEL_INVALID_ARGUMENT);
+}
+
+int main(void) {
+    struct made m = {.engine = engine_on("openssl")};
+    uint8_t key[32];
+    for (int i = 0; i < kPlain; ++i) m.plain[i] = (uint8_t)i;
+    m.size = from_hex(kSealed, m.sealed);
+    EXPECT(dael_sealed_keys_import(key, from_hex(kBareKey, key), DAEL_SEALED_SMALL_SEGMENT,
+                                   &m.bare) == DAEL_OK);
+    EXPECT(dael_sealed_keys_parse(kKeyset, sizeof kKeyset - 1, &m.keys) == DAEL_OK);
+    if (m.engine && m.bare && m.keys) {
+        in_memory(&m);
+        streams(&m);
+        files(&m);
+        chunks(&m);
+        locks(&m);
+    }
+    dael_sealed_keys_free(m.bare);
+    dael_sealed_keys_free(m.keys);
+    EXPECT(dael_sealed_keys_import(key, 17, 0, &m.keys) == DAEL_KEY_SIZE && m.keys == NULL);
+    EXPECT(dael_sealed_keys_import(key, 16, 40, &m.keys) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keys_import(NULL, 16, 0, &m.keys) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keys_import(key, 16, 0, &m.keys) == DAEL_OK);
+    EXPECT(dael_sealed_keys_segment(m.keys) == DAEL_SEALED_LARGE_SEGMENT);
+    dael_sealed_keys_free(m.keys);
+    EXPECT(dael_sealed_keys_parse("{}", 2, &m.keys) == DAEL_BAD_FORMAT);
+    EXPECT(dael_sealed_keys_parse(NULL, 2, &m.keys) == DAEL_INVALID_ARGUMENT);
+    dael_sealed_keys_free(NULL);
+    EXPECT(dael_sealed_keys_segment(NULL) == 0);
+    dael_engine_close(m.engine);
+    return failures != 0;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of messages in device memory, as kernels make them: nobody has checked them, their number
+// and their nonces may lie there too. And keys that are replaced in the order of a stream.
+#include <cstring>
+
+#include "cuda/fixture.hpp"
+
+namespace dael::test {
+namespace {
+
+constexpr Cipher kSeal{Mode::gcm, Direction::encrypt};
+
+class Lists : public CudaTest {
+  protected:
+    static constexpr std::size_t kRoom = 100000;  // for each message's data
+
+    // `count` messages of these sizes in turn, in and out in device memory.
+    void make(std::size_t count, const std::vector<std::size_t>& sizes, std::uint32_t keys) {
+        plain_ = random_.bytes(count * kRoom);
+        in_ = put(plain_);
+        out_ = put(Bytes(plain_.size(), Poisoned::kPoison));
+        tags_ = put(Bytes(count * 16, Poisoned::kPoison));
+        for (std::size_t i = 0; i < count; ++i) {
+            Message& m = messages_.emplace_back();
+            m.in = in_ + i * kRoom;
+            m.out = out_ + i * kRoom;
+            m.size = sizes[i % sizes.size()];
+            m.tag = tags_ + i * 16;
+            m.start = gcm::start({static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i >> 8)});
+            m.key = static_cast<std::uint32_t>(i % keys);
+        }
+        list_ = reinterpret_cast<Message*>(allocate(count * sizeof(Message)));
+        put(list_, messages_.data(), count * sizeof(Message));
+    }
+    std::unique_ptr<core::KeyTables> tables(const KeyRing& ring) {
+        auto made = device_->tables(ring.keys);
+        EXPECT_TRUE(made) << made.error().message;
+        return made ? std::move(*made) : nullptr;
+    }
+    Messages listed() const {
+        return {list_, static_cast<std::uint32_t>(messages_.size()), Place::device};
+    }
+    std::vector<Code> codes(const core::Prepared& batch) {
+        std::vector<std::uint32_t> raw(messages_.size());
+        const Bytes bytes = get(batch.results(), raw.size() * 4);
+        std::memcpy(raw.data(), bytes.data(), bytes.size());
+        std::vector<Code> codes;
+        for (const std::uint32_t code : raw) codes.push_back(static_cast<Code>(code));
+        return codes;
+    }
+    // Whether message i was sealed from this start, or is untouched.
+    void expect_sealed(const KeyRing& ring, std::size_t i, const Block& start) {
+        const Message& m = messages_[i];
+        Message host = m;
+        host.in = plain_.data() + i * kRoom;
+        host.start = start;
+        const Answer answer = oracle(ring.raw[m.key], kSeal, host);
+        EXPECT_EQ(difference(answer.out, get(m.out, m.size)), "") << i << ": " << m.size;
+        EXPECT_EQ(difference(answer.tag, get(m.tag, 16)), "") << i << ": " << m.size;
+    }
+    void expect_untouched(std::size_t i) {
+        EXPECT_EQ(get(out_ + i * kRoom, kRoom), Bytes(kRoom, Poisoned::kPoison)) << i;
+        EXPECT_EQ(get(tags_ + i * 16, 16), Bytes(16, Poisoned::kPoison)) << i;
+    }
+    void run(core::Prepared& batch) {
+        const auto ran = device_->run(batch, stream_);
+        ASSERT_TRUE(ran) << ran.error().message;
+        wait();
+    }
+
+    Random random_{4711};
+    Bytes plain_;
+    std::uint8_t *in_ = nullptr, *out_ = nullptr, *tags_ = nullptr;
+    std::vector<Message> messages_;
+    Message* list_ = nullptr;
+};
+
+TEST_F(Lists, WhatMakesNoSenseHasAResultAndFaultsNothing) {
+    for (const Mode mode : {Mode::gcm, Mode::gcm_ctr, Mode::cbc}) {
+        SCOPED_TRACE(name(mode));
+        messages_.clear();
+        const KeyRing ring(random_, 2);
+        make(16, {64, 20000}, 2);
+        std::vector<Code> expected(16, Code::ok);
+        const auto spoil = [&](std::size_t i, Code code) -> Message& {
+            expected[i] = code;
+            return messages_[i];
+        };
+        auto* const top = reinterpret_cast<std::uint8_t*>(~std::uintptr_t{15});
+        spoil(1, Code::invalid_argument).key = 2;
+        spoil(2, Code::invalid_argument).out = nullptr;
+        spoil(3, Code::invalid_argument).out = top;  // ends past the last address
+        if (mode != Mode::gcm_ctr) spoil(4, Code::invalid_argument).in = nullptr;
+        spoil(5, Code::invalid_argument).in = top;
+        // All zeros: nothing to do, but for GCM there is nowhere to put the tag.
+        (mode == Mode::gcm ? spoil(6, Code::invalid_argument) : messages_[6]) = Message{};
+        if (mode == Mode::gcm) {
+            spoil(7, Code::invalid_argument).tag = nullptr;
+            spoil(8, Code::invalid_argument).tag = top;
+            spoil(9, Code::invalid_argument).aad_size = 5;
+            spoil(10, Code::limit).size = ~std::uint64_t{0};
+            spoil(11, Code::limit).aad_size = ~std::uint64_t{0};
+            spoil(12, Code::invalid_argument).skip = 3;
+        }
+        if (mode == Mode::gcm_ctr) {
+            spoil(7, Code::invalid_argument).skip = 16;
+            spoil(8, Code::limit).size = std::uint64_t{1} << 40;
+            spoil(9, Code::invalid_argument).aad_size = 5;
+        }
+        if (mode == Mode::cbc) spoil(7, Code::ragged_length).size = 65;
+        put(list_, messages_.data(), messages_.size() * sizeof(Message));
+        const auto keys = tables(ring);
+        auto batch = device_->prepare({mode}, {ring.keys, keys.get()}, listed());
+        ASSERT_TRUE(batch) << batch.error().message;
+        run(**batch);
+        EXPECT_EQ(codes(**batch), expected);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            if (expected[i] != Code::ok) expect_untouched(i);
+        if (mode == Mode::gcm)
+            for (const std::size_t i : {0, 13, 14, 15}) expect_sealed(ring, i, messages_[i].start);
+    }
+}
+
+TEST_F(Lists, NoncesCountOnTheDevice) {
+    const KeyRing ring(random_, 3);
+    make(50, {0, 100, 8192, 8193, 40000}, 3);
+    DeviceNonces nonces{{1, 2, 3, 4}, 0, 0xffffffff - 70};  // carries into the upper half
+    auto* const there = reinterpret_cast<DeviceNonces*>(allocate(sizeof nonces));
+    put(there, &nonces, sizeof nonces);
+    Messages list = listed();
+    list.nonces = there;
+    const auto keys = tables(ring);
+    for (const Cipher cipher : {kSeal, Cipher{Mode::gcm_ctr}}) {
+        auto batch = device_->prepare(cipher, {ring.keys, keys.get()}, list);
+        ASSERT_TRUE(batch) << batch.error().message;
+        for (int launch = 0; launch < 2; ++launch) {
+            run(**batch);
+            EXPECT_EQ(codes(**batch), std::vector<Code>(50, Code::ok));
+            for (std::size_t i = 0; i < messages_.size(); ++i) {
+                const std::uint64_t number = nonces.next + i;
+                gcm::Nonce nonce{1, 2, 3, 4};
+                for (std::size_t b = 0; b < 8; ++b)
+                    nonce[4 + b] = static_cast<std::uint8_t>(number >> (56 - 8 * b));
+                const Bytes start = get(&list_[i].start, 16);
+                ASSERT_TRUE(std::ranges::equal(start, gcm::start(nonce))) << i;
+                if (cipher.mode == Mode::gcm) expect_sealed(ring, i, gcm::start(nonce));
+            }
+            nonces.next += messages_.size();
+            const Bytes now = get(there, sizeof nonces);
+            EXPECT_EQ(std::memcmp(now.data(), &nonces, sizeof nonces), 0);
+        }
+    }
+}
+
+TEST_F(Lists, TheirNumberIsReadWhenTheyRun) {
+    const KeyRing ring(random_, 2);
+    make(20, {100, 30000}, 2);
+    auto* const number = reinterpret_cast<std::uint32_t*>(allocate(4));
+    Messages list = listed();
+    list.number = number;
+    const auto keys = tables(ring);
+    auto batch = device_->prepare(kSeal, {ring.keys, keys.get()}, list);
+    ASSERT_TRUE(batch) << batch.error().message;
+    std::uint32_t done = 0;
+    for (const std::uint32_t now : {0u, 1u, 6u, 20u, 4000000000u}) {
+        put(number, &now, 4);
+        run(**batch);
+        done = std::min(now, 20u);
+        const auto results = codes(**batch);
+        for (std::size_t i = 0; i < messages_.size(); ++i) {
+            if (i < done) {
+                EXPECT_EQ(results[i], Code::ok) << i << " of " << now;
+                expect_sealed(ring, i, messages_[i].start);
+            } else {
+                EXPECT_EQ(results[i], Code::internal) << i << " of " << now;
+                expect_untouched(i);
+            }
+        }
+    }
+}
+
+// What was launched before has the old key, what is launched after has the new one: of another size
+// too, as a parameter of kernels (one key) and in device memory (many), without tables as well.
+TEST_F(Lists, KeysAreReplacedInTheStreamsOrder) {
+    for (const std::uint32_t count : {1u, 3u}) {
+        messages_.clear();
+        const KeyRing ring(random_, count);
+        make(12, {100, 50000}, count);
+        const auto keys = tables(ring);
+        auto listed_there = device_->prepare(kSeal, {ring.keys, keys.get()}, listed());
+        auto listed_here =
+            device_->prepare(kSeal, {ring.keys, keys.get()},
+                             {messages_.data(), static_cast<std::uint32_t>(messages_.size())});
+        ASSERT_TRUE(listed_there && listed_here);
+        Bytes raw = ring.raw[0];
+        for (const std::size_t size : {32, 16, 24}) {
+            for (const auto* batch : {&*listed_there, &*listed_here}) {
+                std::vector<Bytes> with{raw, random_.bytes(size)};
+                for (int k = 0; k < 2; ++k) {
+                    ASSERT_TRUE(device_->run(**batch, stream_));
+                    if (k == 0) {  // in the stream behind it, without waiting
+                        const Key key = std::move(*Key::import(with[1]));
+                        const auto replaced = keys->replace(0, key, stream_);
+                        ASSERT_TRUE(replaced) << replaced.error().message;
+                    }
+                    wait();
+                    for (std::size_t i = 0; i < messages_.size(); ++i) {
+                        Message host = messages_[i];
+                        host.in = plain_.data() + i * kRoom;
+                        const Bytes& used = host.key == 0 ? with[k] : ring.raw[host.key];
+                        const Answer answer = oracle(used, kSeal, host);
+                        ASSERT_EQ(difference(answer.out, get(messages_[i].out, host.size)), "")
+                            << i << ", key " << k;
+                        ASSERT_EQ(difference(answer.tag, get(messages_[i].tag, 16)), "") << i;
+                    }
+                }
+                raw = with[1];
+            }
+        }
+        EXPECT_EQ(keys->replace(count, ring.keys[0], stream_).code(), Code::invalid_argument);
+    }
+}
+
+}  // namespace
+}  // namespace dael::test
