@@ -107,7 +107,7 @@ std::function<Result<>()> without_ran(std::function<Result<Ran>()> call) {
 Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const std::string& form) {
     DAEL_LET(opened, Engine::open({.backend = backend, .form = form}));
     const auto engine = std::make_shared<Engine>(std::move(opened));
-    DAEL_LET(access, device(*engine));
+    DAEL_LET(access, dael::device(*engine));
     return DeviceUnderTest{backend, engine, access};
 }
 
