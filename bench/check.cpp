@@ -95,11 +95,11 @@ Result<> check_output(const Work& work, const std::uint8_t* in, const Fetch& out
         message.start = start_at(work, message, window.begin);
         DAEL_TRY(openssl.begin(message));
         if (work.mac_only) window.size = 0;
-        DAEL_TRY(compare(work, window, out, "OpenSSL's",
-                         [&](std::uint64_t begin, std::span<std::uint8_t> expected) {
-                             return openssl.update({message.in + begin, expected.size()},
-                                                   expected.data());
-                         }));
+        DAEL_TRY(compare(
+            work, window, out, "OpenSSL's",
+            [&](std::uint64_t begin, std::span<std::uint8_t> expected) {
+                return openssl.update({message.in + begin, expected.size()}, expected.data());
+            }));
         if (!tags) continue;
         Block expected, tag;
         DAEL_TRY(openssl.tag(expected.data()));

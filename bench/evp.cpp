@@ -55,8 +55,8 @@ Result<> Evp::update(std::span<const std::uint8_t> in, std::uint8_t* out) {
     for (std::size_t at = 0; at < in.size(); at += cipher_.sector) {
         if (EVP_CipherInit_ex(context_.get(), nullptr, nullptr, nullptr, sector_.data(), -1) != 1)
             return failed("EVP_CipherInit_ex");
-        DAEL_TRY(put(in.subspan(at, std::min<std::size_t>(cipher_.sector, in.size() - at)),
-                     out + at));
+        DAEL_TRY(
+            put(in.subspan(at, std::min<std::size_t>(cipher_.sector, in.size() - at)), out + at));
         for (std::size_t i = 0; i < kBlockSize && ++sector_[i] == 0;) ++i;
     }
     return {};
@@ -66,8 +66,8 @@ Result<> Evp::put(std::span<const std::uint8_t> in, std::uint8_t* out) {
     for (std::size_t done = 0; done < in.size();) {
         const std::size_t size = std::min(kMost, in.size() - done);
         int written = 0;
-        if (EVP_CipherUpdate(context_.get(), out ? out + done : nullptr, &written,
-                             in.data() + done, static_cast<int>(size)) != 1)
+        if (EVP_CipherUpdate(context_.get(), out ? out + done : nullptr, &written, in.data() + done,
+                             static_cast<int>(size)) != 1)
             return failed("EVP_CipherUpdate");
         done += size;
     }

@@ -65,9 +65,9 @@ struct Generations {
 
     // From one host buffer to another.
     Result<Heat> from_host_memory(Work work) {
-        DAEL_LET(opened, Engine::open({.backend = work.backend,
-                                       .form = work.form,
-                                       .threads = work.threads}));
+        DAEL_LET(
+            opened,
+            Engine::open({.backend = work.backend, .form = work.form, .threads = work.threads}));
         const HostEngine engine{work.backend, work.form,
                                 std::make_shared<Engine>(std::move(opened))};
         std::vector<std::function<Result<Ran>()>> calls;
@@ -101,13 +101,13 @@ struct Generation {
 
     Result<measure::Launch> launch(const Work& work) const {
         DAEL_LET(keys, make_keys(work));
-        return measure::Launch([engine = subject.engine, cipher = work.cipher,
-                                message = lay_out(work, in.data(), out.data()).front(),
-                                key = std::make_shared<Key>(std::move(keys.front()))](Stream s)
-                                   -> Result<> {
-            DAEL_TRY(engine->run(cipher, *key, message, s));
-            return {};
-        });
+        return measure::Launch(
+            [engine = subject.engine, cipher = work.cipher,
+             message = lay_out(work, in.data(), out.data()).front(),
+             key = std::make_shared<Key>(std::move(keys.front()))](Stream s) -> Result<> {
+                DAEL_TRY(engine->run(cipher, *key, message, s));
+                return {};
+            });
     }
 
     Result<> check(const Work& work, const measure::Launch& launch, const HostBuffer& host) const {
@@ -133,10 +133,9 @@ using AllGenerations = std::vector<Generation>;
 Result<Heat> race(const Generations& data, const AllGenerations& all, Work work) {
     Heat heat;
     const Generation& first = all.front();
-    std::vector<std::size_t> against{
-        heat.enter("copy within device memory",
-                   first.clock.by_events(first.clock.copy_within(first.out.data(), first.in.data(),
-                                                                 work.bytes())))};
+    std::vector<std::size_t> against{heat.enter(
+        "copy within device memory", first.clock.by_events(first.clock.copy_within(
+                                         first.out.data(), first.in.data(), work.bytes())))};
     for (const Generation& one : all) {
         work.backend = one.subject.name;
         work.form = one.form;
@@ -197,8 +196,8 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     std::vector<Benchmark> benchmarks;
     if (!all->empty())
         benchmarks.push_back({"device memory",
-                              {measure::Axis{device}, measure::Axis{shape(on_device)}, measure::axis("bits", std::vector{128, 256}),
-                               ways(suite.options)},
+                              {measure::Axis{device}, measure::Axis{shape(on_device)},
+                               measure::axis("bits", std::vector{128, 256}), ways(suite.options)},
                               [](const Point& point) {
                                   const Work work(point);
                                   return work.parallel() && !work.is(Mode::xts) &&
@@ -208,7 +207,8 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     measure::Axis which;
     for (std::uint64_t i = 0; i < all->size(); ++i) which.push_back({{"number", i}});
     benchmarks.push_back({"kinds of data, device memory",
-                          {measure::Axis{device}, measure::Axis{shape(on_device)}, measure::Axis{ecb}, std::move(which)},
+                          {measure::Axis{device}, measure::Axis{shape(on_device)},
+                           measure::Axis{ecb}, std::move(which)},
                           {},
                           [=](const Point& point) {
                               return depend(*state, (*all)[point.number("number")], Work(point));
@@ -216,15 +216,15 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     const auto host = [](const char* backend, const char* form, std::uint64_t threads) {
         return Point{{"backend", backend}, {"isa", form}, {"threads", threads}};
     };
-    benchmarks.push_back({"kinds of data",
-                          {measure::Axis{Point{{"where", "host"}, {"measure", "call"}}},
-                           measure::Axis{shape(on_host)},
-                           measure::Axis{ecb},
-                           measure::Axis{host("cpu", "", 0), host("cpu", "", 1), host("cuda", "", 0),
-                            host("opencl", "", 0), host("opengl", "gl-int", 0),
-                            host("opengl", "gl-float", 0)}},
-                          {},
-                          [=](const Point& point) { return state->from_host_memory(Work(point)); }});
+    benchmarks.push_back(
+        {"kinds of data",
+         {measure::Axis{Point{{"where", "host"}, {"measure", "call"}}},
+          measure::Axis{shape(on_host)}, measure::Axis{ecb},
+          measure::Axis{host("cpu", "", 0), host("cpu", "", 1), host("cuda", "", 0),
+                        host("opencl", "", 0), host("opengl", "gl-int", 0),
+                        host("opengl", "gl-float", 0)}},
+         {},
+         [=](const Point& point) { return state->from_host_memory(Work(point)); }});
     return benchmarks;
 }
 

@@ -107,9 +107,7 @@ Result<Benchmark> one_core(const Suite& suite) {
     Benchmark benchmark{
         "one core",
         {measure::Axis{Point{{"where", "cache"}, {"threads", std::uint64_t{1}}}},
-         measure::axis("bits", workload.bits),
-         ways(suite.options),
-         std::move(shapes),
+         measure::axis("bits", workload.bits), ways(suite.options), std::move(shapes),
          measure::axis("placement", std::vector<const char*>{"apart", "in place", "unaligned"})},
         [options = suite.options](const Point& point) {
             const Work work(point);

@@ -36,8 +36,8 @@ struct Resident {
     DeviceBuffer in, out, tags;
     bool whole = true;  // whether `in` does
 
-    // One message that needs no list, or a batch in one launch. A batch that encrypts may be launched
-    // once, so that there is a new one for each sample.
+    // One message that needs no list, or a batch in one launch. A batch that encrypts may be
+    // launched once, so that there is a new one for each sample.
     Result<Launches> launches(const Work& work, const std::uint8_t* from, std::uint8_t* to) {
         struct Batched {
             std::shared_ptr<Engine> engine;
@@ -50,16 +50,16 @@ struct Resident {
         auto messages = lay_out(work, from, to, tags.data());
         DAEL_LET(keys, make_keys(work));
         if (messages.size() == 1 && !work.is(Mode::gcm))
-            return Launches{[engine, cipher = work.cipher, message = messages.front(),
-                             key = std::make_shared<Key>(std::move(keys.front()))](Stream s)
-                                -> Result<> {
-                                DAEL_TRY(engine->run(cipher, *key, message, s));
-                                return {};
-                            },
-                            {}};
+            return Launches{
+                [engine, cipher = work.cipher, message = messages.front(),
+                 key = std::make_shared<Key>(std::move(keys.front()))](Stream s) -> Result<> {
+                    DAEL_TRY(engine->run(cipher, *key, message, s));
+                    return {};
+                },
+                {}};
         DAEL_LET(set, engine->keys(keys));
-        const auto batched = std::make_shared<Batched>(
-            Batched{engine, std::move(set), work, std::move(messages)});
+        const auto batched =
+            std::make_shared<Batched>(Batched{engine, std::move(set), work, std::move(messages)});
         const auto before = [batched](Stream) -> Result<> {
             Batched& b = *batched;
             b.batch.reset();
@@ -94,9 +94,8 @@ struct Resident {
 
     // Plain modes, and GCM that seals: poison, one launch, comparison with OpenSSL.
     Result<> check(const Work& work, const Launches& made, std::size_t shift, std::uint8_t* to) {
-        DAEL_TRY(work.placement == "in place"
-                     ? clock.copy_in(to, host.data() + shift, work.bytes())
-                     : clock.fill(to, kPoison, work.bytes()));
+        DAEL_TRY(work.placement == "in place" ? clock.copy_in(to, host.data() + shift, work.bytes())
+                                              : clock.fill(to, kPoison, work.bytes()));
         if (work.is(Mode::gcm)) DAEL_TRY(clock.fill(tags.data(), kPoison, tags.size()));
         DAEL_TRY(once(made));
         return check_output(work, host.data() + shift, clock.fetch_from(to),
@@ -128,9 +127,9 @@ struct Resident {
         const bool opens = work.is(Mode::gcm) && work.cipher.direction == Direction::decrypt;
         const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
         std::uint8_t* const to = opens ? in.data() : out.data() + 3 * shift;
-        const std::uint8_t* const from = opens                            ? out.data()
+        const std::uint8_t* const from = opens                          ? out.data()
                                          : work.placement == "in place" ? to
-                                                                          : in.data() + shift;
+                                                                        : in.data() + shift;
         DAEL_LET(made, launches(work, from, to));
         const auto right = [=, this] {
             return opens ? check_opening(work, made) : check(work, made, shift, to);
@@ -138,11 +137,10 @@ struct Resident {
         Heat heat;
         const auto bytes = static_cast<double>(work.bytes());
         if (work.measure == "kernel") {  // the kernel's own time against a copy of as many bytes
-            const auto copy =
-                heat.enter("copy within device memory",
-                           clock.by_events(clock.copy_within(opens ? in.data() : out.data(),
-                                                             opens ? out.data() : in.data(),
-                                                             work.bytes())));
+            const auto copy = heat.enter(
+                "copy within device memory",
+                clock.by_events(clock.copy_within(opens ? in.data() : out.data(),
+                                                  opens ? out.data() : in.data(), work.bytes())));
             // A copy over what was sealed for opening would leave nothing to open.
             heat.enter(subject.name, clock.by_events(made.launch, made.before), right, work.point(),
                        bytes, {copy});
@@ -153,8 +151,8 @@ struct Resident {
             return memory.fill(to, 0, kTiny, s);
         };
         const auto least = heat.enter("fill of 16 bytes", clock.back_to_back(tiny, kTrain));
-        heat.enter(subject.name, clock.back_to_back(made.launch, kTrain), right, work.point(), bytes,
-                   {least});
+        heat.enter(subject.name, clock.back_to_back(made.launch, kTrain), right, work.point(),
+                   bytes, {least});
         work.measure = "latency";
         const auto soonest = heat.enter("fill of 16 bytes", clock.by_wall(tiny, sampling));
         heat.enter(subject.name, clock.by_wall(made.launch, sampling), {}, work.point(), bytes,
@@ -179,8 +177,8 @@ bool has(const Options& options, const Workload& workload, const Point& point) {
     if (work.messages != 1)
         return kernel && apart && !work.is(Mode::cfb) &&
                std::ranges::count(workload.parallel, batch) != 0;
-    const bool swept = work.is(Mode::ctr) ||
-                       (work.is(Mode::ecb) && work.cipher.direction == Direction::encrypt);
+    const bool swept =
+        work.is(Mode::ctr) || (work.is(Mode::ecb) && work.cipher.direction == Direction::encrypt);
     if (!kernel) return swept && apart && work.size == workload.device_sweep.front();
     if (!apart) return work.size == workload.device && (work.is(Mode::ctr) || work.is(Mode::cbc));
     return work.size == workload.device ||
@@ -216,9 +214,7 @@ Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject) {
     return Benchmark{
         subject.name,
         {measure::Axis{Point{{"where", "device"}, {"threads", std::uint64_t{1}}}},
-         measure::axis("bits", workload.bits),
-         ways(suite.options),
-         std::move(shapes),
+         measure::axis("bits", workload.bits), ways(suite.options), std::move(shapes),
          measure::axis("measure", std::vector<const char*>{"kernel", "launch"}),
          measure::axis("placement", std::vector<const char*>{"apart", "in place", "unaligned"})},
         [options = suite.options, workload](const Point& point) {

@@ -79,15 +79,15 @@ Result<std::function<Result<Ran>()>> host_call(const HostEngine& engine, const W
     };
     DAEL_LET(keys, make_keys(work));
     if (messages.size() == 1 && !work.is(Mode::gcm))
-        return std::function<Result<Ran>()>(
-            [engine = engine.engine, cipher = work.cipher, message = messages.front(),
-             key = std::make_shared<Key>(std::move(keys.front()))] {
-                return engine->run(cipher, *key, message);
-            });
+        return std::function<Result<Ran>()>([engine = engine.engine, cipher = work.cipher,
+                                             message = messages.front(),
+                                             key = std::make_shared<Key>(std::move(keys.front()))] {
+            return engine->run(cipher, *key, message);
+        });
     DAEL_LET(set, engine.engine->keys(keys));
-    const auto batch = std::make_shared<Batch>(
-        Batch{engine.engine, std::move(set), work, std::move(messages),
-              std::vector<Code>(work.messages, Code::internal)});
+    const auto batch =
+        std::make_shared<Batch>(Batch{engine.engine, std::move(set), work, std::move(messages),
+                                      std::vector<Code>(work.messages, Code::internal)});
     return std::function<Result<Ran>()>([batch]() -> Result<Ran> {
         Batch& b = *batch;
         if (b.work.is(Mode::gcm)) renew(b.messages, b.next);
@@ -107,7 +107,7 @@ std::function<Result<>()> without_ran(std::function<Result<Ran>()> call) {
 Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const std::string& form) {
     DAEL_LET(opened, Engine::open({.backend = backend, .form = form}));
     const auto engine = std::make_shared<Engine>(std::move(opened));
-    DAEL_LET(access, device(*engine));
+    DAEL_LET(access, dael::device(*engine));
     return DeviceUnderTest{backend, engine, access};
 }
 

@@ -77,13 +77,14 @@ struct Through {
         const auto duplex = heat.enter(
             "copies both ways at once, chunks of " + app::format_size(static_cast<double>(chunk)),
             wall([=, this] { return copies(work.size, chunk, true, true); }));
-        const auto inwards = heat.enter(
-            "copy to the device", wall([=, this] { return copies(work.size, chunk, true, false); }));
-        const auto outwards = heat.enter(
-            "copy from the device", wall([=, this] { return copies(work.size, chunk, false, true); }));
-        heat.enter(
-            "async", wall(without_ran(call)), [=] { return check(without_ran(call)); }, work.point(),
-            bytes, {duplex, inwards, outwards});
+        const auto inwards =
+            heat.enter("copy to the device",
+                       wall([=, this] { return copies(work.size, chunk, true, false); }));
+        const auto outwards =
+            heat.enter("copy from the device",
+                       wall([=, this] { return copies(work.size, chunk, false, true); }));
+        heat.enter("async", wall(without_ran(call)), [=] { return check(without_ran(call)); },
+                   work.point(), bytes, {duplex, inwards, outwards});
         if (work.size > device_in.size()) return heat;
 
         // "kernel" and "total", for what fits into device memory at once.
@@ -119,15 +120,15 @@ struct Through {
             });
         };
         work.measure = "total";
-        const auto there_and_back = heat.enter(
-            "copy in, then copy out",
-            clock.by_wall(
-                [=, this](Stream s) -> Result<> {
-                    Memory& device = subject.device.memory;
-                    DAEL_TRY(device.copy_in(device_in.data(), from, work.size, s));
-                    return device.copy_out(to, device_in.data(), work.size, s);
-                },
-                sampling));
+        const auto there_and_back =
+            heat.enter("copy in, then copy out",
+                       clock.by_wall(
+                           [=, this](Stream s) -> Result<> {
+                               Memory& device = subject.device.memory;
+                               DAEL_TRY(device.copy_in(device_in.data(), from, work.size, s));
+                               return device.copy_out(to, device_in.data(), work.size, s);
+                           },
+                           sampling));
         heat.enter("total", wall(total), [=] { return check(total); }, work.point(), bytes,
                    {there_and_back});
         return heat;
@@ -180,9 +181,7 @@ Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject) {
         return work.size == workload.through || (work.is(Mode::ctr) && first);
     };
     return Benchmark{subject.name,
-                     {measure::axis("bits", workload.bits),
-                      ways(suite.options),
-                      std::move(shapes),
+                     {measure::axis("bits", workload.bits), ways(suite.options), std::move(shapes),
                       measure::axis("where", std::vector<const char*>{"pinned", "pageable"})},
                      has,
                      [state](const Point& point) { return state->prepare(Work(point)); }};

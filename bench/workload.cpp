@@ -114,8 +114,8 @@ measure::Axis ways(const Options& options) {
     measure::Axis all;
     const auto add = [&](const char* mode, Direction direction, std::uint64_t sector = 0) {
         if (options.modes.empty() || std::ranges::find(options.modes, mode) != options.modes.end())
-            all.push_back({{"mode", mode}, {"direction", std::string(name(direction))},
-                           {"sector", sector}});
+            all.push_back(
+                {{"mode", mode}, {"direction", std::string(name(direction))}, {"sector", sector}});
     };
     const auto both_ways = [&](const char* mode, std::uint64_t sector = 0) {
         add(mode, Direction::encrypt, sector);

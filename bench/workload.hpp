@@ -53,8 +53,8 @@ struct Workload {
 
 Workload make_workload(const Options& options);
 
-// The ways to use AES that differ and were asked for: ECB, CBC, CFB, XTS by sector size and GCM both
-// ways, OFB, CTR and GMAC once.
+// The ways to use AES that differ and were asked for: ECB, CBC, CFB, XTS by sector size and GCM
+// both ways, OFB, CTR and GMAC once.
 measure::Axis ways(const Options& options);
 // A point of an axis. `keys` is for GCM.
 Point shape(std::uint64_t size, std::uint64_t messages = 1, std::uint64_t keys = 0);

@@ -44,14 +44,18 @@ Result<> Heat::run(const Sampling& sampling, const std::string& what, Report& re
     if (contestants.empty()) return {};
     DAEL_LET(series, compare(contestants, sampling));
     const auto series_of = [&](std::size_t entry) -> const Series& {
-        return series[static_cast<std::size_t>(std::ranges::find(running, entry) - running.begin())];
+        return series[static_cast<std::size_t>(std::ranges::find(running, entry) -
+                                               running.begin())];
     };
     for (std::size_t i = 0; i < entries_.size(); ++i) {
         const Entry& entry = entries_[i];
         if (!entry.has_row) continue;
         const Series& own = series_of(i);
-        Row row{entry.point, gigabytes_per_second(own, entry.bytes), spread(own).median,
-                static_cast<int>(own.size()), {}};
+        Row row{entry.point,
+                gigabytes_per_second(own, entry.bytes),
+                spread(own).median,
+                static_cast<int>(own.size()),
+                {}};
         for (const std::size_t other : entry.against)
             row.ceilings.push_back({entries_[other].contestant.name,
                                     gigabytes_per_second(series_of(other), entry.bytes).median,

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <memory>
 
-#include "measure/team.hpp"
 #include "commit.hpp"  // made by cmake/Commit.cmake
+#include "measure/team.hpp"
 
 namespace dael::measure {
 namespace {

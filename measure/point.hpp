@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A point is what is measured, as named fields: {"mode": "ctr", "size": 4096, ...}. An axis is a list
-// of points with some of the fields; a benchmark's points are the product of its axes.
+// A point is what is measured, as named fields: {"mode": "ctr", "size": 4096, ...}. An axis is a
+// list of points with some of the fields; a benchmark's points are the product of its axes.
 #pragma once
 
 #include <cstdint>

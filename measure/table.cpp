@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdio>
 
-#include "measure/report.hpp"
 #include "io/text.hpp"
+#include "measure/report.hpp"
 
 namespace dael::measure {
 namespace {
@@ -31,9 +31,9 @@ Cells cells(const Row& row, const Columns& columns) {
         ratios += (ratios.empty() ? "" : "  ") + digits(c.ratio);
         ceiling += (ceiling.empty() ? "" : "; ") + c.name + " " + digits(c.gbps);
     }
-    for (std::string& cell : Cells{app::format_seconds(row.seconds), digits(row.gbps.median),
-                                   digits(row.gbps.min) + " - " + digits(row.gbps.max), ratios,
-                                   ceiling})
+    for (std::string& cell :
+         Cells{app::format_seconds(row.seconds), digits(row.gbps.median),
+               digits(row.gbps.min) + " - " + digits(row.gbps.max), ratios, ceiling})
         line.push_back(std::move(cell));
     return line;
 }

@@ -8,8 +8,7 @@
 #include <iostream>
 #include <memory>
 
-#include "bench/report.hpp"
-#include "bench/session.hpp"
+#include "bench/suite.hpp"
 #include "commands.hpp"
 #include "engine_options.hpp"
 #include "io/text.hpp"
@@ -19,7 +18,7 @@ namespace {
 
 struct BenchArguments {
     bench::Options options;
-    std::vector<std::string> modes, sizes;
+    std::vector<std::string> sizes;
     std::string json;  // empty: a table; "-": standard output
     bool quiet = false;
 };
@@ -38,21 +37,11 @@ Result<> check_choice(const std::string& text, const char* option,
 Result<bench::Options> parse(const BenchArguments& arguments) {
     bench::Options options = arguments.options;
     DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200", "generations"}));
-    if (!options.isa.empty())
-        DAEL_TRY(check_choice(options.isa, "--isa", {"sse", "avx2", "avx512"}));
-    const bool all = arguments.modes.empty();
-    options.basic = options.xts = options.gcm = options.gmac = all;
-    for (const auto& text : arguments.modes) {
-        bool& further = text == "xts"    ? options.xts
-                        : text == "gcm"  ? options.gcm
-                        : text == "gmac" ? options.gmac
-                                         : options.basic;
-        further = true;
-        if (&further != &options.basic) continue;
-        const auto mode = parse_mode(text);
-        if (!mode) return mode.error();
-        options.modes.push_back(*mode);
-    }
+    if (!options.form.empty())
+        DAEL_TRY(check_choice(options.form, "--form", {"sse", "avx2", "avx512"}));
+    for (const auto& text : options.modes)
+        DAEL_TRY(check_choice(text, "--mode",
+                              {"ecb", "cbc", "cfb", "ofb", "ctr", "xts", "gcm", "gmac"}));
     for (const auto& text : arguments.sizes) {
         const auto size = parse_size(text, "--size");
         if (!size) return size.error();
@@ -70,11 +59,11 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
             return Error{Code::unknown_backend, known.error().message};
     }
     if (options.suite == "generations" &&
-        (!all || !options.backends.empty() || !options.bits.empty() || !options.sizes.empty() ||
-         !options.isa.empty() || options.threads != 0))
+        (!options.modes.empty() || !options.backends.empty() || !options.bits.empty() ||
+         !options.sizes.empty() || !options.form.empty() || options.threads != 0))
         return Error{Code::invalid_argument,
                      "--suite generations is one comparison of everything; leave out --backend, "
-                     "--mode, --bits, --size, --isa and --threads"};
+                     "--mode, --bits, --size, --form and --threads"};
     return options;
 }
 
@@ -100,7 +89,7 @@ Result<> bench_action(const BenchArguments& arguments) {
     if (to_file) DAEL_TRY(check_writable(arguments.json));
 
     const bool show = !arguments.quiet && isatty(STDERR_FILENO) == 1;
-    const auto report = bench::measure(*options, [show](const std::string& what) {
+    const auto report = bench::run(*options, [show](const std::string& what) {
         if (show) std::fprintf(stderr, "\r\033[K%s", what.c_str());
     });
     if (show) std::fputs("\r\033[K", stderr);
@@ -110,11 +99,11 @@ Result<> bench_action(const BenchArguments& arguments) {
         return Error{Code::backend_absent, report->skipped.front()};
 
     if (arguments.json == "-") {
-        std::cout << to_json(*report);
+        std::cout << measure::to_json(*report);
         return {};
     }
-    std::cout << to_table(*report);
-    if (to_file && !(std::ofstream(arguments.json) << to_json(*report) << std::flush))
+    std::cout << measure::to_table(*report, bench::columns());
+    if (to_file && !(std::ofstream(arguments.json) << measure::to_json(*report) << std::flush))
         return cannot_write(arguments.json);
     return {};
 }
@@ -134,7 +123,7 @@ void add_bench(CLI::App& app, Context& context) {
         ->type_name("cpu|openssl|cuda|opencl")
         ->expected(1)
         ->take_all();
-    command.add_option("--mode", arguments->modes, "Only this mode; may be repeated")
+    command.add_option("--mode", options.modes, "Only this mode; may be repeated")
         ->type_name("ecb|cbc|cfb|ofb|ctr|xts|gcm|gmac")
         ->expected(1)
         ->take_all();
@@ -157,7 +146,7 @@ void add_bench(CLI::App& app, Context& context) {
                     "CPU threads for large messages (default: all cores)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
-    add_choice(command, context, "--isa", options.isa, {"sse", "avx2", "avx512"},
+    add_choice(command, context, "--form", options.form, {"sse", "avx2", "avx512"},
                "Only this instruction set of the backend cpu");
     command
         .add_option(

@@ -79,7 +79,8 @@ std::uint64_t next_serial() {
 
 // What memory was last found to be a device's, by this thread: asking the driver takes as long as a
 // tenth of a launch. By stretches of 2 MiB, the least that drivers map on a device at a time, so
-// that none is the host's and a device's at once.
+// that none is the host's and a device's at once. Only where there is one device: of several, one
+// may get an address that another one has given back.
 struct Known {
     std::uint64_t engine = 0;
     std::uintptr_t stretch = 0;
@@ -316,8 +317,9 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
     if (!device_memory) return lanes.front().get();
     for (const auto& lane : lanes) {
         if (!lane->device.memory().owns(device_memory)) continue;
-        last = {serial_, reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch,
-                lane.get()};
+        if (lanes.size() == 1)
+            last = {serial_, reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch,
+                    lane.get()};
         return lane.get();
     }
     return Error{Code::invalid_argument,

@@ -9,13 +9,11 @@
 #include <map>
 #include <set>
 
+#include <daelstrom/gcm.hpp>
+
 #include "bench/check.hpp"
-#include "bench/device_under_test.hpp"
-#include "bench/gcm.hpp"
-#include "bench/machine.hpp"
-#include "bench/report.hpp"
-#include "bench/session.hpp"
-#include "bench/workload.hpp"
+#include "bench/suite.hpp"
+#include "measure/machine.hpp"
 #include "pipeline/engine_state.hpp"
 #include "support/host_device.hpp"
 
@@ -23,6 +21,7 @@ namespace {
 
 using namespace dael;
 using namespace dael::bench;
+using namespace dael::measure;
 
 TEST(Measure, SpreadIsMedianAndExtremes) {
     const Spread odd = spread({5, 1, 3});
@@ -64,146 +63,193 @@ TEST(Measure, ErrorsNameTheContestant) {
     EXPECT_EQ(series.error().message, "slow one: it broke");
 }
 
-class CheckOutput : public testing::TestWithParam<std::tuple<Mode, Direction>> {};
+TEST(Points, AreTheProductOfTheirAxesWithoutThoseThatAreNotWanted) {
+    Benchmark benchmark{
+        "a benchmark",
+        {Axis{Point{{"where", "here"}}}, axis("bits", std::vector{128, 256}),
+         axis("size", std::vector{1, 2, 2})},
+        [](const Point& p) { return p.number("bits") == 128 || p.number("size") == 1; },
+        {}};
+    const auto points = points_of(benchmark);
+    ASSERT_EQ(points.size(), 3u);  // 128 with 1 and 2, once each; 256 with 1
+    EXPECT_EQ(points[0],
+              (Point{{"where", "here"}, {"bits", std::uint64_t{128}}, {"size", std::uint64_t{1}}}));
+    EXPECT_EQ(points[2].number("bits"), 256u);
+    EXPECT_EQ(points[2].number("colour"), 0u);
+    EXPECT_EQ(points[2].text("bits"), "");
+    benchmark.axes.push_back({});
+    EXPECT_TRUE(points_of(benchmark).empty());
+}
+
+TEST(Heats, CheckBeforeTheyTimeAndLeaveOutWhatIsUnsupported) {
+    Report report;
+    std::string order;
+    const auto sampler = [&order](const char* name) -> Sampler {
+        return [&order, name]() -> Result<double> {
+            order += name;
+            return 1.0;
+        };
+    };
+    const auto check = [&order](Code code) -> Check {
+        return [&order, code]() -> Result<> {
+            order += 'c';
+            if (code == Code::ok) return {};
+            return Error{code, "no"};
+        };
+    };
+    Heat heat;
+    const auto ceiling = heat.enter("ceiling", sampler("x"));
+    heat.enter("one", sampler("1"), check(Code::ok), {{"name", "one"}}, 2e9, {ceiling});
+    heat.enter("other", sampler("2"), check(Code::unsupported), {{"name", "other"}}, 2e9,
+               {ceiling});
+    heat.enter("nobody's", sampler("y"));
+    ASSERT_TRUE(heat.run({.repeats = 1}, "a heat", report));
+    EXPECT_EQ(order, "ccx11x");  // one turn thrown away, and one; nothing of what has no row
+    ASSERT_EQ(report.rows.size(), 1u);
+    EXPECT_EQ(report.rows[0].gbps.median, 2);
+    EXPECT_EQ(report.rows[0].ceilings.at(0).ratio, 1);
+    EXPECT_EQ(report.skipped, std::vector<std::string>{"a heat: no"});
+
+    Heat wrong;
+    wrong.enter("wrong", sampler("3"), check(Code::internal), {}, 1, {});
+    EXPECT_EQ(wrong.run({.repeats = 1}, "a heat", report).code(), Code::internal);
+    EXPECT_EQ(report.rows.size(), 1u);
+}
+
+Work work_of(const char* mode, Direction direction, int bits, Point more) {
+    return Work(Point{{"mode", mode},
+                      {"direction", std::string(name(direction))},
+                      {"bits", static_cast<std::uint64_t>(bits)}}
+                    .set(more));
+}
+
+std::vector<std::uint8_t> bytes_of(std::size_t size) {
+    std::vector<std::uint8_t> bytes(size);
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::uint8_t>(i * i >> 3);
+    return bytes;
+}
+
+TEST(Works, SurviveAsPoints) {
+    Work work = work_of("xts", Direction::decrypt, 256, shape(4096, 2));
+    work.cipher.sector = 4096;
+    work.backend = "cpu";
+    work.placement = "in place";
+    EXPECT_EQ(Work(work.point()).point(), work.point());
+    work = work_of("gmac", Direction::encrypt, 128, shape(4096, 1, 1));
+    EXPECT_EQ(Work(work.point()).point(), work.point());
+    EXPECT_TRUE(work.mac_only);
+}
+
+class CheckOutput : public testing::TestWithParam<std::tuple<const char*, Direction>> {};
 
 TEST_P(CheckOutput, AcceptsOpenSSLsAndNoticesAWrongByteInEverySample) {
-    const auto key = TestKey::make(192);
-    ASSERT_TRUE(key);
-    Work work;
-    std::tie(work.mode, work.direction) = GetParam();
-    work.bits = 192;
-    for (const auto& [size, messages] :
-         {std::pair<std::uint64_t, std::uint64_t>{1 << 20, 1}, {1 << 12, 9}}) {
-        work.size = size;
-        work.messages = messages;
-        std::vector<std::uint8_t> in(size * messages), out(in.size());
-        for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * i >> 3);
-        auto openssl = Evp::open(work.mode, work.direction, *key);
+    const auto [mode, direction] = GetParam();
+    for (const Point& size : {shape((1 << 20) + 16, 1), shape(1 << 12, 9)}) {
+        const Work work = work_of(mode, direction, 256, size);
+        if (work.is(Mode::xts) && work.messages > 1) continue;
+        const auto in = bytes_of(work.bytes());
+        std::vector<std::uint8_t> out(in.size());
+        auto openssl = Evp::open(work.cipher, key_bytes(work));
         ASSERT_TRUE(openssl);
         ASSERT_TRUE(openssl->run(lay_out(work, in.data(), out.data())));
-        const auto fine = check_output(work, *key, in.data(), out.data());
+        EXPECT_NE(in, out);
+        const auto check = [&] { return check_output(work, in.data(), fetch_from(out.data())); };
+        const auto fine = check();
         ASSERT_TRUE(fine) << fine.error().message;
         for (const Window& window : sample_windows(work)) {
             ASSERT_LE(window.begin + window.size, work.size);
+            if (work.is(Mode::xts)) {
+                EXPECT_EQ(window.begin % work.cipher.sector, 0u);
+            }
             std::uint8_t& last = out[window.message * work.size + window.begin + window.size - 1];
             last ^= 1;
-            EXPECT_EQ(check_output(work, *key, in.data(), out.data()).code(), Code::internal);
+            EXPECT_EQ(check().code(), Code::internal);
             last ^= 1;
         }
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CheckOutput,
-                         testing::Combine(testing::ValuesIn(kModes),
+                         testing::Combine(testing::Values("ecb", "cbc", "cfb", "ofb", "ctr", "xts"),
                                           testing::Values(Direction::encrypt, Direction::decrypt)));
 
-TEST(CheckOutput, NoticesAWrongByteInXts) {
-    const auto key = TestKey::make(256);
-    ASSERT_TRUE(key);
-    Work work;
-    work.mode = Mode::ecb;
-    work.sector = 512;
-    work.size = (1 << 20) + 48;  // the last sector is short
-    std::vector<std::uint8_t> in(work.size), out(work.size);
-    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * i >> 3);
-    ASSERT_TRUE(evp_xts(*key, work.direction, work.sector, kFirstSector, in, out.data()));
-    EXPECT_NE(in, out);
-    ASSERT_TRUE(check_output(work, *key, in.data(), out.data()));
-    for (const Window& window : sample_windows(work)) {
-        EXPECT_EQ(window.begin % work.sector, 0u);
-        std::uint8_t& last = out[window.begin + window.size - 1];
-        last ^= 1;
-        EXPECT_EQ(check_output(work, *key, in.data(), out.data()).code(), Code::internal);
-        last ^= 1;
-    }
-    EXPECT_EQ(cipher_name(work), "xts-128 encrypt, 512 B sectors");
-}
-
 // The check of GCM on data that OpenSSL seals: one message longer than a piece, and many under
-// several keys.
+// several keys; and GMAC, which has a tag alone.
 TEST(CheckSealed, NoticesAWrongByteATagAndAFailure) {
-    const auto key = TestKey::make(256);
-    ASSERT_TRUE(key);
-    for (const Work& work : {gcm_work(256, Direction::encrypt, {(16 << 20) + 48, 1}, 1),
-                             gcm_work(256, Direction::encrypt, {1024, 9}, 9)}) {
-        std::vector<std::uint8_t> in(work.size * work.messages), out(in.size()),
-            tags(work.messages * kTagSize);
-        for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::uint8_t>(i * i >> 3);
-        GcmMessages messages(work, in.data(), out.data(), tags.data());
-        for (const GcmMessage& message : messages.renew()) {
-            auto openssl = EvpGcm::open(gcm_key_bytes(*key, message.key));
+    for (const Work& work : {work_of("gcm", Direction::encrypt, 256, shape((16 << 20) + 48, 1, 1)),
+                             work_of("gcm", Direction::encrypt, 256, shape(1024, 9, 9)),
+                             work_of("gmac", Direction::encrypt, 128, shape(1024, 1, 1))}) {
+        const auto in = bytes_of(work.bytes());
+        std::vector<std::uint8_t> out(in.size()), tags(work.messages * gcm::kTagSize);
+        for (const Message& message : lay_out(work, in.data(), out.data(), tags.data())) {
+            auto openssl = Evp::open(work.cipher, key_bytes(work, message.key));
             ASSERT_TRUE(openssl);
-            ASSERT_TRUE(openssl->seal(std::span(&message, 1)));
+            ASSERT_TRUE(openssl->run(std::span(&message, 1)));
         }
         const auto check = [&] {
-            return check_sealed(work, *key, in.data(), fetch_from(out.data()),
-                                fetch_from(tags.data()));
+            return check_output(work, in.data(), fetch_from(out.data()), fetch_from(tags.data()));
         };
         const auto fine = check();
         ASSERT_TRUE(fine) << fine.error().message;
-        const auto opened = [&] { return check_opened(work, in.data(), fetch_from(out.data())); };
-        EXPECT_EQ(opened().code(), Code::internal);
-        const std::vector<std::uint8_t> sealed = std::exchange(out, in);
-        EXPECT_TRUE(opened());
         for (const Window& window : sample_windows(work)) {
-            std::uint8_t& last = out[(window.message + 1) * work.size - 1];
-            last ^= 1;
-            EXPECT_EQ(opened().code(), Code::internal);
-            last ^= 1;
-        }
-        out = sealed;
-        for (const Window& window : sample_windows(work))
-            for (std::uint8_t* byte :
-                 {&out[window.message * work.size], &out[(window.message + 1) * work.size - 1],
-                  &tags[window.message * kTagSize + 15]}) {
+            std::vector<std::uint8_t*> bytes{&tags[window.message * gcm::kTagSize + 15]};
+            if (!work.mac_only)
+                bytes.insert(bytes.end(), {&out[window.message * work.size],
+                                           &out[(window.message + 1) * work.size - 1]});
+            for (std::uint8_t* byte : bytes) {
                 *byte ^= 1;
                 EXPECT_EQ(check().code(), Code::internal);
                 *byte ^= 1;
             }
-        std::vector<Code> results(work.messages, Code::ok);
-        EXPECT_TRUE(check_results(work, results));
-        results.back() = Code::authentication;
-        EXPECT_EQ(check_results(work, results).code(), Code::internal);
+        }
+        const auto opened = [&] { return check_opened(work, in.data(), fetch_from(out.data())); };
+        EXPECT_EQ(opened().code(), Code::internal);
+        out = in;
+        EXPECT_TRUE(opened());
+        out.back() ^= 1;
+        EXPECT_EQ(opened().code(), Code::internal);
+        std::vector<Code> codes(work.messages, Code::ok);
+        EXPECT_TRUE(check_codes(work, codes));
+        codes.back() = Code::authentication;
+        EXPECT_EQ(check_codes(work, codes).code(), Code::internal);
     }
 }
 
-TEST(GcmMessages, AreSealedUnderOtherNoncesAndKeysEachTime) {
-    const Work work = gcm_work(128, Direction::encrypt, {16, 6}, 3);
+TEST(Messages, OfGcmHaveOtherNoncesEachTimeAndTheirKeysInTurn) {
+    const Work work = work_of("gcm", Direction::encrypt, 128, shape(16, 6, 3));
     std::vector<std::uint8_t> data(96), tags(96);
-    GcmMessages messages(work, data.data(), data.data(), tags.data());
-    const auto segments = messages.segments();
-    std::set<std::vector<std::uint8_t>> nonces;
+    auto messages = lay_out(work, data.data(), data.data(), tags.data());
+    std::set<Block> starts;
     std::set<std::uint32_t> keys;
+    std::uint64_t next = 0;
     for (int call = 0; call < 3; ++call) {
-        messages.renew();
-        for (const core::GcmSegment& segment : segments) {
-            nonces.emplace(segment.iv, segment.iv + segment.iv_size);
-            keys.insert(segment.key);
+        renew(messages, next);
+        for (const Message& message : messages) {
+            starts.insert(message.start);
+            keys.insert(message.key);
         }
     }
-    EXPECT_EQ(nonces.size(), 18u);
+    EXPECT_EQ(starts.size(), 18u);
     EXPECT_EQ(keys.size(), 3u);
-    const auto key = TestKey::make(128);
-    ASSERT_TRUE(key);
-    EXPECT_TRUE(std::ranges::equal(gcm_key_bytes(*key, 0), key->bytes()));
-    EXPECT_NE(gcm_key_bytes(*key, 1), gcm_key_bytes(*key, 2));
+    EXPECT_NE(key_bytes(work, 1), key_bytes(work, 2));
 }
 
-TEST(Names, TellGcmsKeysAndDirections) {
-    Work work = gcm_work(128, Direction::encrypt, {1024, 65'536}, 1);
-    EXPECT_EQ(cipher_name(work), "gcm-128");
-    work.keys = 65'536;
-    work.direction = Direction::decrypt;
-    EXPECT_EQ(cipher_name(work), "gcm-128 decrypt, 65536 keys");
-    work = gcm_work(256, Direction::encrypt, {1 << 20, 1}, 1);
-    work.mac_only = true;
-    EXPECT_EQ(cipher_name(work), "gmac-256");
+TEST(Names, TellKeysDirectionsAndSectors) {
+    EXPECT_EQ(cipher_name(work_of("gcm", Direction::encrypt, 128, shape(1024, 65'536, 1))),
+              "gcm-128");
+    EXPECT_EQ(cipher_name(work_of("gcm", Direction::decrypt, 128, shape(1024, 65'536, 65'536))),
+              "gcm-128 decrypt, 65536 keys");
+    EXPECT_EQ(cipher_name(work_of("gmac", Direction::encrypt, 256, shape(1 << 20, 1, 1))),
+              "gmac-256");
+    EXPECT_EQ(
+        cipher_name(work_of("xts", Direction::encrypt, 256, {{"sector", std::uint64_t{512}}})),
+        "xts-256 encrypt, 512 B sectors");
 }
 
 TEST(Workload, HasEveryWayOnceAndHonoursChoices) {
-    EXPECT_EQ(ways({}).size(), 8u);
-    EXPECT_EQ(ways({.modes = {Mode::cbc}}).size(), 2u);
-    EXPECT_TRUE(ways({.basic = false}).empty());
+    EXPECT_EQ(ways({}).size(), 8u + 4 + 3);
+    EXPECT_EQ(ways({.modes = {"cbc"}}).size(), 2u);
+    EXPECT_EQ(ways({.modes = {"gmac"}}).size(), 1u);
     const Workload chosen = make_workload({.bits = {192}, .sizes = {4096, 1 << 20}});
     EXPECT_EQ(chosen.bits, std::vector{192});
     EXPECT_EQ(chosen.largest_through(), 1u << 20);
@@ -222,14 +268,16 @@ Options small() {
 void expect_sane(const Report& report) {
     ASSERT_FALSE(report.rows.empty());
     for (const Row& row : report.rows) {
-        SCOPED_TRACE(describe(row) + ", " + row.measure + ", " + row.placement);
+        const Work work(row.point);
+        SCOPED_TRACE(describe(work) + ", " + work.measure + ", " + work.placement);
         EXPECT_GE(row.samples, 3);
         EXPECT_TRUE(std::isfinite(row.seconds) && row.seconds > 0) << row.seconds;
         EXPECT_TRUE(std::isfinite(row.gbps.max)) << row.gbps.max;
         EXPECT_GT(row.gbps.min, 0);
         EXPECT_LE(row.gbps.min, row.gbps.median);
         EXPECT_LE(row.gbps.median, row.gbps.max);
-        EXPECT_NEAR(row.gbps.median, row.bytes() / row.seconds / 1e9, row.gbps.median * 1e-6);
+        EXPECT_NEAR(row.gbps.median, static_cast<double>(work.bytes()) / row.seconds / 1e9,
+                    row.gbps.median * 1e-6);
         ASSERT_FALSE(row.ceilings.empty());
         for (const Ceiling& ceiling : row.ceilings) {
             EXPECT_FALSE(ceiling.name.empty());
@@ -239,8 +287,9 @@ void expect_sane(const Report& report) {
     }
 }
 
-bool cpu_is_here(const Report& report) {
-    return std::ranges::any_of(report.rows, [](const Row& row) { return row.backend == "cpu"; });
+auto rows_with(const Report& report, const std::function<bool(const Work&)>& wanted) {
+    return std::ranges::count_if(report.rows,
+                                 [&](const Row& row) { return wanted(Work(row.point)); });
 }
 
 void expect_schema(const Report& report) {
@@ -269,32 +318,32 @@ void expect_schema(const Report& report) {
 TEST(Suite, QuickOnTheHostGivesSaneRows) {
     Options options = small();
     options.backends = {"cpu", "openssl"};
-    const auto report = measure(options, [](const std::string&) {});
+    const auto report = run(options, [](const std::string&) {});
     ASSERT_TRUE(report) << report.error().message;
     expect_sane(*report);
     expect_schema(*report);
-    EXPECT_NE(to_table(*report).find("ctr-128"), std::string::npos);
-    int together = 0;
-    for (const Row& row : report->rows)
-        together += row.where == "cache" && row.mode == Mode::cbc && row.messages == 16;
-    EXPECT_GE(together, 2);  // 128 and 256 bits
+    EXPECT_NE(to_table(*report, columns()).find("ctr-128"), std::string::npos);
+    EXPECT_GE(rows_with(*report,
+                        [](const Work& w) {
+                            return w.where == "cache" && w.is(Mode::cbc) && w.messages == 16;
+                        }),
+              2);  // 128 and 256 bits
     // Two key sizes, both ways, two sector sizes, by openssl alone.
-    EXPECT_EQ(std::ranges::count_if(report->rows, [](const Row& row) { return row.sector != 0; }),
-              8);
-    // Two key sizes by two engines: a message and a batch on one core, through the engine and
-    // without it; a batch on all cores.
-    const auto gcm = std::ranges::count_if(report->rows, [](const Row& row) { return row.keys; });
-    EXPECT_EQ(gcm, cpu_is_here(*report) ? 20 : 10);
-    options.basic = options.gcm = false;
-    const auto only = measure(options, [](const std::string&) {});
+    const auto is_xts = [](const Work& w) { return w.is(Mode::xts); };
+    EXPECT_EQ(rows_with(*report, is_xts), 8);
+    // Two key sizes by two engines: a message and a batch on one core, a batch on all cores.
+    const auto is_gcm = [](const Work& w) { return w.is(Mode::gcm); };
+    const auto gcm = rows_with(*report, is_gcm);
+    EXPECT_EQ(gcm, rows_with(*report, [](const Work& w) { return w.backend == "cpu"; }) ? 12 : 6);
+    options.modes = {"xts"};
+    const auto only = run(options, [](const std::string&) {});
     ASSERT_TRUE(only) << only.error().message;
     EXPECT_EQ(only->rows.size(), 8u);
-    options.xts = false;
-    options.gcm = true;
-    const auto only_gcm = measure(options, [](const std::string&) {});
+    options.modes = {"gcm"};
+    const auto only_gcm = run(options, [](const std::string&) {});
     ASSERT_TRUE(only_gcm) << only_gcm.error().message;
     EXPECT_EQ(std::ssize(only_gcm->rows), gcm);
-    for (const Row& row : only_gcm->rows) EXPECT_EQ(mode_name(row), "gcm");
+    EXPECT_EQ(rows_with(*only_gcm, is_gcm), gcm);
 }
 
 // The code that measures a GPU, on a device made of threads.
@@ -302,41 +351,46 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
     const Options options = small();
     const Workload workload = make_workload(options);
     Report report;
-    Session session{options, workload, report, [](const std::string&) {}};
+    Session session{report, workload.sampling, [](const Point& p) { return describe(Work(p)); },
+                    [](const std::string&) {}};
+    const Suite suite{options, workload, session};
     test::HostDevice device;
-    Engine engine = pipeline::make_engine(std::make_unique<test::HostDeviceBackend>(device));
-    DeviceUnderTest subject{"threads:0", device, engine};
+    const auto engine = std::make_shared<Engine>(
+        pipeline::make_engine(std::make_unique<test::HostDeviceBackend>(device)));
+    const auto access = dael::device(*engine);
+    ASSERT_TRUE(access) << access.error().message;
+    const DeviceUnderTest subject{"threads:0", engine, *access};
     report.machine = describe_host();
-    describe_device(report.machine, device.info());
-    const auto resident = measure_resident(session, subject);
-    ASSERT_TRUE(resident) << resident.error().message;
-    const auto through = measure_through(session, subject);
-    ASSERT_TRUE(through) << through.error().message;
+    describe_device(report.machine, access->info);
+    for (auto* part : {resident, through}) {
+        auto benchmark = part(suite, subject);
+        ASSERT_TRUE(benchmark) << benchmark.error().message;
+        const auto done = session.run(*benchmark);
+        ASSERT_TRUE(done) << done.error().message;
+    }
     EXPECT_TRUE(report.skipped.empty()) << report.skipped.front();
     EXPECT_GT(device.kernels(), report.rows.size());
 
     expect_sane(report);
     expect_schema(report);
-    std::map<std::string, int> measures, places, placements;
+    std::map<std::string, int> measures, places, placements, gcm;
     for (const Row& row : report.rows) {
-        ++measures[row.measure];
-        ++places[row.where];
-        ++placements[row.placement];
+        const Work work(row.point);
+        ++measures[work.measure];
+        ++places[work.where];
+        ++placements[work.placement];
+        if (work.is(Mode::gcm))
+            ++gcm[row.point.text("mode") + " " + row.point.text("direction") +
+                  (work.messages == 1 ? ""
+                   : work.keys == 1   ? ", batch"
+                                      : ", batch with keys")];
     }
     for (const char* measure : {"kernel", "launch", "latency", "total", "async"})
         EXPECT_GT(measures[measure], 0) << measure;
     for (const char* where : {"device", "pinned", "pageable"}) EXPECT_GT(places[where], 0) << where;
     EXPECT_EQ(placements["in place"], placements["unaligned"]);
     EXPECT_GT(placements["in place"], 0);
-    EXPECT_EQ(std::ranges::count_if(report.rows, [](const Row& row) { return row.sector != 0; }),
-              8);
-    std::map<std::string, int> gcm;
-    for (const Row& row : report.rows)
-        if (row.keys != 0)
-            ++gcm[mode_name(row) + " " + std::string(name(row.direction)) +
-                  (row.messages == 1 ? ""
-                   : row.keys == 1   ? ", batch"
-                                     : ", batch with keys")];
+    EXPECT_EQ(rows_with(report, [](const Work& w) { return w.is(Mode::xts); }), 8);
     // Two key sizes, two shapes of batches.
     EXPECT_EQ(gcm, (std::map<std::string, int>{{"gcm encrypt", 2},
                                                {"gcm encrypt, batch", 4},
@@ -350,12 +404,12 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
 TEST(Suite, AbsentBackendsAreLeftOutWithALine) {
     Options options = small();
     options.backends = {"cuda:9999"};
-    const auto report = measure(options, [](const std::string&) {});
+    const auto report = run(options, [](const std::string&) {});
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_TRUE(report->rows.empty());
     ASSERT_EQ(report->skipped.size(), 1u);
     EXPECT_EQ(report->skipped[0].rfind("cuda:9999: ", 0), 0u) << report->skipped[0];
-    EXPECT_NE(to_table(*report).find("Left out"), std::string::npos);
+    EXPECT_NE(to_table(*report, columns()).find("Left out"), std::string::npos);
 }
 
 }  // namespace

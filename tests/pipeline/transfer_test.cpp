@@ -244,7 +244,7 @@ TEST(Transfer, CopiesAndKernelsOfDifferentChunksRunAtOnce) {
                 batch.add({.size = one ? 16 * kChunk : 4000, .in_place = true});
             Through through{engine};
             ASSERT_EQ(through.fault_of(batch), "");
-            EXPECT_GT(through.ran.chunks, 2u);
+            EXPECT_GE(through.ran.chunks, 2u);
         }
         EXPECT_GE(device.most_at_once(), cipher.mode == Mode::ecb ? 3 : 2);
         expect_clean(device);
