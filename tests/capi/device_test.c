@@ -221,6 +221,7 @@ void device_tests(const char* backend) {
         one_message(&p, key);
         batches(&p);
     }
+    set_tests(p.engine);
     modes_tests(p.engine);
     pieces_tests(p.engine);
     /* What is sequential in a message is refused when it begins, not in its midst. */
