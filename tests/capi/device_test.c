@@ -221,6 +221,7 @@ void device_tests(const char* backend) {
         one_message(&p, key);
         batches(&p);
     }
+    if (strncmp(backend, "opencl", 6) == 0) opencl_tests(p.engine, p.device);
     set_tests(p.engine);
     modes_tests(p.engine);
     pieces_tests(p.engine);
