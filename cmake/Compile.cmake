@@ -28,6 +28,11 @@ if(CCACHE)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
 endif()
 
+# What is compiled far more often than it runs gets less optimisation while one works on it.
+function(dael_compile_quickly target)
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O1>)
+endfunction()
+
 # dael_precompile(TARGET HEADER...): large headers of others, compiled once for all of a target's C++ sources.
 # The library has none, and compiles each file by what it includes itself.
 function(dael_precompile target)

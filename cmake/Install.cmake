@@ -2,7 +2,11 @@
 # `cmake --install`: the program, the library, its headers, and what find_package(daelstrom) reads.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS daelstrom_lib daelstrom_cli
+set(installed daelstrom_lib)
+if(BUILD_SHARED_LIBS AND TARGET daelstrom_shared)
+    set(installed daelstrom_shared)
+endif()
+install(TARGETS ${installed} daelstrom_cli
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -10,8 +14,8 @@ install(DIRECTORY include/daelstrom DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # The package's target is written by hand (daelstromConfig.cmake.in), not exported: an exported target
 # would ask everyone who links the library to have CUDA's compiler, where its run-time library is enough.
-get_target_property(library_name daelstrom_lib OUTPUT_NAME)
-get_target_property(library_type daelstrom_lib TYPE)
+get_target_property(library_name ${installed} OUTPUT_NAME)
+get_target_property(library_type ${installed} TYPE)
 string(REPLACE _LIBRARY "" DAELSTROM_TYPE ${library_type})  # STATIC or SHARED
 set(DAELSTROM_FILE
     ${CMAKE_${DAELSTROM_TYPE}_LIBRARY_PREFIX}${library_name}${CMAKE_${DAELSTROM_TYPE}_LIBRARY_SUFFIX})
@@ -31,3 +35,21 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/daelstromConfigVers
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/daelstromConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/daelstromConfigVersion.cmake
         DESTINATION ${package_dir})
+
+# For those who build without CMake. A static library names what it needs itself.
+file(RELATIVE_PATH DAELSTROM_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" DAELSTROM_PC_PREFIX ${DAELSTROM_PC_PREFIX})
+set(DAELSTROM_PC_LIBS "")
+set(DAELSTROM_PC_PRIVATE ".private")
+if(DAELSTROM_TYPE STREQUAL "STATIC")
+    set(DAELSTROM_PC_PRIVATE "")
+    set(DAELSTROM_PC_LIBS " -pthread -ldl -lstdc++ -lm")
+    if(DAELSTROM_WITH_IPSEC_MB)
+        string(APPEND DAELSTROM_PC_LIBS " ${IPSEC_MB_LIBRARY}")
+    endif()
+    if(DAELSTROM_WITH_CUDA)
+        string(APPEND DAELSTROM_PC_LIBS " ${DAELSTROM_CUDART} -lrt")
+    endif()
+endif()
+configure_file(cmake/daelstrom.pc.in ${CMAKE_CURRENT_BINARY_DIR}/daelstrom.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/daelstrom.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

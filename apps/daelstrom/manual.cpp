@@ -23,7 +23,9 @@ std::vector<OptionHelp> options_of(const CLI::App& command, const Context& conte
         help.required = option->get_required();
         options.push_back(std::move(help));
     }
-    std::ranges::stable_partition(options, &OptionHelp::positional);
+    // Not std::ranges': clang 14 cannot read what libstdc++ 12 makes of it.
+    std::stable_partition(options.begin(), options.end(),
+                          [](const OptionHelp& help) { return help.positional; });
     return options;
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include <daelstrom/export.h>
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 
@@ -68,14 +69,14 @@ using CalibrationProgress = std::function<void(std::string_view what, double don
 // Measures every backend here: 10 to 20 seconds, and for OpenCL's first time as long
 // as its driver compiles. Stores nothing. A device that fails is left out. Errors: out_of_memory,
 // and those of the host's backends.
-Result<Calibration> calibrate(const CalibrationProgress& progress = {});
+DAEL_API Result<Calibration> calibrate(const CalibrationProgress& progress = {});
 
 // Writes the file at once or not at all, and returns its path. Errors: io.
-Result<std::string> store(const Calibration& calibration);
-std::optional<Calibration> load_calibration();
-std::string calibration_path();  // empty where neither XDG_CACHE_HOME nor HOME is set
+DAEL_API Result<std::string> store(const Calibration& calibration);
+DAEL_API std::optional<Calibration> load_calibration();
+DAEL_API std::string calibration_path();  // empty where neither XDG_CACHE_HOME nor HOME is set
 
 // What a calibration is keyed by: "Intel(R) Xeon(R) ..., 16 cores, NVIDIA driver 580.82".
-std::string describe_machine();
+DAEL_API std::string describe_machine();
 
 }  // namespace dael

@@ -6,12 +6,15 @@
 // an attacker can see whether it failed, gives the plaintext away.
 #pragma once
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 
 namespace dael::cbc {
 
 // Errors: as Engine::run.
-Result<Ran> encrypt(Engine& engine, const Key& key, const Block& iv, HostIn in, HostOut out);
-Result<Ran> decrypt(Engine& engine, const Key& key, const Block& iv, HostIn in, HostOut out);
+DAEL_API Result<Ran> encrypt(Engine& engine, const Key& key, const Block& iv, HostIn in,
+                             HostOut out);
+DAEL_API Result<Ran> decrypt(Engine& engine, const Key& key, const Block& iv, HostIn in,
+                             HostOut out);
 
 }  // namespace dael::cbc

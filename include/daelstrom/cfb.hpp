@@ -5,12 +5,15 @@
 // Safety: the IV must be unpredictable, and never repeat under one key. Does not authenticate.
 #pragma once
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 
 namespace dael::cfb {
 
 // Errors: as Engine::run.
-Result<Ran> encrypt(Engine& engine, const Key& key, const Block& iv, HostIn in, HostOut out);
-Result<Ran> decrypt(Engine& engine, const Key& key, const Block& iv, HostIn in, HostOut out);
+DAEL_API Result<Ran> encrypt(Engine& engine, const Key& key, const Block& iv, HostIn in,
+                             HostOut out);
+DAEL_API Result<Ran> decrypt(Engine& engine, const Key& key, const Block& iv, HostIn in,
+                             HostOut out);
 
 }  // namespace dael::cfb

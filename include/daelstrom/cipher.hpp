@@ -9,6 +9,8 @@
 #include <optional>
 #include <string_view>
 
+#include <daelstrom/export.h>
+
 namespace dael {
 
 inline constexpr std::size_t kBlockSize = 16;  // bytes in an AES block
@@ -33,9 +35,9 @@ inline constexpr std::array<Mode, 8> kModes{Mode::ecb, Mode::cbc, Mode::cfb,    
 inline constexpr std::array<Mode, 5> kModes38a{Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb,
                                                Mode::ctr};
 
-std::string_view name(Mode mode) noexcept;                         // "ecb", ..., "gcm_ctr"
-std::string_view name(Direction direction) noexcept;               // "encrypt", "decrypt"
-std::optional<Mode> mode_by_name(std::string_view name) noexcept;  // any case
+DAEL_API std::string_view name(Mode mode) noexcept;                         // "ecb", ..., "gcm_ctr"
+DAEL_API std::string_view name(Direction direction) noexcept;               // "encrypt", "decrypt"
+DAEL_API std::optional<Mode> mode_by_name(std::string_view name) noexcept;  // any case
 
 // One use of AES. Of one layout everywhere, the C ABI's dael_cipher too.
 struct Cipher {

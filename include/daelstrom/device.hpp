@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 
+#include <daelstrom/export.h>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
 
@@ -30,7 +31,7 @@ struct DeviceInfo {
 };
 
 // Memory on the device, page-locked memory on the host, and copies.
-class Memory {
+class DAEL_API Memory {
   public:
     virtual ~Memory() = default;
     // Device memory that held secrets is wiped by the caller before it is released.
@@ -60,7 +61,7 @@ struct Event {
 };
 
 // Streams and events.
-class Order {
+class DAEL_API Order {
   public:
     virtual ~Order() = default;
     virtual Result<Stream> create_stream() = 0;
@@ -92,6 +93,6 @@ struct DeviceAccess {
 // The device of an engine that was opened on one, or the one, of an engine for `auto`, that holds
 // `memory` (null: its first). Errors: unsupported for an engine on a host backend; backend_absent;
 // invalid_argument for memory of no device.
-Result<DeviceAccess> device(Engine& engine, const void* memory = nullptr);
+DAEL_API Result<DeviceAccess> device(Engine& engine, const void* memory = nullptr);
 
 }  // namespace dael

@@ -5,12 +5,13 @@
 // things; data is better off in gcm.hpp.
 #pragma once
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 
 namespace dael::ecb {
 
 // Errors: as Engine::run.
-Result<Ran> encrypt(Engine& engine, const Key& key, HostIn in, HostOut out);
-Result<Ran> decrypt(Engine& engine, const Key& key, HostIn in, HostOut out);
+DAEL_API Result<Ran> encrypt(Engine& engine, const Key& key, HostIn in, HostOut out);
+DAEL_API Result<Ran> decrypt(Engine& engine, const Key& key, HostIn in, HostOut out);
 
 }  // namespace dael::ecb

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include <daelstrom/export.h>
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
@@ -53,7 +54,7 @@ struct Ran {
 // Messages in device memory, made ready by Engine::prepare: one launch does them all. For one
 // thread at a time; destroy it after the work. Launches of it on different streams follow each
 // other.
-class Batch {
+class DAEL_API Batch {
   public:
     Batch(Batch&&) noexcept;
     Batch& operator=(Batch&&) noexcept;
@@ -71,7 +72,7 @@ class Batch {
     std::unique_ptr<State> state_;
 };
 
-class Engine {
+class DAEL_API Engine {
   public:
     // Errors: unknown_backend, backend_absent (the message says what is missing), invalid_argument.
     static Result<Engine> open(EngineOptions options = {});

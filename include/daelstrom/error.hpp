@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include <daelstrom/export.h>
+
 namespace dael {
 
 // What went wrong, in the coarse. The values are the C ABI's `dael_status`; they never change.
@@ -34,7 +36,7 @@ enum class Code : int {
 inline constexpr int kCodeCount = 17;
 
 // One short sentence for each code, from the only table of them (src/core/error.cpp).
-std::string_view describe(Code code) noexcept;
+DAEL_API std::string_view describe(Code code) noexcept;
 
 struct Error {
     Code code = Code::internal;

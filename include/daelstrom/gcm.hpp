@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <span>
 
+#include <daelstrom/export.h>
 #include <daelstrom/device/detail/hd.hpp>
 #include <daelstrom/engine.hpp>
 
@@ -55,13 +56,13 @@ DAEL_HD void set_start(Message& message, const std::uint8_t* nonce) noexcept {
     for (int i = 12; i < 16; ++i) bytes[i] = i == 15;
 }
 // Of an IV of any length from 1 byte, which takes the key. Errors: iv_size, limit.
-Result<Block> start(const Key& key, std::span<const std::uint8_t> iv);
+DAEL_API Result<Block> start(const Key& key, std::span<const std::uint8_t> iv);
 
 // One message in host memory, with an IV of any length from 1 byte (12 is the fast and usual one);
 // tag.size() is the tag's size. Errors: as Engine::run; iv_size; open: authentication.
-Result<Ran> seal(Engine& engine, const Key& key, std::span<const std::uint8_t> iv, HostIn aad,
-                 HostIn in, HostOut out, std::span<std::uint8_t> tag);
-Result<Ran> open(Engine& engine, const Key& key, std::span<const std::uint8_t> iv, HostIn aad,
-                 HostIn in, HostOut out, std::span<const std::uint8_t> tag);
+DAEL_API Result<Ran> seal(Engine& engine, const Key& key, std::span<const std::uint8_t> iv,
+                          HostIn aad, HostIn in, HostOut out, std::span<std::uint8_t> tag);
+DAEL_API Result<Ran> open(Engine& engine, const Key& key, std::span<const std::uint8_t> iv,
+                          HostIn aad, HostIn in, HostOut out, std::span<const std::uint8_t> tag);
 
 }  // namespace dael::gcm

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES keys. A Key lives in locked memory that core dumps leave out, wipes itself when it goes, can
 // be moved but not copied by accident, and is never printed. It is immutable after import: any
-// number of threads may use one Key at once.
+// number of threads may use one Key at once. Keys share pages, so there may be millions. A child of
+// fork() has its parent's keys, but not locked: the kernel hands that on to nobody.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <span>
 
+#include <daelstrom/export.h>
 #include <daelstrom/error.hpp>
 
 namespace dael {
@@ -17,7 +19,7 @@ namespace core {
 struct KeySchedule;
 }
 
-class Key {
+class DAEL_API Key {
   public:
     // Takes 16, 24 or 32 bytes (AES-128, -192, -256; FIPS 197 section 5) and expands them.
     // Errors: Code::key_size; Code::out_of_memory. The caller still owns, and should wipe, `bytes`.
@@ -53,6 +55,6 @@ class Key {
 };
 
 // Overwrites memory in a way that the compiler may not remove.
-void wipe(void* memory, std::size_t size) noexcept;
+DAEL_API void wipe(void* memory, std::size_t size) noexcept;
 
 }  // namespace dael

@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <memory>
 
+#include <daelstrom/export.h>
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>
 
 namespace dael {
 
-class KeySet {
+class DAEL_API KeySet {
   public:
     KeySet(KeySet&&) noexcept;
     KeySet& operator=(KeySet&&) noexcept;

@@ -7,6 +7,8 @@
 #include <new>
 #include <span>
 
+#include <daelstrom/export.h>
+
 namespace dael {
 
 // Host memory: any readable or writable bytes of this process.
@@ -34,8 +36,8 @@ struct Stream {
 // the process uses already (of CUDA's the one that is current for the thread, before others), else
 // the first there is, which it starts; so where there are several, open the engine on yours first.
 // Both are thread-safe; nullptr means that memory ran out.
-void* allocate_pinned(std::size_t size) noexcept;
-void release_pinned(void* memory) noexcept;
+DAEL_API void* allocate_pinned(std::size_t size) noexcept;
+DAEL_API void release_pinned(void* memory) noexcept;
 
 // For standard containers: std::vector<std::uint8_t, dael::pinned_allocator<std::uint8_t>>.
 template <class T>

@@ -11,12 +11,13 @@
 #include <cstdint>
 #include <span>
 
+#include <daelstrom/export.h>
 #include <daelstrom/gcm.hpp>
 
 namespace dael {
 
 // Four bytes that stay and a big-endian counter of eight. Thread-safe; cannot be copied.
-class NonceCounter {
+class DAEL_API NonceCounter {
   public:
     // Counts from `first`, which is 0 for a new key.
     explicit NonceCounter(const std::array<std::uint8_t, 4>& fixed,

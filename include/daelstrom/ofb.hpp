@@ -6,11 +6,12 @@
 // not authenticate.
 #pragma once
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 
 namespace dael::ofb {
 
 // Errors: as Engine::run.
-Result<Ran> crypt(Engine& engine, const Key& key, const Block& iv, HostIn in, HostOut out);
+DAEL_API Result<Ran> crypt(Engine& engine, const Key& key, const Block& iv, HostIn in, HostOut out);
 
 }  // namespace dael::ofb

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 
 struct _cl_context;
@@ -27,7 +28,8 @@ namespace dael::opencl {
 // or "opencl"; the others mean what they mean to Engine::open(). Errors: as there;
 // invalid_argument for null handles, or a device that is not the context's; backend_absent for a
 // build or a machine without OpenCL.
-Result<Engine> open(_cl_context* context, _cl_device_id* device, EngineOptions options = {});
+DAEL_API Result<Engine> open(_cl_context* context, _cl_device_id* device,
+                             EngineOptions options = {});
 
 // What an engine on one OpenCL device works with. Its own: valid as long as it is, to be retained
 // by who keeps them longer.
@@ -38,29 +40,29 @@ struct Native {
 };
 // Errors here and below: unsupported, for an engine that is not on one OpenCL device: one for "cpu"
 // or "cuda", or one for "auto" that has other devices or none.
-Result<Native> native(Engine& engine);
+DAEL_API Result<Native> native(Engine& engine);
 
 // All bytes of a buffer of the engine's context. The engine retains it until forget(), or its own
 // end, and so does a batch that was prepared with it; what the caller does to its content is
 // ordered by the queues, as between any two kernels. Errors: invalid_argument for a buffer of
 // another context, one that is adopted already, or one over host memory (CL_MEM_USE_HOST_PTR) that
 // does not begin at a multiple of 16; out_of_memory.
-Result<DeviceOut> adopt(Engine& engine, _cl_mem* buffer);
+DAEL_API Result<DeviceOut> adopt(Engine& engine, _cl_mem* buffer);
 
 // Shared virtual memory (clSVMAlloc) of `size` bytes, which keeps its address and stays the
 // caller's to free, after forget(). Coarse-grained memory must not be mapped while the engine works
 // on it. Errors: unsupported for a device without; invalid_argument for memory that does not begin
 // at a multiple of 16, or overlaps what is known.
-Result<DeviceOut> adopt_shared(Engine& engine, void* memory, std::size_t size);
+DAEL_API Result<DeviceOut> adopt_shared(Engine& engine, void* memory, std::size_t size);
 
 // Ends an adoption; takes what adopt() or adopt_shared() gave. Work that has been launched is not
 // disturbed in a buffer; wait for it before shared memory is freed. Errors: invalid_argument.
-Result<> forget(Engine& engine, DeviceIn memory);
+DAEL_API Result<> forget(Engine& engine, DeviceIn memory);
 
 // The caller's queue, for calls that take a Stream. It is not retained by the Stream: it must
 // outlive the calls. The engine itself keeps a queue on which it has worked, and up to some MiB of
 // device memory for it. Errors: invalid_argument for a queue of another context or device, or one
 // that is out of order.
-Result<Stream> stream(Engine& engine, _cl_command_queue* queue);
+DAEL_API Result<Stream> stream(Engine& engine, _cl_command_queue* queue);
 
 }  // namespace dael::opencl

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <span>
 
+#include <daelstrom/export.h>
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 
@@ -20,12 +21,12 @@ constexpr std::size_t padding_for(std::size_t size) noexcept {
 }
 
 // The last block of a padded message: `tail` is its last size % 16 bytes.
-Block pad(std::span<const std::uint8_t> tail) noexcept;
+DAEL_API Block pad(std::span<const std::uint8_t> tail) noexcept;
 
 // How many of the 16 bytes of a decrypted last block are data. Looks at every byte whatever it
 // finds, without a branch on data before the one verdict; every fault is the same
 // Code::bad_padding. This hides where the fault is, not that there is one: unauthenticated CBC
 // remains open to padding oracles wherever an attacker can see that decryption failed.
-Result<std::size_t> unpad(const Block& last) noexcept;
+DAEL_API Result<std::size_t> unpad(const Block& last) noexcept;
 
 }  // namespace dael

@@ -24,13 +24,14 @@
 #include <memory>
 #include <span>
 
+#include <daelstrom/export.h>
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
 
 namespace dael {
 
-class Pieces {
+class DAEL_API Pieces {
   public:
     Pieces(Pieces&&) noexcept;
     Pieces& operator=(Pieces&&) noexcept;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <daelstrom/export.h>
 #include <daelstrom/cipher.hpp>
 
 namespace dael {
@@ -48,10 +49,10 @@ struct BackendInfo {
 };
 
 // Every kind of backend that daelstrom knows, with name and summary alone: nothing is asked.
-std::vector<BackendInfo> backend_kinds();
+DAEL_API std::vector<BackendInfo> backend_kinds();
 // What the machine has of each, or of this kind alone; several devices have an entry each. Drivers
 // are loaded and devices opened: where a driver that aborts must not end the program, ask from a
 // child process, as `daelstrom devices` does.
-std::vector<BackendInfo> list_backends(std::string_view kind = {});
+DAEL_API std::vector<BackendInfo> list_backends(std::string_view kind = {});
 
 }  // namespace dael

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <daelstrom/export.h>
 #include <daelstrom/engine.hpp>
 
 namespace dael::xts {
@@ -37,11 +38,13 @@ constexpr Block start(const Sectors& sectors) noexcept {
 }
 
 // Errors: as Engine::run.
-Result<Ran> encrypt(Engine& engine, const Key& key, const Sectors& sectors, HostIn in, HostOut out);
-Result<Ran> decrypt(Engine& engine, const Key& key, const Sectors& sectors, HostIn in, HostOut out);
-Result<Ran> encrypt(Engine& engine, const Key& key, const Sectors& sectors, DeviceIn in,
-                    DeviceOut out, Stream stream);
-Result<Ran> decrypt(Engine& engine, const Key& key, const Sectors& sectors, DeviceIn in,
-                    DeviceOut out, Stream stream);
+DAEL_API Result<Ran> encrypt(Engine& engine, const Key& key, const Sectors& sectors, HostIn in,
+                             HostOut out);
+DAEL_API Result<Ran> decrypt(Engine& engine, const Key& key, const Sectors& sectors, HostIn in,
+                             HostOut out);
+DAEL_API Result<Ran> encrypt(Engine& engine, const Key& key, const Sectors& sectors, DeviceIn in,
+                             DeviceOut out, Stream stream);
+DAEL_API Result<Ran> decrypt(Engine& engine, const Key& key, const Sectors& sectors, DeviceIn in,
+                             DeviceOut out, Stream stream);
 
 }  // namespace dael::xts

@@ -79,7 +79,8 @@ std::uint64_t next_serial() {
 
 // What memory was last found to be a device's, by this thread: asking the driver takes as long as a
 // tenth of a launch. By stretches of 2 MiB, the least that drivers map on a device at a time, so
-// that none is the host's and a device's at once.
+// that none is the host's and a device's at once. Only where there is one device: of several, one
+// may get an address that another one has given back.
 struct Known {
     std::uint64_t engine = 0;
     std::uintptr_t stretch = 0;
@@ -233,8 +234,9 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
     started_ = true;
     if (forked()) return core::opened_before_fork(lane.name());
     const core::Can can = lane.backend->can(request.cipher, request.keys.list.front().bits());
-    // Messages without a byte need nothing of a device, so no mode refuses them. One message that is
-    // sequential is refused by itself, since the host does it better; a batch is taken, of one too.
+    // Messages without a byte need nothing of a device, so no mode refuses them. One message that
+    // is sequential is refused by itself, since the host does it better; a batch is taken, of one
+    // too.
     if (survey.bytes != 0 &&
         (can.answer == core::Can::no || (can.answer == core::Can::batches && !set)))
         return core::cannot(lane.name(), request.cipher, can);
@@ -316,8 +318,9 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
     if (!device_memory) return lanes.front().get();
     for (const auto& lane : lanes) {
         if (!lane->device.memory().owns(device_memory)) continue;
-        last = {serial_, reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch,
-                lane.get()};
+        if (lanes.size() == 1)
+            last = {serial_, reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch,
+                    lane.get()};
         return lane.get();
     }
     return Error{Code::invalid_argument,

@@ -10,11 +10,16 @@
 #include "capi.h"
 
 /* Sanitizers need the address space that a test takes away. */
-#if defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
-#else
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#undef SANITIZED
+#define SANITIZED 1
+#endif
+#ifndef SANITIZED
 #define SANITIZED 0
 #endif
 

@@ -69,7 +69,7 @@ TEST_P(DeviceHeaderCuda, BlocksOwnKeysAndHashes) {
         const bool decrypt = direction == Direction::decrypt;
         if (decrypt && device::tables_that_fit(limit_, true) < tables_) continue;
         ASSERT_EQ(run_blocks(cipher_, decrypt, work), cudaSuccess);
-        const Cipher ecb{.mode = Mode::ecb, .direction = direction};
+        const Use ecb{.mode = Mode::ecb, .direction = direction};
         EXPECT_EQ(difference(oracle(key_, ecb, in), by_key.bytes()), "") << name(direction);
         Bytes expected;
         for (std::size_t i = 0; i < count; ++i) {
@@ -116,8 +116,9 @@ TEST_P(DeviceHeaderCuda, CounterModeAtEveryOffset) {
                                          out.data() + shift, size,   piece};
                     ASSERT_EQ(run_ctr(cipher_, work), cudaSuccess);
                     Bytes expected(total + 64, 0xa5);
-                    const Bytes done = oracle(key_, {.mode = Mode::ctr, .iv = iv, .offset = offset},
-                                              slice(plain, shift, size));
+                    const Bytes done =
+                        oracle(key_, Use{.mode = Mode::ctr, .start = iv, .offset = offset},
+                               slice(plain, shift, size));
                     std::ranges::copy(done, expected.begin() + static_cast<std::ptrdiff_t>(shift));
                     ASSERT_EQ(difference(expected, out.bytes()), "")
                         << size << " bytes from " << offset << ", at " << shift << ", pieces of "

@@ -38,7 +38,7 @@ Bytes bytes(const Block& block) {
     return out;
 }
 Bytes ecb(const Bytes& key, Direction direction, const Bytes& in) {
-    return oracle(key, {.mode = Mode::ecb, .direction = direction}, in);
+    return oracle(key, Use{.mode = Mode::ecb, .direction = direction}, in);
 }
 Bytes exclusive_or(Bytes a, const Bytes& b) {
     for (std::size_t i = 0; i < a.size(); ++i) a[i] ^= b[i];
@@ -153,10 +153,11 @@ TYPED_TEST(DeviceHeader, CounterModeAtEveryOffsetAndSize) {
                 if (in_place) std::ranges::copy(plain, out.data());
                 ctr(NoTables{}, key, counter, offset, in_place ? out.data() : plain.data(),
                     out.data(), size);
-                ASSERT_EQ(difference(oracle(this->key_,
-                                            {.mode = Mode::ctr, .iv = iv, .offset = offset}, plain),
-                                     out.span()),
-                          "")
+                ASSERT_EQ(
+                    difference(oracle(this->key_,
+                                      Use{.mode = Mode::ctr, .start = iv, .offset = offset}, plain),
+                               out.span()),
+                    "")
                     << size << " bytes from " << offset;
                 ASSERT_TRUE(out.intact()) << size << " bytes from " << offset;
             }
@@ -169,7 +170,7 @@ TYPED_TEST(DeviceHeader, CounterModeByManyWorkers) {
     for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{4096},
                                        (std::uint64_t{1} << 40) + 7, ~std::uint64_t{0} - 4000}) {
         const Bytes expected =
-            oracle(this->key_, {.mode = Mode::ctr, .iv = iv, .offset = offset}, plain);
+            oracle(this->key_, Use{.mode = Mode::ctr, .start = iv, .offset = offset}, plain);
         for (const std::uint64_t workers : {1u, 2u, 32u, 1000u}) {
             Poisoned out(plain.size(), workers % 16);
             for (std::uint64_t worker = workers; worker-- > 0;)

@@ -64,8 +64,8 @@ Words4 words(const Block& block) {
 Block oracle(const Key& key, Direction direction, const Block& in) {
     static const auto openssl = std::move(*core::open_backend("openssl"));
     Block out;
-    const core::Segment segment{in.data(), out.data(), in.size(), {}, 0};
-    EXPECT_TRUE(openssl->run({Mode::ecb, direction, &key}, std::span(&segment, 1)));
+    const Message message{.in = in.data(), .out = out.data(), .size = in.size()};
+    EXPECT_TRUE(openssl->run({Mode::ecb, direction}, {std::span(&key, 1)}, {&message, 1}, {}));
     return out;
 }
 

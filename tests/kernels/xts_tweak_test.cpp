@@ -12,7 +12,7 @@
 
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
-#include "modes/xts.hpp"
+#include "modes/traits.hpp"
 #include "support/oracle.hpp"
 
 namespace {
@@ -123,10 +123,10 @@ TEST(XtsTweaks, Splices) {
     }
 }
 
-Block encrypt_table_free(const Key& key, const Block& in) {
+Block encrypt_table_free(const core::KeySchedule& key, const Block& in) {
     kernels::RoundKeys keys;
-    std::memcpy(keys.w, key.schedule().encrypt.data(), sizeof keys.w);
-    switch (key.rounds()) {
+    std::memcpy(keys.w, key.encrypt.data(), sizeof keys.w);
+    switch (key.rounds) {
         case 10:
             return bytes(kernels::encrypt_table_free<10>(keys, words(in)));
         case 12:
@@ -143,9 +143,9 @@ TEST(TableFree, IsAes) {
             const Bytes raw = random.bytes(size);
             const Key key = *Key::import(raw);
             const Block in = random.block();
-            const Block got = encrypt_table_free(key, in);
+            const Block got = encrypt_table_free(key.schedule(), in);
             EXPECT_EQ(Bytes(got.begin(), got.end()),
-                      oracle(raw, {Mode::ecb, Direction::encrypt, {}, 0}, in));
+                      oracle(raw, Use{Mode::ecb, Direction::encrypt, {}, 0}, in));
         }
 }
 
@@ -171,20 +171,20 @@ TEST(XtsShape, EveryBlockHasOneLane) {
 
 // The kernel's walk over rows (src/backends/cuda/xts.cu), with `warps` warps one after another,
 // each lane after the other.
-Bytes walk(const Bytes& raw, Direction direction, const XtsSectors& sectors, const Bytes& in,
+Bytes walk(const Bytes& raw, Direction direction, const xts::Sectors& sectors, const Bytes& in,
            std::uint64_t warps) {
     static constexpr kernels::Leaps kLeaps = kernels::make_leaps();
-    const XtsKey key = *XtsKey::import(raw);
+    const Key key = std::move(*Key::import_xts(raw));
     const auto one_block = [&](Block x, const Words4& tweak) {
         const Block t = bytes(tweak);
         for (std::size_t i = 0; i < 16; ++i) x[i] ^= t[i];
-        const Bytes y = oracle(key.data().schedule().key(), {Mode::ecb, direction, {}, 0}, x);
+        const Bytes y = oracle(key.schedule().key(), Use{Mode::ecb, direction, {}, 0}, x);
         for (std::size_t i = 0; i < 16; ++i) x[i] = static_cast<std::uint8_t>(y[i] ^ t[i]);
         return x;
     };
-    const auto shape = kernels::xts_shape(static_cast<std::uint32_t>(sectors.size));
+    const auto shape = kernels::xts_shape(sectors.size);
     const std::uint64_t count = in.size() / sectors.size;
-    const Words4 first = words(modes::to_segment(sectors, nullptr, nullptr, 0).iv);
+    const Words4 first = words(xts::start(sectors));
     const std::uint64_t rows = kernels::xts_rows(shape, count);
     Bytes out(in.size(), Poisoned::kPoison);
     for (std::uint64_t warp = 0; warp < warps; ++warp) {
@@ -246,7 +246,8 @@ TEST(XtsWalk, IsXts) {
             for (const std::uint64_t warps : {1, 2, 7, 50}) {
                 if (size * count > 40'000) continue;
                 const Bytes in = pattern(size * count, size);
-                const XtsSectors sectors{~std::uint64_t{0} - 20, size, 1};
+                const xts::Sectors sectors{~std::uint64_t{0} - 20, static_cast<std::uint32_t>(size),
+                                           1};
                 const Direction direction = count % 2 ? Direction::decrypt : Direction::encrypt;
                 ASSERT_EQ(difference(oracle_xts(raw, direction, sectors, in),
                                      walk(raw, direction, sectors, in, warps)),

@@ -155,7 +155,7 @@ TEST_P(OpenClBanksChecked, NothingOfAKeyIsLeft) {
         for (std::size_t i = 0; i < 16; i += 4)
             words.push_back(std::uint32_t{bytes[i]} << 24 | std::uint32_t{bytes[i + 1]} << 16 |
                             std::uint32_t{bytes[i + 2]} << 8 | bytes[i + 3]);
-        EXPECT_EQ(std::ranges::search(left, words).begin(), left.end());
+        EXPECT_EQ(std::search(left.begin(), left.end(), words.begin(), words.end()), left.end());
     }
 }
 

@@ -209,6 +209,6 @@ TEST_P(Repeats, ForgottenNoncesAreNoticed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Pipeline, Repeats, testing::Bool(),
-                         [](const auto& info) { return info.param ? "device" : "host"; });
+                         [](const auto& on) { return on.param ? "device" : "host"; });
 
 }  // namespace

@@ -74,6 +74,7 @@ bool contains(const std::map<const std::uint8_t*, std::size_t>& allocations, con
 }  // namespace
 
 void HostDevice::check_device_range(const void* memory, std::size_t size, const std::string& what) {
+    if (size == 0) return;
     std::unique_lock lock(mutex_);
     const bool inside = contains(device_memory_, memory, size);
     lock.unlock();

@@ -207,6 +207,8 @@ TEST_P(HostCalls, PiecesAreClonedAndBegunAnew) {
                                   at = 1 + random_.below(99);
                 ASSERT_TRUE(pieces.aad(HostIn(aad).first(aad_at)));
                 const auto in_aad = pieces.clone();
+                if (in_aad.code() == Code::unsupported)  // by early versions of OpenSSL 3.0
+                    GTEST_SKIP() << in_aad.error().message;
                 ASSERT_TRUE(in_aad) << in_aad.error().message;
                 ASSERT_TRUE(pieces.aad(HostIn(aad).subspan(aad_at)));
                 ASSERT_TRUE(pieces.update(in.data(), out.data(), at));

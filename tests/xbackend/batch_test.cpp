@@ -79,7 +79,7 @@ TEST_P(XBatch, EmptyMessagesOfNullPointers) {
         for (std::size_t i = 0; i < 5 && authenticates(cipher.mode); ++i) {
             empty[i].tag = tags[i].data();
             empty[i].start = fitting_start(cipher, random_);
-            tags[i] = oracle(keys.raw[0], cipher, empty[i]).tag;
+            std::ranges::copy(oracle(keys.raw[0], cipher, empty[i]).tag, tags[i].begin());
         }
         std::vector<Code> codes(5, Code::ok);
         EXPECT_TRUE(subject().run(cipher, keys.keys, {}, {})) << name(cipher.mode);
@@ -122,7 +122,7 @@ TEST_P(XBatch, ABadMessageFailsAlone) {
         Message& overlapping = refuse(9, Code::overlap);
         overlapping.in = overlapping.out + 1;
         if (whole_blocks_only(mode)) refuse(20, Code::ragged_length).size = 33;
-        if (mode == Mode::xts) refuse(20, Code::ragged_length).size = 512 + 15;
+        if (mode == Mode::xts) refuse(20, Code::ragged_length).size = 15;
         if (mode == Mode::gcm || mode == Mode::gcm_ctr) {
             Message& long_one = refuse(20, Code::limit);
             long_one.in = long_one.out;

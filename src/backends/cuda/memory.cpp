@@ -14,41 +14,48 @@ cudaEvent_t handle_of(Event event) {
     return static_cast<cudaEvent_t>(event.handle);
 }
 
+// Of every call: none of them, and waiting and asking not either, may break a capture elsewhere.
+class Scope {
+  public:
+    explicit Scope(int device) : current_(device) {}
+    Result<> result() const { return current_.result(); }
+
+  private:
+    const CurrentDevice current_;
+    const BesideCaptures beside_;
+};
+
 }  // namespace
 
 Result<void*> CudaMemory::allocate(std::size_t size) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
-    const BesideCaptures beside;
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     void* memory = nullptr;
     DAEL_TRY(checked(cudaMalloc(&memory, size), "cudaMalloc"));
     return memory;
 }
 
 void CudaMemory::release(void* memory) noexcept {
-    const CurrentDevice current(index_);
-    const BesideCaptures beside;
+    const Scope scope(index_);
     (void)cudaFree(memory);
 }
 
 Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
-    const BesideCaptures beside;
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     void* memory = nullptr;
     DAEL_TRY(checked(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
     return memory;
 }
 
 void CudaMemory::release_pinned(void* memory) noexcept {
-    const CurrentDevice current(index_);
-    const BesideCaptures beside;
+    const Scope scope(index_);
     (void)cudaFreeHost(memory);
 }
 
 Result<std::uint64_t> CudaMemory::free_memory() {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     std::size_t free = 0, total = 0;
     DAEL_TRY(checked(cudaMemGetInfo(&free, &total), "cudaMemGetInfo"));
     return std::uint64_t{free};
@@ -74,9 +81,8 @@ bool CudaMemory::owns(const void* device_memory) {
 }
 
 Result<Stream> CudaOrder::create_stream() {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
-    const BesideCaptures beside;
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     cudaStream_t stream = nullptr;
     DAEL_TRY(checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
                      "cudaStreamCreateWithFlags"));
@@ -84,51 +90,51 @@ Result<Stream> CudaOrder::create_stream() {
 }
 
 void CudaOrder::destroy_stream(Stream stream) noexcept {
-    const CurrentDevice current(index_);
+    const Scope scope(index_);
     (void)cudaStreamDestroy(handle_of(stream));
 }
 
 Result<Event> CudaOrder::create_event() {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     cudaEvent_t event = nullptr;
     DAEL_TRY(checked(cudaEventCreate(&event), "cudaEventCreate"));
     return Event{event};
 }
 
 void CudaOrder::destroy_event(Event event) noexcept {
-    const CurrentDevice current(index_);
+    const Scope scope(index_);
     (void)cudaEventDestroy(handle_of(event));
 }
 
 Result<> CudaOrder::record(Event event, Stream stream) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaEventRecord(handle_of(event), handle_of(stream)), "cudaEventRecord");
 }
 
 Result<> CudaOrder::wait(Stream stream, Event event) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaStreamWaitEvent(handle_of(stream), handle_of(event), 0),
                    "cudaStreamWaitEvent");
 }
 
 Result<> CudaOrder::wait(Event event) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaEventSynchronize(handle_of(event)), "cudaEventSynchronize");
 }
 
 Result<> CudaOrder::wait(Stream stream) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaStreamSynchronize(handle_of(stream)), "cudaStreamSynchronize");
 }
 
 Result<float> CudaOrder::elapsed_ms(Event from, Event to) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     float ms = 0;
     DAEL_TRY(
         checked(cudaEventElapsedTime(&ms, handle_of(from), handle_of(to)), "cudaEventElapsedTime"));
@@ -136,9 +142,9 @@ Result<float> CudaOrder::elapsed_ms(Event from, Event to) {
 }
 
 bool CudaOrder::is_capturing(Stream stream) {
-    const CurrentDevice current(index_);
+    const Scope scope(index_);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (!current.result() || cudaStreamIsCapturing(handle_of(stream), &status) != cudaSuccess) {
+    if (!scope.result() || cudaStreamIsCapturing(handle_of(stream), &status) != cudaSuccess) {
         (void)cudaGetLastError();
         return false;
     }
@@ -147,8 +153,8 @@ bool CudaOrder::is_capturing(Stream stream) {
 
 Result<> CudaMemory::copy_in(void* device_memory, const void* host_memory, std::size_t size,
                              Stream stream) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaMemcpyAsync(device_memory, host_memory, size, cudaMemcpyHostToDevice,
                                    handle_of(stream)),
                    "cudaMemcpyAsync to the device");
@@ -156,24 +162,24 @@ Result<> CudaMemory::copy_in(void* device_memory, const void* host_memory, std::
 
 Result<> CudaMemory::copy_out(void* host_memory, const void* device_memory, std::size_t size,
                               Stream stream) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaMemcpyAsync(host_memory, device_memory, size, cudaMemcpyDeviceToHost,
                                    handle_of(stream)),
                    "cudaMemcpyAsync from the device");
 }
 
 Result<> CudaMemory::copy_within(void* to, const void* from, std::size_t size, Stream stream) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, handle_of(stream)),
                    "cudaMemcpyAsync within the device");
 }
 
 Result<> CudaMemory::fill(void* device_memory, std::uint8_t value, std::size_t size,
                           Stream stream) {
-    const CurrentDevice current(index_);
-    DAEL_TRY(current.result());
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
     return checked(cudaMemsetAsync(device_memory, value, size, handle_of(stream)),
                    "cudaMemsetAsync");
 }

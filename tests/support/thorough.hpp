@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a sweep goes. Sanitizers make everything several times as slow, and find what they look
+// for without the ten-thousandth length or the sixteenth mebibyte; right answers are what builds
+// without them are for.
+#pragma once
+
+namespace dael::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)  // clang's way to say so
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// `all`, or under a sanitizer `fewer`.
+template <class T>
+constexpr T thorough(T all, T fewer) {
+    return kSanitized ? fewer : all;
+}
+
+// From a length in a sweep to the next: each one, or under a sanitizer each to ten blocks and every
+// seventh from there, which comes by every remainder of 16 and 64.
+constexpr unsigned next_length(unsigned long length) {
+    return thorough(1u, length < 160 ? 1u : 7u);
+}
+
+}  // namespace dael::test
