@@ -234,8 +234,9 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
     started_ = true;
     if (forked()) return core::opened_before_fork(lane.name());
     const core::Can can = lane.backend->can(request.cipher, request.keys.list.front().bits());
-    // Messages without a byte need nothing of a device, so no mode refuses them. One message that is
-    // sequential is refused by itself, since the host does it better; a batch is taken, of one too.
+    // Messages without a byte need nothing of a device, so no mode refuses them. One message that
+    // is sequential is refused by itself, since the host does it better; a batch is taken, of one
+    // too.
     if (survey.bytes != 0 &&
         (can.answer == core::Can::no || (can.answer == core::Can::batches && !set)))
         return core::cannot(lane.name(), request.cipher, can);

@@ -65,19 +65,24 @@ class OpenClScratch : public OpenClTest {
 };
 
 TEST_F(OpenClScratch, ChainedInPlaceAloneAndAsABatch) {
-    for (const char* shape : {"", "teams=1,groups=1", "teams=1,groups=64", "tables=0,teams=4"}) {
+    // Few shares and many. On a CPU what is computed takes long: once.
+    for (const char* shape :
+         {"", "tables=0,teams=1,groups=1", "tables=1,teams=1,groups=64", "tables=0,teams=4"}) {
         device_ = open(shape);
         ASSERT_TRUE(device_) << shape;
         for (const Mode mode : {Mode::cbc, Mode::cfb})
             for (const bool as_batch : {false, true})
-                for (const std::uint32_t seed : {10, 11})
+                for (const std::uint32_t seed : {10, 11}) {
+                    if (*shape == 0 && (as_batch || seed == 11)) continue;
                     EXPECT_TRUE(decrypts(mode, seed, {}, as_batch))
                         << name(mode) << " " << as_batch << " " << seed << " " << shape;
+                }
     }
 }
 
 // More sectors than have tweaks at once, a short one behind them.
 TEST_F(OpenClScratch, XtsInSeveralRuns) {
+    device_ = open("tables=1");
     for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
         EXPECT_TRUE(xts(direction, 5, {}, 17, 17 * ((std::size_t{1} << 18) + 3) + 16));
         EXPECT_TRUE(xts(direction, 6, {}, 16, 16 * ((std::size_t{2} << 18) + 1)));
@@ -94,6 +99,7 @@ void on_threads(const std::function<bool(std::uint32_t)>& work) {
 }
 
 TEST_F(OpenClScratch, QueuesHaveOneEach) {
+    device_ = open("tables=1");
     on_threads([&](std::uint32_t t) {
         const Stream stream = *device_->order().create_stream();
         bool right = true;
@@ -108,6 +114,7 @@ TEST_F(OpenClScratch, QueuesHaveOneEach) {
 }
 
 TEST_F(OpenClScratch, ThreadsTakeTurnsOnOneQueue) {
+    device_ = open("tables=1");
     on_threads([&](std::uint32_t t) {
         bool right = true;
         for (std::uint32_t round = 0; round < 4; ++round)

@@ -69,9 +69,9 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     unsigned compute_units() const { return static_cast<unsigned>(info_.multiprocessors); }
     Tuning tuning() const;
 
-    // A kernel of a unit for these rounds and this direction of the cipher, in the tuning's shape.
+    // A kernel of a unit for these rounds and this direction of the cipher, in this shape.
     Result<Kernel*> kernel(const std::string& unit, const std::string& entry, int rounds,
-                           bool inverse, const Tuning& tuning, const std::string& more = {});
+                           bool inverse, const Tuning& shape, const std::string& more = {});
     Result<Kernel*> tag_kernel(const std::string& entry, int rounds);
     // Work-groups for `teams` teams' worth of work: few are spread over many compute units.
     unsigned groups_for(std::uint64_t teams, const Tuning& tuning) const;
