@@ -66,9 +66,9 @@ Run run(Engine& engine, const Cipher& cipher, std::size_t size, bool in_place = 
     TestBatch batch(random, keys, cipher);
     batch.add({.size = size, .in_place = in_place});
     Result<Ran> ran = Error{};
-    const std::string fault = batch.fault_of(
-        [&](const Cipher& c, std::span<const Key> k, std::span<const Message> messages,
-            std::span<Code> codes) -> Result<> {
+    const std::string fault =
+        batch.fault_of([&](const Cipher& c, std::span<const Key> k,
+                           std::span<const Message> messages, std::span<Code> codes) -> Result<> {
             ran = engine.run(c, k[0], messages[0]);
             codes[0] = ran.code();
             return {};
@@ -278,8 +278,8 @@ TEST(AutoOnTheHost, GcmGoesWhereMoreIsExpected) {
         if (entry.expected && core::open_backend(entry.name))
             expected[entry.name] = entry.expected("").gcm;
     ASSERT_TRUE(expected.contains("openssl"));
-    const auto best = std::ranges::max_element(
-        expected, {}, [](const auto& of) { return of.second; });
+    const auto best =
+        std::ranges::max_element(expected, {}, [](const auto& of) { return of.second; });
     auto engine = Engine::open({.backend = "auto", .calibrated = false});
     ASSERT_TRUE(engine);
     for (const std::size_t size : {std::size_t{1} << 10, std::size_t{1} << 20}) {
