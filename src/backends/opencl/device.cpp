@@ -97,20 +97,12 @@ Result<Kernel*> OpenClDevice::kernel(const std::string& unit, const std::string&
     const int tables = shape.tables;
     // Nobody looks things up on a CPU but tests of the kernels that GPUs have: what counts there is
     // how soon they are compiled, which takes a CPU's driver seconds each.
-<<<<<<< HEAD
     const bool soon = tables >= 0 && !limits_.dedicated;
-=======
-    const bool soon = tuning().tables >= 0 && !limits_.dedicated;
->>>>>>> w-opencl
     return programs_.find(
         unit, entry,
         "-DDAEL_ROUNDS=" + std::to_string(rounds) + " -DDAEL_INVERSE=" + std::to_string(inverse) +
             " -DDAEL_TABLES=" + std::to_string(tables) +
-<<<<<<< HEAD
-            " -DDAEL_TEAMS=" + std::to_string(tuning.teams) +
-=======
             " -DDAEL_TEAMS=" + std::to_string(shape.teams) +
->>>>>>> w-opencl
             " -DDAEL_UNROLL=" + (tables > 0 ? "4" : "1") + more + (soon ? " -cl-opt-disable" : ""));
 }
 
