@@ -97,7 +97,7 @@ Result<Kernel*> OpenClDevice::kernel(const std::string& unit, const std::string&
     const int tables = shape.tables;
     // Nobody looks things up on a CPU but tests of the kernels that GPUs have: what counts there is
     // how soon they are compiled, which takes a CPU's driver seconds each.
-    const bool soon = tables >= 0 && !limits_.dedicated;
+    const bool soon = tuning().tables >= 0 && !limits_.dedicated;
     return programs_.find(
         unit, entry,
         "-DDAEL_ROUNDS=" + std::to_string(rounds) + " -DDAEL_INVERSE=" + std::to_string(inverse) +

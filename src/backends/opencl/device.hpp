@@ -41,7 +41,7 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     core::Forms* forms() override { return this; }
     core::Adoption* adoption() override { return this; }
 
-    // modes.cpp
+    // modes.cpp; batch.cpp
     Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
                  Stream stream) override;
     Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
@@ -91,6 +91,9 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
                         const cl::CommandQueue& queue);
     Result<> run_xts(Ends* ends, const Cipher& cipher, const KeyArgument& key,
                      const Message& message, const Tuning& tuning, const cl::CommandQueue& queue);
+    Result<std::unique_ptr<core::Prepared>> prepare_xts(const Cipher& cipher,
+                                                        const OpenClKeys& keys,
+                                                        std::span<const Message> messages);
     // gcm.cpp: GCM, and counter mode with several keys.
     Result<std::unique_ptr<core::Prepared>> prepare_gcm(const Cipher& cipher,
                                                         const OpenClKeys& keys,

@@ -3,7 +3,7 @@
 // processes them, and a third a last sector that is shorter.
 #include <algorithm>
 
-#include "backends/opencl/device.hpp"
+#include "backends/opencl/modes.hpp"
 #include "modes/traits.hpp"
 
 namespace dael::opencl {
@@ -30,7 +30,39 @@ XtsWork sectors_at(const Region& in, const Region& out, std::uint64_t begin, std
     return work;
 }
 
+// XTS goes message by message: each has tweaks to be made first.
+class XtsBatch final : public Batch {
+  public:
+    using Batch::Batch;
+    Result<> add(const Message& message) {
+        if (message.size == 0) return {};
+        if (!messages_.empty() && message.key != messages_.front().key)
+            return Error{Code::unsupported,
+                         "opencl: a batch in XTS takes one key; divide it by keys"};
+        DAEL_TRY(find_both(device.memory(), message));
+        messages_.push_back(message);
+        return {};
+    }
+    Result<> launch(const cl::CommandQueue& queue) override {
+        if (messages_.empty()) return {};
+        const KeyArgument key = keys.argument(messages_.front().key, inverse_cipher(cipher));
+        for (const Message& message : messages_)
+            DAEL_TRY(device.run_xts(&ends, cipher, key, message, tuning, queue));
+        return {};
+    }
+
+  private:
+    std::vector<Message> messages_;
+};
+
 }  // namespace
+
+Result<std::unique_ptr<core::Prepared>> OpenClDevice::prepare_xts(
+    const Cipher& cipher, const OpenClKeys& keys, std::span<const Message> messages) {
+    auto batch = std::make_unique<XtsBatch>(*this, keys, cipher, tuning());
+    for (const Message& message : messages) DAEL_TRY(batch->add(message));
+    return std::unique_ptr<core::Prepared>(std::move(batch));
+}
 
 Result<> OpenClDevice::run_xts(Ends* ends, const Cipher& cipher, const KeyArgument& key,
                                const Message& message, const Tuning& shape,
