@@ -108,7 +108,7 @@ Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const 
     DAEL_LET(opened, Engine::open({.backend = backend, .form = form}));
     const auto engine = std::make_shared<Engine>(std::move(opened));
     DAEL_LET(access, dael::device(*engine));
-    return DeviceUnderTest{backend, engine, access};
+    return DeviceUnderTest{engine->backends().front(), engine, access};
 }
 
 Result<Report> run(const Options& options, std::function<void(const std::string&)> progress) {

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "commands.hpp"
-#include "core/key_schedule.hpp"
 #include "file_options.hpp"
 #include "io/text.hpp"
 #include "sealed_job.hpp"
@@ -116,11 +115,10 @@ Result<sealed::Keys> read_keys(const Options& options) {
         if (!text) return std::move(text).error();
         return sealed::Keys::from_keyset(text->bytes());
     }
-    auto key = read_key(options.key, options.job.seals);
-    if (!key) return std::move(key).error();
-    if (key->bits() == 192)
+    DAEL_LET(key, read_key_bytes(options.key, options.job.seals));
+    if (key.bytes().size() == 24)
         return Error{Code::key_size, "the key is 24 bytes; seal and open take 16 or 32"};
-    return sealed::Keys::from_key(key->schedule().key(), options.job.segment);
+    return sealed::Keys::from_key(key.bytes(), options.job.segment);
 }
 
 // Everything that the command line alone can tell to be wrong.

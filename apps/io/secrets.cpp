@@ -100,20 +100,18 @@ Result<Secret> read_source(const SecretSource& source, const std::string& what, 
     return secret;
 }
 
-Result<Key> key_from(const Secret& secret, const std::string& origin) {
-    const auto text = without_trailing_space(secret.bytes());
-    if (text.size() % 2 == 0 && is_key_size(text.size() / 2)) {
-        std::array<std::uint8_t, 32> bytes{};
-        const bool is_hex = decode_hex(text, bytes.data());
-        auto key = Key::import({bytes.data(), text.size() / 2});
-        wipe(bytes.data(), bytes.size());
-        if (is_hex) return key;
-    }
-    if (is_key_size(secret.bytes().size())) return Key::import(secret.bytes());
-    return Error{Code::key_size,
-                 origin + " is " + std::to_string(secret.bytes().size()) +
-                     " bytes; an AES key is 16, 24 or 32 raw bytes, or 32, 48 or 64 "
-                     "hexadecimal digits"};
+// The bytes of what is a key in hexadecimal; nothing where it is none.
+Result<std::optional<Secret>> decoded(std::span<const std::uint8_t> text) {
+    text = without_trailing_space(text);
+    if (text.size() % 2 != 0 || !is_key_size(text.size() / 2)) return std::optional<Secret>();
+    std::array<std::uint8_t, 32> bytes{};
+    const bool is_hex = decode_hex(text, bytes.data());
+    auto key = Secret::create();
+    if (key && is_hex)
+        for (std::size_t i = 0; i < text.size() / 2; ++i) (void)key->append(bytes[i]);
+    wipe(bytes.data(), bytes.size());
+    if (!key) return std::move(key).error();
+    return is_hex ? std::optional<Secret>(std::move(*key)) : std::optional<Secret>();
 }
 
 }  // namespace
@@ -161,24 +159,25 @@ void Secret::truncate(std::size_t size) noexcept {
     size_ = size;
 }
 
-Result<Key> read_key(const SecretSource& source, bool confirm) {
-    if (!source.from_terminal()) {
-        auto secret = read_source(source, "key", -1);
-        if (!secret) return std::move(secret).error();
-        return key_from(*secret, origin_of(source, "key"));
-    }
-    auto typed = prompt("Key (hexadecimal)", confirm, "give --key-file FILE");
-    if (!typed) return std::move(typed).error();
-    const auto text = without_trailing_space(typed->bytes());
-    std::array<std::uint8_t, 32> bytes{};
-    if (text.size() % 2 != 0 || !is_key_size(text.size() / 2) || !decode_hex(text, bytes.data())) {
-        wipe(bytes.data(), bytes.size());
+Result<Secret> read_key_bytes(const SecretSource& source, bool confirm) {
+    const bool typed = source.from_terminal();
+    DAEL_LET(secret, typed ? prompt("Key (hexadecimal)", confirm, "give --key-file FILE")
+                           : read_source(source, "key", -1));
+    DAEL_LET(key, decoded(secret.bytes()));
+    if (key) return std::move(*key);
+    if (typed)
         return Error{Code::key_size,
                      "that is no key; an AES key is 32, 48 or 64 hexadecimal digits"};
-    }
-    auto key = Key::import({bytes.data(), text.size() / 2});
-    wipe(bytes.data(), bytes.size());
-    return key;
+    if (is_key_size(secret.bytes().size())) return std::move(secret);
+    return Error{Code::key_size,
+                 origin_of(source, "key") + " is " + std::to_string(secret.bytes().size()) +
+                     " bytes; an AES key is 16, 24 or 32 raw bytes, or 32, 48 or 64 "
+                     "hexadecimal digits"};
+}
+
+Result<Key> read_key(const SecretSource& source, bool confirm) {
+    DAEL_LET(bytes, read_key_bytes(source, confirm));
+    return Key::import(bytes.bytes());
 }
 
 Result<Secret> read_password(const SecretSource& source, bool confirm, const std::string& what) {

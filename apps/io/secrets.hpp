@@ -50,6 +50,7 @@ struct SecretSource {
 // at the end. A file of that many digits is always taken as hexadecimal: by chance, raw keys never
 // are. `confirm` asks a terminal twice, since a slip would make the data unreadable.
 Result<Key> read_key(const SecretSource& source, bool confirm);
+Result<Secret> read_key_bytes(const SecretSource& source, bool confirm);  // as they are
 
 // A password: the first line, without its end, as `openssl -pass file:` takes it. `what` is what
 // messages and the prompt call it, and the option: "new passphrase" has --new-passphrase-file.

@@ -29,6 +29,7 @@ DAEL_API void dael_device_free(dael_device* device);
 
 typedef struct dael_device_info {
     size_t struct_size;       /* as this library has it; nothing beyond is there */
+    const char* backend;      /* "cuda:0" */
     const char* name;         /* "NVIDIA H200" */
     const char* architecture; /* "sm_90" */
     const char* driver;       /* driver and runtime: "580.82, CUDA 13.0" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What some modes need beside dael_run: starts of GCM's and XTS's messages, nonces that never
- * repeat, and GCM and CTR in one call. Include daelstrom.h, which says what holds for every call:
- * errors, who owns what, threads, fork().
+ * repeat, padding, and GCM and CTR in one call. Include daelstrom.h, which says what holds for
+ * every call: errors, who owns what, threads, fork().
  */
 #ifndef DAELSTROM_DAELSTROM_MODES_H
 #define DAELSTROM_DAELSTROM_MODES_H
@@ -54,6 +54,14 @@ DAEL_API dael_status dael_ctr_crypt_device(dael_engine* engine, const dael_key* 
  * `first_high` has its upper half, which disks leave zero. */
 DAEL_API dael_status dael_xts_start(uint64_t first, uint64_t first_high,
                                     uint8_t start[DAEL_BLOCK_SIZE]);
+
+/* PKCS#7 padding for ECB and CBC, of 1 to 16 bytes: a message's last block from its last
+ * `size` % 16 bytes, `size` 0 to 15. Safety: where an attacker can see whether padding was right,
+ * CBC without authentication gives the plaintext away, however the padding is checked. */
+DAEL_API dael_status dael_pad(const void* tail, size_t size, uint8_t last[DAEL_BLOCK_SIZE]);
+/* How many bytes of a decrypted last block are data; in a time that does not depend on them.
+ * Errors: DAEL_BAD_PADDING, for every fault alike. */
+DAEL_API dael_status dael_unpad(const uint8_t last[DAEL_BLOCK_SIZE], size_t* size);
 
 /* Nonces that never repeat: four bytes that stay, and a big-endian counter of eight that hands out
  * each number once, to any number of threads. Safety: as long as the process lives, and fork()

@@ -88,6 +88,7 @@ struct DeviceAccess {
     const DeviceInfo& info;
     Memory& memory;
     Order& order;
+    std::string backend;  // by name: "cuda:0"
 };
 
 // The device of an engine that was opened on one, or the one, of an engine for `auto`, that holds

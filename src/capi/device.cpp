@@ -6,10 +6,27 @@
 
 #include "capi/shared.hpp"
 
+// The strings of `info` are those of `access`, which therefore stays where it is.
 struct dael_device {
-    dael::Engine engine;  // whose device it is
-    dael::DeviceAccess access;
-    dael_device_info info;
+    dael_device(dael::Engine its_engine, dael::DeviceAccess its_access)
+        : engine(std::move(its_engine)),
+          access(std::move(its_access)),
+          info{.struct_size = sizeof(dael_device_info),
+               .backend = access.backend.c_str(),
+               .name = access.info.name.c_str(),
+               .architecture = access.info.architecture.c_str(),
+               .driver = access.info.driver.c_str(),
+               .layout = access.info.layout.c_str(),
+               .memory = access.info.memory,
+               .multiprocessors = access.info.multiprocessors,
+               .shared_memory = access.info.shared_memory,
+               .reads_lists = access.info.reads_lists} {}
+    dael_device(const dael_device&) = delete;
+    dael_device& operator=(const dael_device&) = delete;
+
+    const dael::Engine engine;  // whose device it is
+    const dael::DeviceAccess access;
+    const dael_device_info info;
 };
 
 using dael::Event;
@@ -70,17 +87,7 @@ dael_status dael_device_of(dael_engine* engine, const void* memory, dael_device*
     return hand_out(device, "device", [&]() -> Result<dael_device*> {
         DAEL_TRY(given({{engine, "engine"}}));
         DAEL_LET(access, dael::device(engine->engine, memory));
-        const dael::DeviceInfo& info = access.info;
-        return new dael_device{dael::Engine(engine->engine.state()), access,
-                               dael_device_info{.struct_size = sizeof(dael_device_info),
-                                                .name = info.name.c_str(),
-                                                .architecture = info.architecture.c_str(),
-                                                .driver = info.driver.c_str(),
-                                                .layout = info.layout.c_str(),
-                                                .memory = info.memory,
-                                                .multiprocessors = info.multiprocessors,
-                                                .shared_memory = info.shared_memory,
-                                                .reads_lists = info.reads_lists}};
+        return new dael_device(dael::Engine(engine->engine.state()), std::move(access));
     });
 }
 void dael_device_free(dael_device* device) {

@@ -3,6 +3,7 @@
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/nonce.hpp>
+#include <daelstrom/padding.hpp>
 #include <daelstrom/xts.hpp>
 
 #include <new>
@@ -105,6 +106,29 @@ dael_status dael_xts_start(uint64_t first, uint64_t first_high, uint8_t start[DA
     return call([&]() -> Result<> {
         DAEL_TRY(given({{start, "start"}}));
         copy(dael::xts::start({.first = first, .first_high = first_high}), start);
+        return {};
+    });
+}
+
+dael_status dael_pad(const void* tail, size_t size, uint8_t last[DAEL_BLOCK_SIZE]) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{last, "last"}}));
+        DAEL_TRY(readable(tail, size, "tail"));
+        if (size >= dael::kBlockSize)
+            return dael::Error{dael::Code::invalid_argument,
+                               "the tail is " + std::to_string(size) +
+                                   " bytes; give what is left after the whole blocks, 0 to 15"};
+        copy(dael::pad(bytes(tail, size)), last);
+        return {};
+    });
+}
+dael_status dael_unpad(const uint8_t last[DAEL_BLOCK_SIZE], size_t* size) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{last, "last"}, {size, "size"}}));
+        *size = 0;
+        // Read where it lies: a copy of plaintext would have to be wiped.
+        DAEL_LET(data, dael::unpad(*reinterpret_cast<const dael::Block*>(last)));
+        *size = data;
         return {};
     });
 }

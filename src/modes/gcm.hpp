@@ -23,7 +23,7 @@ Block pre_counter(const Element& h, std::span<const std::uint8_t> iv) noexcept;
 
 // Whether J0 is that of a nonce of 12 bytes, which are its first; if not, it is of another IV.
 constexpr bool is_of_nonce(const Block& j0) noexcept {
-    return j0[12] == 0 && j0[13] == 0 && j0[14] == 0 && j0[15] == 1;
+    return (j0[12] | j0[13] | j0[14] | (j0[15] ^ 1)) == 0;
 }
 
 // The one IV of 16 bytes that pre_counter() turns into `j0`, for libraries that take IVs alone.

@@ -2,7 +2,9 @@
 // Whether messages of one batch would be encrypted from the same start under the same key.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -33,9 +35,9 @@ class StartsInOrder {
 
   private:
     static std::uint64_t big_endian(const std::uint8_t* bytes) noexcept {
-        std::uint64_t number = 0;
-        for (int i = 0; i < 8; ++i) number = number << 8 | bytes[i];
-        return number;
+        std::uint64_t number;  // in one step: this is most of what a short message costs here
+        std::memcpy(&number, bytes, sizeof number);
+        return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
     }
     std::uint64_t high_ = 0, low_ = 0;
     std::uint32_t key_ = 0;

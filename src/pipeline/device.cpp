@@ -9,7 +9,8 @@ namespace dael {
 Result<DeviceAccess> device(Engine& engine, const void* memory) {
     return core::guarded([&]() -> Result<DeviceAccess> {
         DAEL_LET(lane, engine.state()->lane_of(memory));
-        return DeviceAccess{lane->device.info(), lane->device.memory(), lane->device.order()};
+        return DeviceAccess{lane->device.info(), lane->device.memory(), lane->device.order(),
+                            lane->name()};
     });
 }
 

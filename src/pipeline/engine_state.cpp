@@ -216,7 +216,7 @@ Lane* Engine::State::choose(const Worker& host, std::span<const Message> message
     return best;
 }
 
-Result<Ran> Engine::State::run_on_host(const Worker& host, Request request, KeySet::State* set,
+Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, KeySet::State* set,
                                        const Survey& survey) {
     // Only modes that authenticate get more out of a key than its schedule; the tables of the
     // others are made no sooner than they are of use.
@@ -234,8 +234,9 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
     started_ = true;
     if (forked()) return core::opened_before_fork(lane.name());
     const core::Can can = lane.backend->can(request.cipher, request.keys.list.front().bits());
-    // Messages without a byte need nothing of a device, so no mode refuses them. One message that is
-    // sequential is refused by itself, since the host does it better; a batch is taken, of one too.
+    // Messages without a byte need nothing of a device, so no mode refuses them. One message that
+    // is sequential is refused by itself, since the host does it better; a batch is taken, of one
+    // too.
     if (survey.bytes != 0 &&
         (can.answer == core::Can::no || (can.answer == core::Can::batches && !set)))
         return core::cannot(lane.name(), request.cipher, can);
@@ -281,7 +282,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
                                           std::to_string(twice->second) +
                                           " have the same key and the same nonce, IV or counter; "
                                           "give each its own (see nonce.hpp)"};
-    const Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
+    Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
     if (hosts_.empty()) return run_through(*lanes_.front(), request, set, survey);
     Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
     if (messages.size() > 1) job.size /= messages.size();

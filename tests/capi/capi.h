@@ -85,5 +85,6 @@ void host_device_tests(dael_engine* engine);
 void life_tests(const char* backend);
 /* On a device, if there is one. */
 void device_tests(const char* backend);
+void opencl_tests(dael_engine* engine, dael_device* device);
 
 #endif /* DAEL_TESTS_CAPI_H */

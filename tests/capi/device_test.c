@@ -66,6 +66,7 @@ static void copies(struct place* p) {
     uint64_t bytes = 0;
     const dael_device_info* const info = dael_device_describe(p->device);
     EXPECT(info && info->struct_size == sizeof *info && info->name[0] && info->memory != 0);
+    EXPECT(strncmp(info->backend, "cuda:", 5) == 0 || strncmp(info->backend, "opencl:", 7) == 0);
     printf("%s, %s, driver %s\n", info->name, info->architecture, info->driver);
     EXPECT(dael_device_free_memory(p->device, &bytes) == DAEL_OK && bytes != 0);
     EXPECT(dael_device_owns(p->device, p->memory) && !dael_device_owns(p->device, out));
@@ -220,6 +221,8 @@ void device_tests(const char* backend) {
         one_message(&p, key);
         batches(&p);
     }
+    if (strncmp(backend, "opencl", 6) == 0) opencl_tests(p.engine, p.device);
+    set_tests(p.engine);
     modes_tests(p.engine);
     pieces_tests(p.engine);
     /* What is sequential in a message is refused when it begins, not in its midst. */

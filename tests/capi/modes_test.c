@@ -87,6 +87,23 @@ static void ctr(dael_engine* engine) {
     dael_key_free(key);
 }
 
+static void padding(void) {
+    uint8_t last[16];
+    size_t size = 99;
+    EXPECT(dael_pad("abc", 3, last) == DAEL_OK);
+    EXPECT(equals_hex(last, "6162630d0d0d0d0d0d0d0d0d0d0d0d0d"));
+    EXPECT(dael_unpad(last, &size) == DAEL_OK && size == 3);
+    EXPECT(dael_pad(NULL, 0, last) == DAEL_OK && last[0] == 16);
+    EXPECT(dael_unpad(last, &size) == DAEL_OK && size == 0);
+    last[3] ^= 1;
+    EXPECT(dael_unpad(last, &size) == DAEL_BAD_PADDING && size == 0);
+    REFUSED(dael_pad(last, 16, last), DAEL_INVALID_ARGUMENT, "16");
+    EXPECT(dael_pad(NULL, 1, last) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_pad("abc", 3, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_unpad(NULL, &size) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_unpad(last, NULL) == DAEL_INVALID_ARGUMENT);
+}
+
 enum { kThreads = 4, kEach = 1000 };
 struct taker {
     dael_nonces* nonces;
@@ -156,6 +173,7 @@ void modes_tests(dael_engine* engine) {
     starts(key);
     gcm(engine, key);
     ctr(engine);
+    padding();
     nonces();
     nonces_by_threads();
     dael_key_free(key);

@@ -95,11 +95,14 @@ TEST_F(Captures, OfOthersSurviveAllThatIsPreparedAndDestroyed) {
                 auto prepared =
                     device_->prepare(cipher, {ring.keys, tables->get()}, {messages.data(), 3});
                 ASSERT_TRUE(prepared) << prepared.error().message;
-                ASSERT_TRUE(device_->run(**prepared, stream_));
-                ASSERT_TRUE(device_->order().wait(stream_));
+                const auto ran = device_->run(**prepared, stream_);
+                ASSERT_TRUE(ran) << ran.error().message;
+                const auto waited = device_->order().wait(stream_);
+                ASSERT_TRUE(waited) << waited.error().message;
                 auto pieces = device_->begin(kSeal, {ring.keys, tables->get()}, 0, {});
                 ASSERT_TRUE(pieces) << pieces.error().message;
-                ASSERT_TRUE((*pieces)->finish());
+                const auto tag = (*pieces)->finish();
+                ASSERT_TRUE(tag) << tag.error().message;
             }
         }
         void* const pinned = allocate_pinned(1 << 16);

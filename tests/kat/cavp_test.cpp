@@ -83,6 +83,34 @@ TEST_P(Cavp, Ctr) {
     run_family({Mode::ctr, "CTR", "aes-", 3, 9});
 }
 
+// RFC 3686 section 6 counts as gcm_ctr does: nonce and IV, 12 bytes, then a 32-bit counter from 1.
+// All of them as one batch, each under its own key.
+TEST_P(Cavp, Rfc3686InOneBatchWithAKeyEach) {
+    if (!can(Mode::gcm_ctr, Direction::encrypt)) GTEST_SKIP() << "no gcm_ctr";
+    std::vector<Vector> vectors;
+    for (const auto& entry : fs::directory_iterator(folder() / "CTR"))
+        if (entry.path().filename().string().starts_with("aes-"))
+            std::ranges::copy(load_rsp(entry.path(), Mode::gcm_ctr), std::back_inserter(vectors));
+    ASSERT_EQ(vectors.size(), 9u);
+    std::vector<Key> keys;
+    std::vector<Bytes> out;
+    std::vector<Message> messages;
+    for (const Vector& vector : vectors) {
+        keys.push_back(*Key::import(vector.key));
+        out.emplace_back(vector.plaintext.size());
+        messages.push_back({vector.plaintext.data(), out.back().data(), out.back().size(), nullptr,
+                            0, nullptr, to_block(vector.iv),
+                            static_cast<std::uint32_t>(messages.size())});
+    }
+    std::vector<Code> codes(messages.size(), Code::ok);
+    const auto done = subject().run({Mode::gcm_ctr}, keys, messages, codes);
+    ASSERT_TRUE(done) << done.error().message;
+    for (std::size_t i = 0; i < vectors.size(); ++i) {
+        EXPECT_EQ(codes[i], Code::ok);
+        EXPECT_EQ(to_hex(out[i]), to_hex(vectors[i].ciphertext)) << vectors[i].name;
+    }
+}
+
 DAEL_FOR_EVERY_BACKEND(Cavp);
 
 }  // namespace

@@ -2,10 +2,15 @@
 // What `auto` chooses, that it is what explain() says, and what it does when a device is of no use.
 #include <gtest/gtest.h>
 
+#include <daelstrom/calibration.hpp>
+#include <daelstrom/cbc.hpp>
+#include <daelstrom/ctr.hpp>
+#include <daelstrom/xts.hpp>
+
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "support/host_device.hpp"
-#include "support/oracle.hpp"
+#include "support/test_batch.hpp"
 
 namespace {
 
@@ -18,7 +23,7 @@ Calibration figures(double host, double bus, double start_seconds) {
     DeviceRates device{"threads:0", "threads, ", start_seconds, 50e-6,   bus,
                        bus,         bus,         bus,           1 << 16, {}};
     for (const Mode mode : kModes)
-        for (const Direction direction : {Direction::encrypt, Direction::decrypt})
+        for (const Direction direction : kDirections)
             for (const int bits : {128, 192, 256}) {
                 calibration.hosts.push_back(
                     {"openssl", mode, direction, bits, host, host, host, host});
@@ -28,13 +33,19 @@ Calibration figures(double host, double bus, double start_seconds) {
     return calibration;
 }
 
+pipeline::Backends hosts_of(std::initializer_list<const char*> names) {
+    pipeline::Backends hosts;
+    for (const char* name : names) hosts.push_back(*core::open_backend(name));
+    return hosts;
+}
+
 struct Machine {
     HostDevice device;
     int opened = 0;
 
     Engine engine(Calibration calibration, int threads = 2) {
         return pipeline::make_auto_engine(
-            *core::open_backend("openssl"),
+            hosts_of({"openssl"}),
             [this] {
                 ++opened;
                 pipeline::Backends backends;
@@ -49,14 +60,23 @@ struct Run {
     Result<Ran> ran;
     bool right;
 };
+Run run(Engine& engine, const Cipher& cipher, std::size_t size, bool in_place = false) {
+    Random random(1);
+    const KeyRing keys({random.bytes(32)}, cipher.mode == Mode::xts);
+    TestBatch batch(random, keys, cipher);
+    batch.add({.size = size, .in_place = in_place});
+    Result<Ran> ran = Error{};
+    const std::string fault =
+        batch.fault_of([&](const Cipher& c, std::span<const Key> k,
+                           std::span<const Message> messages, std::span<Code> codes) -> Result<> {
+            ran = engine.run(c, k[0], messages[0]);
+            codes[0] = ran.code();
+            return {};
+        });
+    return {std::move(ran), fault.empty()};
+}
 Run run(Engine& engine, Mode mode, std::size_t size, bool in_place = false) {
-    const Bytes raw = random_bytes(16, 1);
-    const Key key = *Key::import(raw);
-    Bytes in = random_bytes(size, 2), apart(size);
-    const Bytes expected = oracle(raw, {mode, Direction::encrypt, {}, 0}, in);
-    Bytes& out = in_place ? in : apart;
-    auto ran = engine.run(key, {mode, Direction::encrypt, {}, 0}, in, out);
-    return {std::move(ran), out == expected};
+    return run(engine, Cipher{mode}, size, in_place);
 }
 
 TEST(Auto, SmallJobsNeverTouchTheDevice) {
@@ -110,19 +130,48 @@ TEST(Auto, ASingleSequentialMessageGoesToTheHost) {
 }
 
 TEST(Auto, WhatIsExplainedIsWhatIsDone) {
-    for (const double host : {0.1, 0.5, 2.0, 10.0})
-        for (const double bus : {0.2, 1.0, 5.0, 50.0})
-            for (const double start : {0.0001, 0.01})
-                for (const std::size_t size : {std::size_t{32} << 10, std::size_t{1} << 20}) {
-                    Machine machine;
-                    Engine engine = machine.engine(figures(host, bus, start));
-                    const Plan plan = engine.explain({.mode = Mode::ctr, .size = size});
-                    ASSERT_EQ(plan.options.size(), 2u);
-                    const auto [ran, right] = run(engine, Mode::ctr, size);
-                    ASSERT_TRUE(ran);
-                    EXPECT_EQ(ran->backend, plan.options[0].backend) << plan.summary;
-                    EXPECT_TRUE(right);
-                }
+    for (const Mode mode : {Mode::ctr, Mode::ecb, Mode::gcm, Mode::gcm_ctr, Mode::xts, Mode::cbc})
+        for (const double host : {0.1, 0.5, 2.0, 10.0})
+            for (const double bus : {0.2, 1.0, 5.0, 50.0})
+                for (const double start : {0.0001, 0.01})
+                    for (const std::size_t size : {std::size_t{32} << 10, std::size_t{1} << 20}) {
+                        Machine machine;
+                        Engine engine = machine.engine(figures(host, bus, start));
+                        const Plan plan = engine.explain({{mode}, 256, size});
+                        ASSERT_EQ(plan.options.size(), 2u);
+                        const auto [ran, right] = run(engine, mode, size);
+                        ASSERT_TRUE(ran);
+                        EXPECT_EQ(ran->backend, plan.options[0].backend) << plan.summary;
+                        EXPECT_TRUE(right);
+                    }
+}
+
+// The same of many messages under many keys.
+TEST(Auto, WhatIsExplainedOfABatchIsWhatIsDone) {
+    for (const Mode mode : kModes)
+        for (const double host : {0.01, 1.0, 50.0}) {
+            Machine machine;
+            Engine engine = machine.engine(figures(host, 5, 0.0001));
+            const Plan plan = engine.explain({{mode}, 256, 4096, 500});
+            Random random(2);
+            std::vector<Bytes> raw;
+            for (int i = 0; i < 3; ++i) raw.push_back(random.bytes(mode == Mode::xts ? 64 : 32));
+            const KeyRing keys(std::move(raw), mode == Mode::xts);
+            TestBatch batch(random, keys, {mode});
+            for (int i = 0; i < 500; ++i) batch.add({.size = 4096});
+            auto set = engine.keys(keys.keys);
+            ASSERT_TRUE(set);
+            std::string backend;
+            EXPECT_EQ(batch.fault_of([&](const Cipher& cipher, std::span<const Key>,
+                                         std::span<const Message> messages,
+                                         std::span<Code> codes) -> Result<> {
+                DAEL_LET(ran, engine.run(cipher, *set, messages, codes));
+                backend = ran.backend;
+                return {};
+            }),
+                      "");
+            EXPECT_EQ(backend, plan.options[0].backend) << plan.summary;
+        }
 }
 
 TEST(Auto, APlanForMoreThan64BitsCountStaysFinite) {
@@ -137,7 +186,7 @@ TEST(Auto, APlanForMoreThan64BitsCountStaysFinite) {
 TEST(Auto, ThePlanGivesItsFigures) {
     Machine machine;
     Engine engine = machine.engine(figures(0.25, 50, 0.001));
-    const Plan plan = engine.explain({.mode = Mode::ctr, .size = 64 << 20});
+    const Plan plan = engine.explain({.cipher = {Mode::ctr}, .size = 64 << 20});
     EXPECT_EQ(plan.options[0].backend, "threads:0");
     EXPECT_NEAR(plan.options[0].gigabytes_per_second, 50, 1e-9);
     EXPECT_NEAR(plan.options[1].gigabytes_per_second, 0.25, 1e-9);
@@ -145,7 +194,7 @@ TEST(Auto, ThePlanGivesItsFigures) {
     EXPECT_NE(plan.summary.find("50 GB/s"), std::string::npos) << plan.summary;
     EXPECT_NE(plan.summary.find("0.25 GB/s"), std::string::npos) << plan.summary;
     const Plan on_device =
-        engine.explain({.mode = Mode::ctr, .size = 64 << 20, .from = Job::From::device});
+        engine.explain({.cipher = {Mode::ctr}, .size = 64 << 20, .from = Job::From::device});
     EXPECT_EQ(on_device.options[0].backend, "threads:0");
     EXPECT_NEAR(on_device.options[0].gigabytes_per_second, 100, 1e-9);
     EXPECT_FALSE(on_device.options[1].possible);
@@ -155,7 +204,7 @@ TEST(Auto, ADeviceThatFailsIsReplacedByTheHostWhereTheInputIsWhole) {
     Machine machine;
     HostDevice broken({.fail_at = 25});
     Engine engine = pipeline::make_auto_engine(
-        *core::open_backend("openssl"),
+        hosts_of({"openssl"}),
         [&] {
             pipeline::Backends backends;
             backends.push_back(std::make_unique<HostDeviceBackend>(broken));
@@ -184,7 +233,7 @@ TEST(Forced, TheNamedBackendRunsOrIsRefused) {
         auto engine = Engine::open({.backend = info.name});
         ASSERT_TRUE(engine) << engine.error().message;
         Bytes data(100);
-        const auto ran = engine->ctr(key, {}, data, data);
+        const auto ran = ctr::crypt(*engine, key, {}, data, data);
         ASSERT_TRUE(ran) << ran.error().message;
         EXPECT_EQ(ran->backend, info.name);
     }
@@ -198,23 +247,116 @@ TEST(AutoOnTheHost, OneSequentialMessageGoesToOpensslAndManyToTheLanes) {
     const Key key = *Key::import(random_bytes(16, 1));
     constexpr std::size_t kSize = 4096;
     Bytes data(64 * kSize, 7);
+    const auto set = engine->keys(std::span(&key, 1));
     for (const Mode mode : {Mode::cbc, Mode::ofb}) {
-        const auto one = engine->run(key, {mode, Direction::encrypt, {}, 0}, data, data);
+        const auto one = engine->run({mode}, key, {data.data(), data.data(), data.size()});
         ASSERT_TRUE(one) << one.error().message;
         EXPECT_EQ(one->backend, "openssl") << name(mode);
         std::vector<Message> messages;
-        for (std::size_t at = 0; at < data.size(); at += kSize)
-            messages.push_back({data.data() + at, data.data() + at, kSize, {}, 0});
-        const auto many = engine->run(key, mode, Direction::encrypt, messages);
+        for (std::size_t at = 0; at < data.size(); at += kSize) {
+            messages.push_back({data.data() + at, data.data() + at, kSize});
+            messages.back().start[0] = static_cast<std::uint8_t>(at / kSize);
+        }
+        std::vector<Code> codes(messages.size());
+        const auto many = engine->run({mode}, *set, messages, codes);
         ASSERT_TRUE(many) << many.error().message;
         EXPECT_EQ(many->backend, "cpu") << name(mode);
     }
-    const auto parallel = engine->ctr(key, {}, data, data);
+    const auto parallel = ctr::crypt(*engine, key, {}, data, data);
     ASSERT_TRUE(parallel);
     EXPECT_EQ(parallel->backend, "cpu");
-    const Plan plan = engine->explain({Mode::cbc, Direction::encrypt, 128, 1 << 20});
+    const Plan plan = engine->explain({{Mode::cbc}, 128, 1 << 20});
     EXPECT_EQ(plan.options.at(0).backend, "openssl");
     EXPECT_EQ(plan.options.at(1).backend, "cpu");
+}
+
+// GCM by libipsec-mb is faster than OpenSSL's where the CPU has VAES, and slower where it has not:
+// what the entries expect of themselves decides, and auto takes the one of which more is expected.
+TEST(AutoOnTheHost, GcmGoesWhereMoreIsExpected) {
+    std::map<std::string, double> expected;
+    for (const core::BackendEntry& entry : core::backend_list())
+        if (entry.expected && core::open_backend(entry.name))
+            expected[entry.name] = entry.expected("").gcm;
+    ASSERT_TRUE(expected.contains("openssl"));
+    const auto best =
+        std::ranges::max_element(expected, {}, [](const auto& of) { return of.second; });
+    auto engine = Engine::open({.backend = "auto", .calibrated = false});
+    ASSERT_TRUE(engine);
+    for (const std::size_t size : {std::size_t{1} << 10, std::size_t{1} << 20}) {
+        const auto [ran, right] = run(*engine, gcm::sealing(), size);
+        ASSERT_TRUE(ran);
+        EXPECT_EQ(ran->backend, best->first);
+        EXPECT_TRUE(right);
+        EXPECT_EQ(engine->explain({gcm::sealing(), 256, size}).options.at(0).backend, best->first);
+    }
+}
+
+const core::BackendEntry& entry_of(const std::string& name) {
+    for (const core::BackendEntry& entry : core::backend_list())
+        if (entry.name == name) return entry;
+    throw std::runtime_error("no backend " + name);
+}
+
+// A form that has no VAES: whatever this machine has besides, GCM goes to OpenSSL.
+TEST(AutoOnTheHost, GcmWithoutVaesGoesToOpenssl) {
+    for (const char* form : {"sse", "avx2"}) {
+        auto backend = core::open_backend("cpu", {form});
+        if (!backend) GTEST_SKIP() << backend.error().message;
+        EXPECT_LT(entry_of("cpu").expected(form).gcm, entry_of("openssl").expected("").gcm) << form;
+        pipeline::Backends hosts = hosts_of({"openssl"});
+        hosts.insert(hosts.begin(), std::move(*backend));
+        Engine engine =
+            pipeline::make_auto_engine(std::move(hosts), {}, {.backend = "auto", .form = form});
+        const auto [ran, right] = run(engine, gcm::sealing(), 16 << 10);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(ran->backend, "openssl");
+        EXPECT_TRUE(right);
+    }
+}
+
+// A calibration has the last word, in GCM and XTS as in the others.
+TEST(AutoOnTheHost, TheFasterOneByItsCalibration) {
+    for (const Mode mode : kModes)
+        for (const bool second : {false, true}) {
+            Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
+            for (const Direction direction : kDirections)
+                for (const int bits : {128, 192, 256})
+                    for (const bool reference : {false, true}) {
+                        const double rate = reference == second ? 9 : 3;
+                        const Mode measured = mode == Mode::gcm_ctr ? Mode::ctr : mode;
+                        calibration.hosts.push_back({reference ? "reference" : "openssl", measured,
+                                                     direction, bits, rate, rate, rate, rate});
+                    }
+            Engine engine = pipeline::make_auto_engine(hosts_of({"openssl", "reference"}), {},
+                                                       {.backend = "auto"}, calibration);
+            const std::string faster = second ? "reference" : "openssl";
+            const auto [ran, right] = run(engine, mode, 4096);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(ran->backend, faster) << name(mode);
+            EXPECT_TRUE(right);
+            const Plan plan = engine.explain({{mode}, 256, 4096});
+            EXPECT_EQ(plan.options.at(0).backend, faster);
+            EXPECT_TRUE(plan.options.at(0).measured) << name(mode);
+            EXPECT_NEAR(plan.options.at(0).gigabytes_per_second, 9, 1e-9) << name(mode);
+        }
+}
+
+// What the first one lacks the next one does: no mode is without a backend under auto.
+TEST(AutoOnTheHost, WhatOneLacksTheOtherDoes) {
+    auto engine = Engine::open({.backend = "auto", .calibrated = false});
+    ASSERT_TRUE(engine);
+    for (const Mode mode : kModes)
+        for (const Direction direction : kDirections) {
+            const Plan plan = engine->explain({{mode, direction}, 256, 65536});
+            ASSERT_TRUE(plan.options.at(0).possible) << plan.summary;
+            const auto [ran, right] = run(*engine, Cipher{mode, direction}, 65536);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(ran->backend, plan.options.at(0).backend);
+            EXPECT_TRUE(right);
+        }
+    if (!core::open_backend("cpu")) return;
+    for (const Option& option : engine->explain({{Mode::xts}, 256, 65536}).options)
+        EXPECT_EQ(option.possible, option.backend != "cpu") << option.why;
 }
 
 TEST(Forced, TheEnvironmentForcesToo) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data in device memory, on devices made of threads: one launch for a message, batches from both
 // kinds of list, what may be launched again, keys replaced in stream order, several devices, and
-// who outlives whom. That every mode gives the right bytes there: xbackend, on engine_threads_memory.
+// who outlives whom. That every mode gives the right bytes there: xbackend, on
+// engine_threads_memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -193,7 +194,8 @@ TEST_F(DeviceMemory, ABadMessageInBothKindsOfList) {
         OnDevice memory(device_, 8192), place(device_, std::size(sizes) * sizeof(Message));
         std::size_t used = 0;
         for (const std::size_t size : sizes) {
-            Message& m = list.emplace_back(Message{memory.data() + used, memory.data() + used, size});
+            Message& m =
+                list.emplace_back(Message{memory.data() + used, memory.data() + used, size});
             before.push_back(random_.bytes(size));
             std::ranges::copy(before.back(), m.out);
             m.start = fitting_start(cipher, random_);
@@ -267,8 +269,8 @@ TEST_F(DeviceMemory, ListsThatADeviceCannotRead) {
     const Messages messages{list.as<Message>(), 1, Place::device};
     for (const Cipher& cipher : {Cipher{Mode::ecb}, Cipher{Mode::ctr}, Cipher{Mode::ofb},
                                  Cipher{Mode::cbc, Direction::decrypt}, Cipher{Mode::xts}}) {
-        const auto batch = engine_->prepare(
-            cipher, cipher.mode == Mode::xts ? *xts_set : *set, messages);
+        const auto batch =
+            engine_->prepare(cipher, cipher.mode == Mode::xts ? *xts_set : *set, messages);
         EXPECT_EQ(batch.code(), Code::unsupported) << name(cipher.mode);
     }
     HostDevice blind({.reads_lists = false});
@@ -359,8 +361,8 @@ TEST_F(DeviceMemory, WhatMayBeLaunchedAgain) {
             m.size = 512;
             auto batch = engine_->prepare(cipher, *set, of(m));
             ASSERT_TRUE(batch) << name(mode) << ": " << batch.error().message;
-            const bool once = direction == Direction::encrypt && mode != Mode::ecb &&
-                              mode != Mode::xts;
+            const bool once =
+                direction == Direction::encrypt && mode != Mode::ecb && mode != Mode::xts;
             device_.capture(stream_);
             EXPECT_EQ(engine_->launch(*batch, stream_).code(), once ? Code::limit : Code::ok)
                 << name(mode) << ": a captured launch is replayed";
@@ -382,8 +384,8 @@ TEST_F(DeviceMemory, WhatMayBeLaunchedAgain) {
         }
 }
 
-// The two launches follow each other, whichever stream they are in: the second one works on what the
-// first one left.
+// The two launches follow each other, whichever stream they are in: the second one works on what
+// the first one left.
 TEST_F(DeviceMemory, RunsOnTwoStreams) {
     HostDevice slow({.delay = std::chrono::milliseconds(1)});
     {
@@ -499,8 +501,8 @@ TEST(Lifetime, WhatOutlivesItsEngine) {
         auto other = *Engine::open({.backend = "openssl"});
         auto set = std::make_unique<KeySet>(*engine->keys(ring.keys));
         const Message m{memory.data(), memory.data(), 64};
-        auto batch =
-            std::make_unique<Batch>(*engine->prepare({Mode::ecb, Direction::decrypt}, *set, {&m, 1}));
+        auto batch = std::make_unique<Batch>(
+            *engine->prepare({Mode::ecb, Direction::decrypt}, *set, {&m, 1}));
         ASSERT_TRUE(engine->launch(*batch, stream));
         auto pieces = *engine->begin(gcm::sealing(), ring.keys[0], {});
         auto host_pieces = [&] {
@@ -650,7 +652,8 @@ TEST_F(TwoDevices, MemoryDecidesWhichOneWorks) {
         EXPECT_EQ(run_on({second.data() + 3, second.data() + 3, 5}), "two:0");
     }
     EXPECT_EQ(batch_on({{first.data(), first.data(), 32}}), "one:0");
-    EXPECT_EQ(batch_on({{second.data(), second.data(), 32}, {second.data() + 32, second.data() + 32, 32}}),
+    EXPECT_EQ(batch_on({{second.data(), second.data(), 32},
+                        {second.data() + 32, second.data() + 32, 32}}),
               "two:0");
     // Messages without a byte say nothing about where a batch belongs.
     EXPECT_EQ(batch_on({{}, {second.data(), second.data(), 32}}), "two:0");
@@ -723,9 +726,9 @@ TEST_F(DeviceMemory, HostPointersAreRefused) {
     const Key key = *Key::import(pattern(16));
     Bytes host(64);
     OnDevice there(device_, 64);
-    for (const Message& m : {Message{host.data(), host.data(), 64},
-                             Message{there.data(), host.data(), 64},
-                             Message{host.data(), there.data(), 64}}) {
+    for (const Message& m :
+         {Message{host.data(), host.data(), 64}, Message{there.data(), host.data(), 64},
+          Message{host.data(), there.data(), 64}}) {
         const auto ran = engine_->run({Mode::ctr}, key, m, stream_);
         ASSERT_EQ(ran.code(), Code::invalid_argument);
         EXPECT_NE(ran.error().message.find("threads:0"), std::string::npos) << ran.error().message;

@@ -46,9 +46,7 @@ struct Sharing {
     ~Sharing() { munmap(memory, mapped + 1); }
     Sharing(const Sharing&) = delete;
     Sharing& operator=(const Sharing&) = delete;
-    pipeline::Request request() {
-        return {cipher, {keys.keys}, messages, codes};
-    }
+    pipeline::Request request() { return {cipher, {keys.keys}, messages, codes}; }
     pipeline::Shares shares(int threads) {
         const auto survey = pipeline::survey(cipher, messages);
         return pipeline::share_out(request(), survey.weight, threads, checked);
@@ -85,7 +83,8 @@ TEST(ShareOut, CoversEveryByteOfEveryModeOnce) {
                 sizes.push_back(fitting(cipher, random.below(i % 50 ? 5000 : 3 << 20)));
             Sharing job(cipher, sizes);
             if (makes_keystream(mode))
-                for (Message& m : job.messages) m.skip = static_cast<std::uint8_t>(random.below(16));
+                for (Message& m : job.messages)
+                    m.skip = static_cast<std::uint8_t>(random.below(16));
             const auto shares = job.shares(4);
             std::vector<Message> parts;
             for (const auto& share : shares.shares) {
@@ -225,7 +224,9 @@ class Recorder final : public core::Backend {
           profile_{"recorder", "notes what it is asked", shared},
           inner_(*core::open_backend("openssl")) {}
     const core::Profile& profile() const override { return profile_; }
-    core::Can can(const Cipher& cipher, int bits) const override { return inner_->can(cipher, bits); }
+    core::Can can(const Cipher& cipher, int bits) const override {
+        return inner_->can(cipher, bits);
+    }
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
         return inner_->tables(keys);
     }

@@ -196,8 +196,9 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
                             ASSERT_EQ(difference(answer.out, out), "")
                                 << name(mode) << " " << size << " pinned " << pinned_in
                                 << pinned_out << " in place " << in_place;
-                            ASSERT_EQ(difference(answer.tag, std::span(tag).first(answer.tag.size())),
-                                      "");
+                            ASSERT_EQ(
+                                difference(answer.tag, std::span(tag).first(answer.tag.size())),
+                                "");
                         }
                     }
                 }

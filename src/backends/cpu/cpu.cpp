@@ -30,9 +30,13 @@ class Cpu final : public core::Backend {
     }
     Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
+        if (cipher.mode == Mode::gcm && keys.tables) {  // which need no manager
+            cpu::gcm(nullptr, cipher, keys, messages, codes);
+            return {};
+        }
         DAEL_LET(workspace, cpu::workspace(level_));
         if (cipher.mode != Mode::gcm) return cpu::run(*workspace, cipher, keys.list, messages);
-        cpu::gcm(*workspace, cipher, keys, messages, codes);
+        cpu::gcm(workspace, cipher, keys, messages, codes);
         return {};
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,

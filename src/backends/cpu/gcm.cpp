@@ -108,7 +108,7 @@ GcmIv::GcmIv(const core::KeySchedule& key, const Block& start) noexcept
     size_ = bytes_.size();
 }
 
-void gcm(Workspace& workspace, const Cipher& cipher, const core::Keys& keys,
+void gcm(Workspace* workspace, const Cipher& cipher, const core::Keys& keys,
          std::span<const Message> messages, std::span<Code> codes) {
     const auto* const tables = static_cast<const Tables*>(keys.tables);
     const Key* expanded = nullptr;  // the one in the workspace
@@ -117,10 +117,10 @@ void gcm(Workspace& workspace, const Cipher& cipher, const core::Keys& keys,
         const Message& m = messages[i];
         const Key& of_message = keys.list[m.key];
         if (!tables && expanded != &of_message) {
-            workspace.gcm_key->set(*workspace.manager, of_message.schedule());
+            workspace->gcm_key->set(*workspace->manager, of_message.schedule());
             expanded = &of_message;
         }
-        const GcmKey& key = tables ? (*tables)[m.key] : *workspace.gcm_key;
+        const GcmKey& key = tables ? (*tables)[m.key] : *workspace->gcm_key;
         Block tag;
         if (cipher.direction == Direction::encrypt) {
             const bool whole = cipher.tag == gcm::kTagSize;
@@ -138,7 +138,7 @@ void gcm(Workspace& workspace, const Cipher& cipher, const core::Keys& keys,
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
     }
-    if (expanded) wipe(workspace.gcm_key, sizeof(GcmKey));
+    if (expanded) wipe(workspace->gcm_key, sizeof(GcmKey));
 }
 
 }  // namespace dael::cpu

@@ -70,9 +70,9 @@ class GcmIv {
     std::size_t size_;
 };
 
-// Messages under prepared keys, or where there are none under keys expanded one after the other in
-// the workspace.
-void gcm(Workspace& workspace, const Cipher& cipher, const core::Keys& keys,
+// Messages under prepared keys; or where there are no tables, under keys expanded one after the
+// other in the workspace, which is not needed else.
+void gcm(Workspace* workspace, const Cipher& cipher, const core::Keys& keys,
          std::span<const Message> messages, std::span<Code> codes);
 
 }  // namespace dael::cpu

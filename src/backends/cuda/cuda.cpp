@@ -72,7 +72,7 @@ class CudaBackend final : public core::DeviceBackend {
             return {core::Can::no, "XTS has no AES-192; use AES-128 or AES-256"};
         if (!parallel_within_message(cipher.mode, cipher.direction))
             return {core::Can::batches,
-                    "its blocks depend on one another; pass many messages at once, or use the "
+                    "it is sequential within a message; pass many messages at once, or use the "
                     "backend 'auto' or 'cpu'"};
         return {};
     }

@@ -17,7 +17,7 @@ using kernels::kTileThreads;
 
 // Three warpgroups take tiles of their own, each from a ring of four.
 constexpr std::uint32_t kGroups = shapes::kTileWorkers, kStages = shapes::kTileStages;
-constexpr std::uint32_t kRingBytes = kStages * kTileBytes;
+[[maybe_unused]] constexpr std::uint32_t kRingBytes = kStages * kTileBytes;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ const std::uint32_t compiled_for_tensor_cores = 1;

@@ -183,7 +183,8 @@ Result<std::unique_ptr<Keyed>> Tables::take(std::size_t i) const {
     DAEL_LET(context, new_context());
     DAEL_TRY(initialise(context.get(), algorithms_[by_size(raw_[i].size)].get(),
                         raw_[i].bytes.data(), nullptr, 1));
-    return std::make_unique<Keyed>(std::move(context));
+    // Not make_unique: an aggregate in round brackets is more than clang 14 knows of C++20.
+    return std::unique_ptr<Keyed>(new Keyed{std::move(context)});
 }
 
 void Tables::give_back(std::size_t i, std::unique_ptr<Keyed> keyed) const {
