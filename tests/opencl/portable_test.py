@@ -1,4 +1,4 @@
-#SPDX - License - Identifier : Apache - 2.0
+# SPDX-License-Identifier: Apache-2.0
 """The OpenCL kernels, compiled for GPUs that no test machine has: portable_test.py CLANG BACKEND_FOLDER.
 
 clang compiles each unit of programs.cpp for AMD's GPUs, as their drivers do, and checks it for SPIR, which Intel's
@@ -20,17 +20,17 @@ TARGETS = (["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", "-nogpulib", "-O0", 
 
 UNITS = {name: re.findall(r"sources::(\w+)", parts)
          for name, parts in re.findall(r'\{"(\w+)",\s*\{([^}]*)\}\}', (BACKEND / "programs.cpp").read_text())}
-#What a unit's macros may be, beside those that all take (kernels/aes.cl).
+# What a unit's macros may be, beside those that all take (kernels/aes.cl).
 SHAPES = {
-    "blocks": {"MODE": [0, 1, 2, 3], "CHAINED": [0, 1]},
+    "blocks": {"MODE": [0, 1, 2, 3], "CHAINED": [0, 1], "KEYSTREAM": [0, 1]},
     "serial": {"MODE": [4, 5, 6]},
     "serial_keyed": {"MODE": [4], "KEYED": [1]},
-    "ctr_stream": {"HELD": [1, 4, 8]},
+    "ctr_stream": {"HELD": [1, 4, 8], "KEYSTREAM": [0, 1]},
     "xts": {"WHOLE": [0, 1]},
     "xts_tweaks": {},
     "ghash": {"GHASH_TABLE": [0, 1]},
-    "gcm_ctr": {"HELD": [0], "KEYED": [0, 1]},
-    "gcm_ctr_cached": {"HELD": [4], "KEYED": [0, 1]},
+    "gcm_ctr": {"HELD": [0], "KEYED": [0, 1], "KEYSTREAM": [0, 1]},
+    "gcm_ctr_cached": {"HELD": [4], "KEYED": [0, 1], "KEYSTREAM": [0, 1]},
     "gcm_tag": {"KEYED": [1], "AUTHENTICATION": [7]},
 }
 TABLES = {"ctr_stream": [4, 2, 1], "gcm_ctr_cached": [4, 2, 1], "gcm_ctr": [0, -1], "ghash": [-1], "gcm_tag": [-1]}
@@ -40,14 +40,9 @@ def shapes(unit):
     further = SHAPES[unit]
     for tables in TABLES.get(unit, [4, 1, 0, -1]):
         for values in itertools.product(*further.values()):
-            yield {
-    "TABLES" : tables,
-               "ROUNDS" : 14,
-               "TEAMS" : 8,
-               "UNROLL" : 4 if tables > 0 else 1,
-               "INVERSE" : int(unit == "xts"),
-                           **dict(zip(further, values))
-}
+            yield {"TABLES": tables, "ROUNDS": 14, "TEAMS": 8, "UNROLL": 4 if tables > 0 else 1,
+                   "INVERSE": int(unit == "xts"), **dict(zip(further, values))}
+
 
 class Portable(unittest.TestCase):
     def test_every_unit_is_known(self):
@@ -65,7 +60,7 @@ class Portable(unittest.TestCase):
                              "-o", "-", *(f"-DDAEL_{name}={value}" for name, value in shape.items()),
                              str(source)], capture_output=True, text=True, timeout=120)
                         self.assertEqual(ran.returncode, 0, ran.stderr)
-#OpenCL's own functions have mangled names, ours have not.
+                        # OpenCL's own functions have mangled names, ours have not.
                         self.assertEqual(re.findall(r"^declare .*@(?!_Z|llvm\.)(\w+)", ran.stdout, re.M), [])
 
 
