@@ -146,8 +146,8 @@ dael_status dael_sealed_file_open(dael_engine* engine, const dael_sealed_keys* k
         DAEL_TRY(given({{engine, "engine"}, {keys, "keys"}}));
         DAEL_TRY(readable(aad, aad_size, "aad"));
         if (!read) return null("read");
-        auto made = std::make_unique<dael_sealed_file>(dael::Engine(engine->engine.state()),
-                                                       keys->keys, std::nullopt);
+        auto made = std::unique_ptr<dael_sealed_file>(
+            new dael_sealed_file{dael::Engine(engine->engine.state()), keys->keys, std::nullopt});
         const auto read_at = [=](std::uint64_t at, HostOut out) -> Result<> {
             if (const int status = read(context, at, out.data(), out.size()); status != 0)
                 return callback_failed("reading", status);

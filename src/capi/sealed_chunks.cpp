@@ -114,8 +114,8 @@ dael_status dael_sealer_start(dael_engine* engine, const dael_sealed_keys* keys,
     return hand_out(sealer, "sealer", [&]() -> Result<dael_sealer*> {
         DAEL_TRY(given({{engine, "engine"}, {keys, "keys"}}));
         DAEL_TRY(readable(aad, aad_size, "aad"));
-        auto made =
-            std::make_unique<dael_sealer>(dael::Engine(engine->engine.state()), std::nullopt);
+        auto made = std::unique_ptr<dael_sealer>(
+            new dael_sealer{dael::Engine(engine->engine.state()), std::nullopt});
         DAEL_LET(started, Sealer::start(made->engine, *keys->keys, bytes(aad, aad_size)));
         made->sealer.emplace(std::move(started));
         return made.release();
@@ -171,8 +171,8 @@ dael_status dael_opener_start(dael_engine* engine, const dael_sealed_keys* keys,
         DAEL_TRY(given({{engine, "engine"}, {keys, "keys"}}));
         DAEL_TRY(readable(aad, aad_size, "aad"));
         DAEL_TRY(readable(head, head_size, "head"));
-        auto made =
-            std::make_unique<dael_opener>(dael::Engine(engine->engine.state()), std::nullopt);
+        auto made = std::unique_ptr<dael_opener>(
+            new dael_opener{dael::Engine(engine->engine.state()), std::nullopt});
         DAEL_LET(started, Opener::start(made->engine, *keys->keys, bytes(aad, aad_size),
                                         bytes(head, head_size), whole != 0));
         made->opener.emplace(std::move(started));

@@ -20,9 +20,10 @@ constexpr Architecture kArchitectures[] = {{75, 64},   {80, 163}, {86, 99},   {8
                                            {110, 227}, {120, 99}, {121, 99}};
 
 TEST(KernelShapes, FitEveryArchitecture) {
-    for (const auto [sm, kib] : kArchitectures)
+    for (const Architecture& architecture : kArchitectures)
         for (const int most : {4, 2, 1}) {
-            const std::size_t limit = kib * 1024;
+            const int sm = architecture.sm;
+            const std::size_t limit = architecture.kib * 1024;
             const Layout layout = layout_for(limit, most);
             int kernels = 0;
             visit_shapes(layout, sm == 90, [&](std::string_view kernel, const Shape& shape) {

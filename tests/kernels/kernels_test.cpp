@@ -22,8 +22,8 @@ using kernels::Words4;
 template <int kTables, bool kInverse>
 std::vector<std::uint32_t> table_image() {
     using Image = kernels::Tables<kTables, kInverse>;
-    constexpr auto t0 = kInverse ? kernels::make_decrypt_table() : kernels::make_encrypt_table();
-    constexpr auto inverse_sbox = kernels::make_inverse_sbox();
+    const auto t0 = kInverse ? kernels::make_decrypt_table() : kernels::make_encrypt_table();
+    const auto inverse_sbox = kernels::make_inverse_sbox();
     std::vector<std::uint32_t> image(Image::kBytes / 4);
     for (std::uint32_t run = 0; run < Image::kRuns; ++run)
         std::fill_n(image.begin() + Image::run_offset(run) / 4, kernels::kLanes,
