@@ -54,10 +54,9 @@ Result<pipeline::Backends> open_forced(const EngineOptions& options,
     return forced;
 }
 
-// A code of one message, which is not ok, as an Error of the call.
-Error as_error(const Cipher& cipher, const Message& message, Code code) {
+// A code of one message, which is valid and not ok, as an Error of the call.
+Error as_error(Code code) {
     if (code == Code::authentication) return pipeline::authentication_failed();
-    if (auto valid = modes::check(cipher, message, 1); !valid) return std::move(valid).error();
     return {code, std::string(describe(code))};
 }
 
@@ -107,9 +106,10 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
         const std::span keys(&key, 1);
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
+        DAEL_TRY(modes::check(cipher, message, 1));  // before what a backend may lack
         Code code = Code::internal;
         auto ran = state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1});
-        if (ran && code != Code::ok) return as_error(cipher, message, code);
+        if (ran && code != Code::ok) return as_error(code);
         return ran;
     });
 }

@@ -40,7 +40,7 @@ def openssl_enc(mode, bits, given, *, padding=True):
 
 def sanitized():
     """Whether the program is built with a sanitizer, which wants /proc and terabytes of address space."""
-    return bool(re.search(rb"lib[at]san", subprocess.run(["ldd", PROGRAM], capture_output=True).stdout))
+    return bool(re.search(rb"__[at]san_init", pathlib.Path(PROGRAM).read_bytes()))  # linked in by clang
 
 
 class CliTest(unittest.TestCase):
