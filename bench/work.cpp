@@ -153,7 +153,7 @@ std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint
             message.aad_size = work.size;
         } else {
             message.in = in + i * work.size;
-            message.out = out + i * work.size;
+            message.out = out ? out + i * work.size : nullptr;
             message.size = work.size;
         }
         if (work.is(Mode::gcm)) {
