@@ -157,7 +157,7 @@ std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint
             message.size = work.size;
         }
         if (work.is(Mode::gcm)) {
-            message.tag = tags + i * gcm::kTagSize;
+            message.tag = tags ? tags + i * gcm::kTagSize : nullptr;
             message.key = static_cast<std::uint32_t>(i % work.keys);
             message.start = gcm_start(i);
         } else if (work.is(Mode::xts)) {
