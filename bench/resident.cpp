@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <optional>
 
 #include <daelstrom/gcm.hpp>
 
@@ -21,6 +20,7 @@ using measure::MemoryKind;
 constexpr std::size_t kMargin = 16;  // room to start a few bytes late
 constexpr std::size_t kTiny = 16;    // bytes of a fill that costs a launch and nothing else
 constexpr int kTrain = 100;          // launches back to back
+constexpr int kBatchesAhead = 20;    // as many as a figure has samples, and a few more
 
 // What is launched, and what comes first, outside the measured time.
 struct Launches {
@@ -44,7 +44,8 @@ struct Resident {
             KeySet keys;
             Work work;
             std::vector<Message> messages;
-            std::optional<Batch> batch = {};
+            std::vector<Batch> batches = {};
+            std::size_t in_use = 0;
         };
         const auto engine = subject.engine;
         auto messages = lay_out(work, from, to, tags.data());
@@ -60,21 +61,27 @@ struct Resident {
         DAEL_LET(set, engine->keys(keys));
         const auto batched =
             std::make_shared<Batched>(Batched{engine, std::move(set), work, std::move(messages)});
+        // Many at a time: what is allocated and released between two samples costs the GPU its
+        // translations of addresses, and the next sample the time to find them again.
         const auto before = [batched](Stream) -> Result<> {
             Batched& b = *batched;
-            b.batch.reset();
+            if (++b.in_use < b.batches.size()) return {};
+            b.batches.clear();
+            b.in_use = 0;
             const auto count = static_cast<std::uint32_t>(b.messages.size());
-            DAEL_LET(batch, b.engine->prepare(b.work.cipher, b.keys,
-                                              {.list = b.messages.data(), .count = count}));
-            b.batch = std::move(batch);
+            for (int i = 0; i < kBatchesAhead; ++i) {
+                DAEL_LET(batch, b.engine->prepare(b.work.cipher, b.keys,
+                                                  {.list = b.messages.data(), .count = count}));
+                b.batches.push_back(std::move(batch));
+            }
             return {};
         };
         const auto launch = [batched](Stream s) -> Result<> {
-            DAEL_TRY(batched->engine->launch(*batched->batch, s));
+            DAEL_TRY(batched->engine->launch(batched->batches[batched->in_use], s));
             return {};
         };
         const auto codes = [batched]() -> Result<> {
-            DAEL_LET(all, batched->batch->results({}));
+            DAEL_LET(all, batched->batches[batched->in_use].results({}));
             return check_codes(batched->work, all);
         };
         return Launches{launch, before, codes};

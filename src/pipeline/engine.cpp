@@ -54,14 +54,11 @@ Result<pipeline::Backends> open_forced(const EngineOptions& options,
     return forced;
 }
 
-// A code of one message, as an Error of the call. By reference: the call that fills it in may be an
-// argument beside it, and arguments come in any order.
-Result<Ran> as_one(Result<Ran> ran, const Cipher& cipher, const Message& message,
-                   const Code& code) {
-    if (!ran || code == Code::ok) return ran;
+// A code of one message, which is not ok, as an Error of the call.
+Error as_error(const Cipher& cipher, const Message& message, Code code) {
     if (code == Code::authentication) return pipeline::authentication_failed();
-    DAEL_TRY(modes::check(cipher, message, 1));
-    return Error{code, std::string(describe(code))};
+    if (auto valid = modes::check(cipher, message, 1); !valid) return std::move(valid).error();
+    return {code, std::string(describe(code))};
 }
 
 }  // namespace
@@ -110,10 +107,10 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
         const std::span keys(&key, 1);
         DAEL_TRY(modes::check(cipher));
         DAEL_TRY(modes::check(cipher, keys));
-        DAEL_TRY(modes::check(cipher, message, 1));
         Code code = Code::internal;
-        return as_one(state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1}), cipher,
-                      message, code);
+        auto ran = state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1});
+        if (ran && code != Code::ok) return as_error(cipher, message, code);
+        return ran;
     });
 }
 

@@ -111,6 +111,8 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     bool forked() const noexcept;
     // What the first use of a device still costs.
     double start_seconds(const DeviceRates& rates) const noexcept;
+    // On a host backend; neither cut nor shared out.
+    Result<Ran> run_short(const pipeline::Request& request, KeySet::State* set);
     Result<Ran> run_on_host(const pipeline::Worker& host, pipeline::Request& request,
                             KeySet::State* set, const pipeline::Survey& survey);
     Result<Ran> run_through(pipeline::Lane& lane, pipeline::Request request, KeySet::State* set,

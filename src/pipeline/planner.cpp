@@ -20,8 +20,6 @@ constexpr double kGiga = 1e9;
 // Below this no device can win: the set-up of a call through it is longer than the whole job on a
 // core.
 constexpr std::uint64_t kDeviceConsidered = std::uint64_t{64} << 10;
-// Below this, one message is one core's.
-constexpr std::uint64_t kShort = std::uint64_t{32} << 10;
 
 // Without a calibration: what host backends are expected to do is their own to say
 // (core::Expected), for AES-128; rounds scale it to the other keys. Deliberately low for devices:

@@ -37,6 +37,8 @@ class Planner {
     };
     Planner(std::optional<Calibration> calibration, const std::vector<Host>& hosts);
 
+    // Bytes below which one message is one core's, and no device's.
+    static constexpr std::uint64_t kShort = std::uint64_t{32} << 10;
     // False for jobs so small that `auto` does not even ask about devices.
     static bool device_considered(const Job& job) noexcept;
 

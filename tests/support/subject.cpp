@@ -175,7 +175,6 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
     Target chunks = engine;
     chunks.name += "_chunks";
     chunks.chunk = 64 << 10;
-    chunks.slow = false;
     list.push_back(chunks);
     Target memory = engine;
     memory.name += "_memory";

@@ -18,7 +18,6 @@ class XCounter : public ModesTest {
         if (!IsSkipped() && !can(Mode::ctr, Direction::encrypt))
             GTEST_SKIP() << GetParam().name << " has no counter mode";
     }
-
     void check_ctr(const Block& start, std::uint64_t offset, std::size_t size) {
         const Bytes raw = random_.bytes(kKeySizes[random_.below(3)]);
         const Bytes in = pattern(size, random_.below(251));

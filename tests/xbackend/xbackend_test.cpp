@@ -80,14 +80,18 @@ TEST_P(XBackend, AroundEdges) {
 TEST_P(XBackend, LargeMessages) {
     for_each_cipher([&](const Cipher& cipher) {
         const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
-        const std::size_t mib = parallel ? thorough(16, 2) : thorough(4, 1);
+        const bool few = GetParam().family == Target::Family::OpenCl;  // PoCL: 11 MB/s
+        const std::size_t mib = parallel ? thorough(few ? 4 : 16, 2) : thorough(few ? 1 : 4, 1);
         check_size(cipher, slow() ? 20005 : (mib << 20) + 21);
     });
 }
 
 TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
     std::vector<Target> others = targets(Target::Family::Host);
-    if (GetParam().far()) std::ranges::copy(targets(GetParam().family), std::back_inserter(others));
+    // With those of its own kind the fastest of them is compared: each call of a driver that is a
+    // CPU's takes its time.
+    if (GetParam().far() && !slow())
+        std::ranges::copy(targets(GetParam().family), std::back_inserter(others));
     std::size_t present = 0;
     for (const Target& target : others) {
         const auto other = open_subject(target);
