@@ -153,11 +153,11 @@ std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint
             message.aad_size = work.size;
         } else {
             message.in = in + i * work.size;
-            message.out = out + i * work.size;
+            message.out = out ? out + i * work.size : nullptr;
             message.size = work.size;
         }
         if (work.is(Mode::gcm)) {
-            message.tag = tags + i * gcm::kTagSize;
+            message.tag = tags ? tags + i * gcm::kTagSize : nullptr;
             message.key = static_cast<std::uint32_t>(i % work.keys);
             message.start = gcm_start(i);
         } else if (work.is(Mode::xts)) {

@@ -160,7 +160,7 @@ Chunks cut(const Request& request, const Packing& packing) {
 
 std::vector<Extent> extents_in(std::span<const Piece> pieces) {
     return extents(pieces, [](const Extent& before, const Message& message) {
-        return before.in + before.size == message.in;
+        return before.in && before.in + before.size == message.in;  // null: a keystream
     });
 }
 

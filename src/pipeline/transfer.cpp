@@ -60,7 +60,7 @@ Direct direct_copies(core::Device& device, std::span<const Message> messages) {
     const auto direct = [&](auto pointer) {
         std::uint64_t bytes = 0, copies = 0;
         const auto follows = [&](std::size_t i) {
-            return i != 0 && messages[i].*pointer &&
+            return i != 0 && messages[i].*pointer && messages[i - 1].*pointer &&
                    messages[i - 1].*pointer + messages[i - 1].size == messages[i].*pointer;
         };
         for (std::size_t i = 0; i < messages.size(); ++i) {

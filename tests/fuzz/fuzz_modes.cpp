@@ -151,9 +151,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
         }
     }
     const Bytes want = run(reference, cipher, keys, prepared, plans, content, tags);
-    for (const auto& [name, backend] : backends())
+    for (const auto& [name, backend] : backends()) {
+        if (backend->can(cipher, 128).answer == core::Can::no) continue;
         require(run(*backend, cipher, keys, prepared, plans, content, tags) == want,
                 name + " and the reference agree in " + std::string(dael::name(cipher.mode)) + " " +
                     std::string(dael::name(cipher.direction)));
+    }
     return 0;
 }

@@ -288,7 +288,10 @@ Result<> HostDevice::copy_in(void* device_memory, const void* host_memory, std::
     DAEL_TRY(attempt("copy_in"));
     check_device_range(device_memory, size, "copy_in");
     check_pinned_range(host_memory, size, "copy_in");
-    enqueue(stream, [=] { std::memcpy(device_memory, host_memory, size); });
+    enqueue(stream, [=] {
+        if (size != 0)
+            std::memcpy(device_memory, host_memory, size);  // of nothing both may be null
+    });
     return {};
 }
 
@@ -299,7 +302,10 @@ Result<> HostDevice::copy_out(void* host_memory, const void* device_memory, std:
     const bool waits = !is_pinned(host_memory, size) && is_codes(device_memory);
     if (!waits) check_pinned_range(host_memory, size, "copy_out");
     copied_out_ += size;
-    enqueue(stream, [=] { std::memcpy(host_memory, device_memory, size); });
+    enqueue(stream, [=] {
+        if (size != 0)
+            std::memcpy(host_memory, device_memory, size);  // of nothing both may be null
+    });
     if (waits) drain(queue_of(stream));
     return {};
 }

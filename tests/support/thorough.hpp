@@ -4,16 +4,18 @@
 // without them are for.
 #pragma once
 
-namespace dael::test {
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
+#define DAEL_SANITIZED
 #elif defined(__has_feature)  // clang's way to say so
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
+#define DAEL_SANITIZED
 #endif
+#endif
+
+namespace dael::test {
+
+#ifdef DAEL_SANITIZED
+inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif

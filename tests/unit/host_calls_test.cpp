@@ -13,8 +13,9 @@
 
 #include "core/registry.hpp"
 #include "support/test_batch.hpp"
+#include "support/thorough.hpp"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#if defined(DAEL_SANITIZED) || !defined(__GLIBC__)
 constexpr bool kCountsAllocations = false;  // malloc is the sanitizer's
 #else
 constexpr bool kCountsAllocations = true;
@@ -25,7 +26,7 @@ namespace {
 std::atomic<int> allocations{0};
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+#if !defined(DAEL_SANITIZED) && defined(__GLIBC__)
 // Of the library, of libcrypto and of the standard library alike.
 extern "C" void* malloc(std::size_t size) {
     allocations.fetch_add(1, std::memory_order_relaxed);

@@ -194,7 +194,7 @@ Result<> Modes::ctr_head(const Message& m, const core::KeySchedule& key, std::si
     DAEL_TRY(burst(IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT));
     if (m.in)
         exclusive_or(m.out, m.in, keystream.data() + m.skip, size);
-    else if (size != 0)
+    else if (size != 0)  // of no bytes `out` may be null, which memcpy() may not be given
         std::memcpy(m.out, keystream.data() + m.skip, size);
     wipe(keystream.data(), keystream.size());
     return {};
