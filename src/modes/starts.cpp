@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace dael::modes {
@@ -37,6 +38,15 @@ std::optional<std::pair<std::size_t, std::size_t>> find_repeat(std::span<const M
         }
     }
     return std::nullopt;
+}
+
+Result<> check_starts(std::span<const Message> messages) {
+    const auto twice = find_repeat(messages);
+    if (!twice) return {};
+    return Error{Code::limit, "messages " + std::to_string(twice->first) + " and " +
+                                  std::to_string(twice->second) +
+                                  " have the same key and the same nonce, IV or counter; "
+                                  "give each its own (see nonce.hpp)"};
 }
 
 }  // namespace dael::modes

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include <daelstrom/error.hpp>
 #include <daelstrom/message.hpp>
 
 namespace dael::modes {
@@ -48,5 +49,8 @@ class StartsInOrder {
 // without a byte, AAD or tag do not count. Takes 8 to 16 bytes of memory for each message; throws
 // std::bad_alloc.
 std::optional<std::pair<std::size_t, std::size_t>> find_repeat(std::span<const Message> messages);
+
+// The same as an Error that names the two: limit.
+Result<> check_starts(std::span<const Message> messages);
 
 }  // namespace dael::modes

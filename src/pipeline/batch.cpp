@@ -54,11 +54,7 @@ Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, st
         if (auto valid = modes::check(cipher, list[i], keys); !valid)
             return pipeline::of_message(i, std::move(valid).error());
     if (repeats(cipher) && modes::traits(cipher.mode).start_once)
-        if (const auto twice = modes::find_repeat(list))
-            return Error{Code::limit, "messages " + std::to_string(twice->first) + " and " +
-                                          std::to_string(twice->second) +
-                                          " have the same key and the same nonce, IV or counter; "
-                                          "give each its own (see nonce.hpp)"};
+        DAEL_TRY(modes::check_starts(list));
     return {};
 }
 

@@ -279,25 +279,19 @@ Result<Ran> Engine::State::run_short(const Request& request, KeySet::State* set)
     const Message& message = request.messages[0];
     const Cipher& cipher = request.cipher;
     core::Keys keys = request.keys;
-    std::size_t number = 0;
-    if (hosts_.size() > 1) {
-        DAEL_LET(host, choose_host({cipher, keys.list.front().bits(), message.size}));
-        number = host.number;
-    }
-    core::Backend& backend = *hosts_[number];
-    const core::Can can = backend.can(cipher, keys.list.front().bits());
-    if (can.answer == core::Can::no) return core::cannot(backend.profile().name, cipher, can);
+    DAEL_LET(host, choose_host({cipher, keys.list.front().bits(), message.size}));
+    core::Backend& backend = *host.backend;
     if (!modes::takes(cipher, message, keys.list.size())) {
         request.codes[0] = modes::check(cipher, message, keys.list.size()).code();
     } else {
         if (set && authenticates(cipher.mode)) {
-            DAEL_LET(ready, set->on(Worker{&backend, number}));
+            DAEL_LET(ready, set->on(host));
             keys = ready;
         }
         request.codes[0] = Code::ok;
         DAEL_TRY(backend.run(pipeline::for_backend(cipher), keys, request.messages, request.codes));
     }
-    return Ran{backend.profile().name, 1, 0};
+    return Ran{host.name(), 1, 0};
 }
 
 Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
@@ -308,11 +302,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
                          set);
     const Survey survey = pipeline::survey(cipher, messages);
     if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) && !survey.starts_distinct)
-        if (const auto twice = modes::find_repeat(messages))
-            return Error{Code::limit, "messages " + std::to_string(twice->first) + " and " +
-                                          std::to_string(twice->second) +
-                                          " have the same key and the same nonce, IV or counter; "
-                                          "give each its own (see nonce.hpp)"};
+        DAEL_TRY(modes::check_starts(messages));
     Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
     if (hosts_.empty()) return run_through(*lanes_.front(), request, set, survey);
     Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
