@@ -113,32 +113,28 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
     const std::uint32_t count = number_of(batch.number, batch.count);
     std::uint32_t loaded = ~0u;
 
-    // A warp takes every warps-th message; 32 of them make a round.
+    // A warp takes every warps-th message; 32 of them make a round. First each lane looks at one of
+    // them and does what takes one block of work, then all lanes take those one after another.
     for (std::uint64_t first = warp * gridDim.x + blockIdx.x; first < count;
          first += std::uint64_t{warps} * kLanes) {
+        bool ours = false;
         Words4 mask{};  // E(J0) ^ lengths * H of this lane's message
         if (const std::uint64_t mine = first + std::uint64_t{lane} * warps; mine < count) {
             const Message& m = batch.messages[mine];
-            if (batch.tag_size != 0 && validity(batch, m) == Code::ok && !is_long(m) &&
-                batch.keys[m.key].rounds == kRounds)
+            const Code code = validity(batch, m);
+            // Of long ones, the tag comes later; without one there is nothing else to tell.
+            if (code != Code::ok || (batch.tag_size == 0 && is_long(m)))
+                batch.results[mine] = static_cast<std::uint32_t>(code);
+            ours = code == Code::ok && !is_long(m) && batch.keys[m.key].rounds == kRounds;
+            if (ours && batch.tag_size != 0)
                 mask = tag_mask<kRounds>(tables, batch.keys[m.key], start_of(m), m);
         }
 #pragma unroll 1
-        for (std::uint32_t i = 0; i < kLanes; ++i) {
+        for (std::uint32_t left = __ballot_sync(~0u, ours); left != 0; left &= left - 1) {
+            const std::uint32_t i = __ffs(left) - 1;
             const std::uint64_t index = first + std::uint64_t{i} * warps;
-            if (index >= count) break;
             const Message& m = batch.messages[index];
-            if (const Code code = validity(batch, m); code != Code::ok) {
-                if (lane == 0) batch.results[index] = static_cast<std::uint32_t>(code);
-                continue;
-            }
-            if (is_long(m)) {  // its tag comes later, if it is to have one
-                if (batch.tag_size == 0 && lane == 0)
-                    batch.results[index] = static_cast<std::uint32_t>(Code::ok);
-                continue;
-            }
             const GcmKey& key = batch.keys[m.key];
-            if (key.rounds != kRounds) continue;
             if (m.key != loaded) {
                 loaded = m.key;
                 warp_keys.load(key);

@@ -39,7 +39,10 @@ Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device,
     DAEL_TRY(set_up.result());
     auto made = std::make_shared<DeviceKeys>(device);
     DAEL_TRY(made->replacements_.prepare());
-    for (const Key& key : keys) made->rounds_.push_back(static_cast<std::uint8_t>(key.rounds()));
+    for (const Key& key : keys) {
+        made->rounds_.push_back(static_cast<std::uint8_t>(key.rounds()));
+        ++made->with_rounds_[key.rounds()];
+    }
     for (std::uint32_t i = 0; i < keys.size() && keys.size() <= kSmallSet; ++i)
         DAEL_TRY(made->keep(i, keys[i]));
     if (keys.front().is_xts()) return made;  // whose kernels take keys as parameters
@@ -85,8 +88,7 @@ Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Strea
 std::vector<int> DeviceKeys::sizes() const {
     const std::lock_guard lock(mutex_);
     std::vector<int> sizes;
-    for (const int rounds : {10, 12, 14})
-        if (std::ranges::find(rounds_, rounds) != rounds_.end()) sizes.push_back(rounds);
+    for (const auto& [rounds, keys] : with_rounds_) sizes.push_back(rounds);
     return sizes;
 }
 
@@ -120,6 +122,9 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
         DAEL_TRY(std::move(launched));
     }
     const std::lock_guard lock(mutex_);
+    ++with_rounds_[key.rounds()];
+    if (const auto before = with_rounds_.find(rounds_[index]); --before->second == 0)
+        with_rounds_.erase(before);
     rounds_[index] = static_cast<std::uint8_t>(key.rounds());
     if (const auto kept = host_.find(index); kept != host_.end()) kept->second = std::move(copy);
     return {};

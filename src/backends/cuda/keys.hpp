@@ -27,6 +27,7 @@ class DeviceKeys {
     GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
 
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
+    // Asked at every launch, so that keys are counted when they come and not searched then.
     std::vector<int> sizes() const;  // rounds: of 10, 12 and 14 those that there are
     // Has `key`, which is key `index` of the set, on the host from now on. All are, of small sets.
     Result<> keep(std::uint32_t index, const Key& key);
@@ -48,6 +49,7 @@ class DeviceKeys {
     Runs replacements_;         // after what its end waits for
     mutable std::mutex mutex_;  // guards what follows
     std::vector<std::uint8_t> rounds_;
+    std::map<int, std::uint32_t> with_rounds_;  // how many keys, none of them 0
     std::map<std::uint32_t, Key> host_;
 };
 
