@@ -104,11 +104,12 @@ Result<KeySet> Engine::keys(std::span<const Key> keys) {
 Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& message) {
     return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
+        DAEL_TRY(modes::check(cipher, key));
         DAEL_TRY(modes::check(cipher, message, 1));  // before what a backend may lack
         Code code = Code::internal;
-        auto ran = state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1});
+        auto ran = state_->is_short(message)
+                       ? state_->run_short(cipher, key, nullptr, message, code)
+                       : state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1});
         if (ran && code != Code::ok) return as_error(code);
         return ran;
     });
@@ -118,8 +119,7 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
                         Stream stream) {
     return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
+        DAEL_TRY(modes::check(cipher, key));
         DAEL_TRY(modes::check(cipher, message, 1));
         DAEL_LET(lane, state_->lane_of(std::span(&message, 1)));
         if (authenticates(cipher.mode))
@@ -128,7 +128,7 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
                                                 "Engine::keys(), prepare() and launch()"};
         if (message.size != 0)
             DAEL_TRY(lane->device.run(pipeline::for_backend(cipher), {keys}, message, stream));
-        return Ran{lane->name(), 1, 0};
+        return lane->ran(1, 0);
     });
 }
 
@@ -136,13 +136,14 @@ Result<Ran> Engine::run(const Cipher& cipher, const KeySet& keys, std::span<cons
                         std::span<Code> codes) {
     return core::guarded([&]() -> Result<Ran> {
         KeySet::State& set = keys.state();
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));
+        DAEL_TRY(modes::check(cipher, set.list.front()));
         DAEL_TRY(set.check_owner(*state_));
         if (messages.size() != codes.size())
             return Error{Code::invalid_argument, std::to_string(codes.size()) + " codes for " +
                                                      std::to_string(messages.size()) +
                                                      " messages; there must be as many"};
+        if (messages.size() == 1 && state_->is_short(messages[0]))
+            return state_->run_short(cipher, set.list.front(), &set, messages[0], codes[0]);
         auto ran = state_->run(cipher, set.list, &set, messages, codes);
         // Whatever was done of a call that failed, nothing is ok that nobody vouches for.
         if (!ran) std::ranges::fill(codes, Code::internal);

@@ -622,7 +622,7 @@ class TwoDevices : public testing::Test {
     }
     std::string run_on(const Message& message) {
         const auto ran = engine_->run({Mode::ctr}, keys_.keys[0], message, {});
-        return ran ? ran->backend : ran.error().message;
+        return ran ? std::string(ran->backend) : ran.error().message;
     }
     std::string batch_on(std::initializer_list<Message> messages, Code* code = nullptr) {
         std::vector<Message> list = messages;
@@ -635,7 +635,7 @@ class TwoDevices : public testing::Test {
         if (!batch) return batch.error().message;
         const auto ran = engine_->launch(*batch, {});
         for (HostDevice* device : {&one_, &two_}) (void)device->wait(Stream{});
-        return ran ? ran->backend : ran.error().message;
+        return ran ? std::string(ran->backend) : ran.error().message;
     }
 
     HostDevice one_{{.name = "one:0"}}, two_{{.name = "two:0"}};

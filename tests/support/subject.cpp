@@ -33,8 +33,7 @@ class BackendSubject final : public Subject {
     // With tables of the keys in half of the calls, and without in the others.
     Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
+        for (const Key& key : keys) DAEL_TRY(modes::check(cipher, key));
         if (!keys.empty())
             if (const auto can = this->can(cipher, keys[0].bits()); can.answer == core::Can::no)
                 return core::cannot(backend_->profile().name, cipher, can);
@@ -206,7 +205,7 @@ const std::vector<Target>& all_targets() {
 }  // namespace
 
 Result<> Subject::run(const Cipher& cipher, const Key& key, const Message& message) {
-    DAEL_TRY(modes::check(cipher));
+    DAEL_TRY(modes::check(cipher, key));
     DAEL_TRY(modes::check(cipher, message, 1));
     Code code = Code::ok;
     DAEL_TRY(run(cipher, std::span(&key, 1), std::span(&message, 1), std::span(&code, 1)));
