@@ -184,7 +184,7 @@ Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
     if (m.key >= keys)
         return Error{Code::invalid_argument,
                      "no key " + std::to_string(m.key) + "; the set has " + std::to_string(keys)};
-    if (m.size != 0 && (!m.out || !m.in))
+    if (m.size != 0 && (!m.out || (!m.in && !makes_keystream(cipher.mode))))
         return null_with_size(m.out ? "the input" : "the output", m.size);
     if (m.skip != 0 && !makes_keystream(cipher.mode))
         return Error{Code::invalid_argument,
