@@ -105,7 +105,8 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
     return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
         DAEL_TRY(modes::check(cipher, key));
-        DAEL_TRY(modes::check(cipher, message, 1));  // before what a backend may lack
+        if (!modes::takes(cipher, message, 1))  // before what a backend may lack
+            return modes::check(cipher, message, 1).error();
         Code code = Code::internal;
         auto ran = state_->is_short(message)
                        ? state_->run_short(cipher, key, nullptr, message, code)
