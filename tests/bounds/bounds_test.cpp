@@ -18,7 +18,7 @@ std::span<std::uint8_t> place(Guarded& memory, Side where, std::size_t size) {
     return where == Side::begin ? memory.at_begin(size) : memory.at_end(size);
 }
 std::span<std::uint8_t> place(Guarded& memory, Side where, std::span<const std::uint8_t> content) {
-    std::ranges::fill(memory.all(), Poisoned::kPoison);
+    std::memset(memory.all().data(), Poisoned::kPoison, memory.all().size());
     const auto placed = place(memory, where, content.size());
     std::ranges::copy(content, placed.begin());
     return placed;
@@ -78,9 +78,7 @@ class Bounds : public ModesTest {
             const auto all = memory->all();
             const auto rest =
                 where == Side::begin ? all.subspan(used) : all.first(all.size() - used);
-            ASSERT_TRUE(std::ranges::all_of(rest, [](auto byte) {
-                return byte == Poisoned::kPoison;
-            })) << what;
+            ASSERT_TRUE(all_are(rest, Poisoned::kPoison)) << what;
         }
     }
 
