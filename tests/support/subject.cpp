@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <ostream>
 
@@ -229,6 +230,16 @@ std::vector<Target> targets(Family family) {
     return found;
 }
 
+std::vector<Target> targets_for_known_answers(Family family) {
+    auto found = targets(family);
+    if (family == Family::OpenCl)
+        std::erase_if(found, [](const Target& target) {
+            return target.level != Level::backend ||
+                   (!target.form.empty() && target.form != hint_of(target.backend).quick_form);
+        });
+    return found;
+}
+
 void PrintTo(const Target& target, std::ostream* stream) {
     *stream << target.name;
 }
@@ -278,8 +289,31 @@ void without(const Target& target, const Error& error) {
 
 }  // namespace
 
+namespace {
+
+using Kept = std::map<std::string, std::shared_ptr<Subject>>;
+Kept& kept() {
+    static Kept subjects;
+    return subjects;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Subject>> SubjectTest::subject_of(const Target& target) {
+    if (const auto found = kept().find(target.name); found != kept().end()) return found->second;
+    DAEL_LET(opened, open_subject(target));
+    const std::shared_ptr<Subject> subject = std::move(opened);
+    if (target.far()) kept()[target.name] = subject;
+    return subject;
+}
+
+// Before the drivers go, as they do where a process ends.
+void SubjectTest::TearDownTestSuite() {
+    kept().clear();
+}
+
 void SubjectTest::SetUp() {
-    auto opened = open_subject(GetParam());
+    auto opened = subject_of(GetParam());
     if (!opened) return without(GetParam(), opened.error());
     subject_ = std::move(*opened);
 }
