@@ -34,8 +34,8 @@ inline Bytes pattern(std::size_t size, std::size_t seed = 0) {
 
 // As memcmp() does it, which takes no time under sanitizers either.
 inline bool all_are(std::span<const std::uint8_t> bytes, std::uint8_t value) {
-    return bytes.empty() || (bytes[0] == value && std::memcmp(bytes.data(), bytes.data() + 1,
-                                                              bytes.size() - 1) == 0);
+    return bytes.empty() || (bytes[0] == value &&
+                             std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 // Repeatable: the same numbers in every run, on every machine.
@@ -95,8 +95,7 @@ class Poisoned {
     // Whether everything outside of the buffer is still poison.
     bool intact() const {
         const std::span all(storage_);
-        return all_are(all.first(begin_), kPoison) &&
-               all_are(all.subspan(begin_ + size_), kPoison);
+        return all_are(all.first(begin_), kPoison) && all_are(all.subspan(begin_ + size_), kPoison);
     }
 
   private:

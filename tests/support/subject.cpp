@@ -149,12 +149,17 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
     // On a device the form that it takes by itself, which differs from one to the next; a host
     // backend takes one of its forms.
     if (device || forms.empty())
-        list.push_back({.name = name, .backend = name, .slow = is_slow(""), .family = hint.family});
+        list.push_back({.name = name,
+                        .backend = name,
+                        .slow = is_slow(""),
+                        .on_device = device,
+                        .family = hint.family});
     for (const std::string& form : forms)
         list.push_back({.name = name + "_" + in_a_name(form),
                         .backend = name,
                         .form = form,
                         .slow = is_slow(form),
+                        .on_device = device,
                         .family = hint.family});
     Target engine{.name = "engine_" + name,
                   .backend = name,
@@ -180,6 +185,7 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
     Target memory = engine;
     memory.name += "_memory";
     memory.level = Level::memory;
+    memory.on_device = true;
     list.push_back(memory);
 }
 
@@ -189,7 +195,7 @@ const std::vector<Target>& all_targets() {
         for (const core::BackendEntry& entry : core::backend_list()) add_targets(targets, entry);
         targets.push_back({.name = "engine_auto", .backend = "auto", .level = Level::engine});
         const std::string threads = "threads";
-        targets.push_back({.name = threads, .backend = threads});
+        targets.push_back({.name = threads, .backend = threads, .on_device = true});
         targets.push_back({.name = "engine_threads_chunks",
                            .backend = threads,
                            .level = Level::engine,
@@ -198,7 +204,8 @@ const std::vector<Target>& all_targets() {
         targets.push_back({.name = "engine_threads_memory",
                            .backend = threads,
                            .level = Level::memory,
-                           .slow = true});
+                           .slow = true,
+                           .on_device = true});
         return targets;
     }();
     return list;
@@ -237,6 +244,12 @@ std::vector<Target> targets_for_known_answers(Family family) {
             return target.level != Level::backend ||
                    (!target.form.empty() && target.form != hint_of(target.backend).quick_form);
         });
+    return found;
+}
+
+std::vector<Target> targets_in_host_memory(Family family) {
+    auto found = targets(family);
+    std::erase_if(found, [](const Target& target) { return target.on_device; });
     return found;
 }
 

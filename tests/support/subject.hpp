@@ -29,9 +29,10 @@ struct Target {
         engine,  // from host memory
         memory,  // an engine on a device, whose memory holds the messages
     } level = Level::backend;
-    int threads = 0;        // engine: host threads, 0 for all
-    std::size_t chunk = 0;  // engine: bytes of a chunk to a device and back, 0 for the usual
-    bool slow = false;      // gets smaller sizes: the constant-time reference
+    int threads = 0;         // engine: host threads, 0 for all
+    std::size_t chunk = 0;   // engine: bytes of a chunk to a device and back, 0 for the usual
+    bool slow = false;       // gets smaller sizes: the constant-time reference
+    bool on_device = false;  // the test itself puts the messages into device memory
 
     // What they need, which is also the prefix of their tests' names and, in lower case, their
     // label in CTest: nothing, an NVIDIA GPU, a driver for OpenCL, one for OpenGL.
@@ -50,6 +51,8 @@ std::vector<Target> targets(Target::Family family);
 // driver is a CPU's they need no more of its forms than the one that it takes by itself and the
 // quickest. The other ways to the same kernels are compared byte for byte across backends.
 std::vector<Target> targets_for_known_answers(Target::Family family);
+// Those that work on the messages where they are.
+std::vector<Target> targets_in_host_memory(Target::Family family);
 void PrintTo(const Target& target, std::ostream* stream);
 
 class Subject {
@@ -73,9 +76,9 @@ Result<std::unique_ptr<Subject>> open_subject(const Target& target);
 // is then a failure.
 bool required(const std::string& name);
 
-// A fixture for tests over targets. An absent target skips, loudly, unless it is required(). Those on
-// devices stay open for the other tests of the suite: to start a driver and to have it compile its
-// kernels takes a second.
+// A fixture for tests over targets. An absent target skips, loudly, unless it is required(). Those
+// on devices stay open for the other tests of the suite: to start a driver and to have it compile
+// its kernels takes a second.
 class SubjectTest : public ::testing::TestWithParam<Target> {
   public:
     static void TearDownTestSuite();
@@ -85,10 +88,10 @@ class SubjectTest : public ::testing::TestWithParam<Target> {
     Subject& subject() { return *subject_; }
     bool slow() const { return GetParam().slow; }
     bool sampled() const { return GetParam().sampled(); }
-    // From a length in a sweep to the next: each one to five blocks, and from there each one or
+    // From a length in a sweep to the next: each one to four blocks, and from there each one or
     // samples, which come by every remainder of a block.
     std::size_t next_length(std::size_t length) const {
-        return length + (sampled() && length >= 80 ? 37 : 1);
+        return length + (sampled() && length >= 64 ? 61 : 1);
     }
     bool can(Mode mode, Direction direction, int bits = 128) {
         return subject().can({mode, direction}, bits).answer != core::Can::no;
@@ -105,7 +108,7 @@ inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
 }
 
 // Instances for CTest: Host/..., Gpu/..., OpenCl/... and OpenGl/..., labelled by
-// tests/CMakeLists.txt. `list`: targets, or targets_for_known_answers.
+// tests/CMakeLists.txt. `list`: targets, or a function that gives some of them.
 #define DAEL_FOR_FAMILY(suite, list, family)                                           \
     INSTANTIATE_TEST_SUITE_P(                                                          \
         family, suite,                                                                 \

@@ -78,7 +78,8 @@ TestBatch& TestBatch::add_sizes(const std::vector<std::size_t>& sizes) {
 
 Message TestBatch::fill(Item& item) {
     std::ranges::copy(item.in, item.source.data());
-    std::fill_n(item.apart.data(), item.apart.size(), Poisoned::kPoison);  // memset(), unlike fill()
+    std::fill_n(item.apart.data(), item.apart.size(),
+                Poisoned::kPoison);  // memset(), unlike fill()
     std::ranges::copy(item.aad, item.held_aad.data());
     if (authenticates(cipher.mode) && !seals())
         std::ranges::copy(item.answer.tag, item.tag.data());
@@ -164,8 +165,8 @@ std::string TestBatch::fault(std::size_t index) const {
         return {};
     }
     if (item.code != Code::ok) {
-        const bool untouched =
-            item.shape.in_place ? std::ranges::equal(item.in, out) : all_are(out, Poisoned::kPoison);
+        const bool untouched = item.shape.in_place ? std::ranges::equal(item.in, out)
+                                                   : all_are(out, Poisoned::kPoison);
         return untouched ? "" : say("it was refused, but its output is not as it was");
     }
     if (const auto wrong = difference(item.answer.out, out); !wrong.empty()) return say(wrong);

@@ -54,8 +54,9 @@ Block just_before_carry(int ones, std::uint64_t before, Random& random) {
 TEST_P(XCounter, CarriesThroughEveryByteAndWraps) {
     const std::vector<std::uint64_t> distances =
         slow() ? std::vector<std::uint64_t>{0, 3}
-        : sampled() ? std::vector<std::uint64_t>{0, 3, 16, 31, 254}
-               : std::vector<std::uint64_t>{0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 130, 254};
+        : sampled()
+            ? std::vector<std::uint64_t>{0, 3, 16, 31, 254}
+            : std::vector<std::uint64_t>{0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 130, 254};
     for (int ones = 1; ones <= 16; ++ones)
         for (const std::uint64_t before : distances) {
             check_ctr(just_before_carry(ones, before, random_), 0,

@@ -54,7 +54,8 @@ TEST_P(XBackend, KeystreamsWithoutInput) {
             check(cipher, shape);
             if (HasFatalFailure()) return;
         }
-        check(cipher, {.size = slow() ? 3001u : (sampled() ? 1u << 20 : 5u << 20) + 13, .keystream = true});
+        check(cipher,
+              {.size = slow() ? 3001u : (sampled() ? 1u << 20 : 5u << 20) + 13, .keystream = true});
     });
 }
 
