@@ -78,7 +78,7 @@ TEST_P(XBackend, LargeMessages) {
     for_each_cipher([&](const Cipher& cipher) {
         const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
         const bool few = GetParam().family == Target::Family::OpenCl;  // PoCL: 11 MB/s
-        const std::size_t mib = parallel ? thorough(few ? 2 : 16, 2) : thorough(few ? 1 : 4, 1);
+        const std::size_t mib = parallel ? thorough(few ? 4 : 16, 2) : thorough(few ? 1 : 4, 1);
         check_size(cipher, slow() ? 20005 : (mib << 20) + 21);
     });
 }
