@@ -24,7 +24,7 @@ std::vector<std::string> device_names(const Options& options) {
     if (options.backends.empty()) return {"cuda:0"};
     std::vector<std::string> names;
     for (const auto& name : options.backends)
-        for (const std::string kind : {"cuda", "opencl"})
+        for (const std::string kind : kDeviceBackends)
             if (name == kind || name.starts_with(kind + ":"))
                 names.push_back(name == kind ? kind + ":0" : name);
     return names;
@@ -55,15 +55,17 @@ Result<> run_device(const Suite& suite, const std::string& name) {
 std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool every_form) {
     std::vector<HostEngine> engines;
     const Options& options = suite.options;
-    if (wants_backend(options, "cpu")) {
-        if (!options.form.empty()) {
-            open_into(engines, suite, "cpu", options.form, threads);
+    for (const std::string backend : kHostBackends) {
+        if (!wants_backend(options, backend)) continue;
+        if (backend != "cpu") {
+            open_into(engines, suite, backend, "", threads);
+        } else if (!options.form.empty()) {
+            open_into(engines, suite, backend, options.form, threads);
         } else {
             for (const char* form : {"avx512", "avx2", "sse"})
-                if (open_into(engines, suite, "cpu", form, threads) && !every_form) break;
+                if (open_into(engines, suite, backend, form, threads) && !every_form) break;
         }
     }
-    if (wants_backend(options, "openssl")) open_into(engines, suite, "openssl", "", threads);
     return engines;
 }
 

@@ -139,6 +139,24 @@ constexpr std::array<Traits, kModes.size()> kTraits{{
     {"xts", kBoth, false, false, sector_unit, xts_takes, xts_refusal, later_sector},
 }};
 
+// A mode without a row would have one of nulls; and what <daelstrom/cipher.hpp> says of a mode is
+// what its row says. Of a mode that authenticates a message may be parallel and yet not be cut.
+consteval bool rows_are_right() {
+    for (std::size_t i = 0; i < kModes.size(); ++i) {
+        const Mode mode{static_cast<std::uint8_t>(i)};
+        const Traits& row = kTraits[i];
+        if (kModes[i] != mode || row.name.empty() ||
+            (row.takes == whole_blocks) != whole_blocks_only(mode))
+            return false;
+        for (const auto direction : {Direction::encrypt, Direction::decrypt})
+            if (!authenticates(mode) && row.cut[static_cast<std::size_t>(direction)] !=
+                                            parallel_within_message(mode, direction))
+                return false;
+    }
+    return true;
+}
+static_assert(rows_are_right());
+
 // A skip, and an input of null, are for counter modes; AAD is for GCM.
 bool well_formed(const Cipher& cipher, const Message& m) noexcept {
     const bool counts = makes_keystream(cipher.mode);

@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "core/guard.hpp"
-#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
@@ -74,13 +73,6 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
             if (const char* forced = secure_getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
         const bool automatic = options.backend == "auto";
-        const auto kind = options.backend.substr(0, options.backend.find(':'));
-        if (!options.form.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
-                                                     " has no meaning for " +
-                                                     core::quoted(options.backend) +
-                                                     ", which has one form only; leave one of them "
-                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
@@ -127,6 +119,8 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
             return Error{Code::unsupported, std::string(name(cipher.mode)) +
                                                 " in device memory takes keys made ready; use "
                                                 "Engine::keys(), prepare() and launch()"};
+        const core::Can can = lane->backend->can(cipher, key.bits());
+        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
         if (message.size != 0)
             DAEL_TRY(lane->device.run(pipeline::for_backend(cipher), {keys}, message, stream));
         return lane->ran(1, 0);

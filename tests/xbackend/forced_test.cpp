@@ -108,6 +108,21 @@ TEST(Forced, UnknownFormsAreRefused) {
         << "should list the known ones";
 }
 
+TEST(Forced, AFormIsRefusedWhereThereIsOneOnly) {
+    std::size_t tried = 0;
+    for (const core::BackendEntry& entry : core::backend_list()) {
+        std::string why;
+        if (entry.forms || entry.count(&why) == 0) continue;
+        ++tried;
+        const auto engine = Engine::open({.backend = entry.name, .form = "avx2"});
+        ASSERT_EQ(engine.code(), Code::invalid_argument) << entry.name;
+        for (const char* word : {"'avx2'", entry.name, "one form only"})
+            EXPECT_NE(engine.error().message.find(word), std::string::npos)
+                << engine.error().message;
+    }
+    EXPECT_GE(tried, 2u);  // reference and openssl
+}
+
 TEST(Forced, NegativeThreadsAreRefused) {
     EXPECT_EQ(Engine::open({.backend = "openssl", .threads = -1}).code(), Code::invalid_argument);
 }
