@@ -77,10 +77,10 @@ TEST_P(XBackend, AroundEdges) {
 TEST_P(XBackend, LargeMessages) {
     for_each_cipher([&](const Cipher& cipher) {
         const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
-        std::size_t mib = parallel ? thorough(16, 2) : thorough(4, 1);
-        // Drivers for CPUs: 11 MB/s. OpenCL has another kernel for counters from 4 MiB on.
-        if (GetParam().far() && GetParam().family != Target::Family::Gpu)
-            mib = makes_keystream(cipher.mode) ? thorough(4, 1) : 1;
+        // OpenCL has another kernel for counters from 4 MiB on.
+        const std::size_t mib = GetParam().quick()             ? (parallel ? 16 : 4)
+                                : makes_keystream(cipher.mode) ? 4
+                                                               : 1;
         check_size(cipher, slow() ? 20005 : (mib << 20) + 21);
     });
 }
