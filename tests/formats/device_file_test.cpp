@@ -72,7 +72,7 @@ TEST(DeviceFile, EverySizeAroundSegmentsAndChunks) {
     auto host = engine();
     const auto keys = small_keys();
     const Bytes aad = pattern(5);
-    for (std::size_t size = 0; size <= 20 * kSegment; ++size) {
+    for (std::size_t size = 0; size <= 20 * kSegment; size += thorough(1u, 7u)) {
         SCOPED_TRACE(size);
         const Bytes plain = random_bytes(size, static_cast<std::uint32_t>(size));
         const Bytes sealed = seal(host, keys, plain, aad);
@@ -170,7 +170,7 @@ class DeviceDamage : public ::testing::Test {
 };
 
 TEST_F(DeviceDamage, AFlippedBitAnywhereNamesItsSegment) {
-    for (std::size_t at = 1; at < sealed_.size(); at += 3) {
+    for (std::size_t at = 1; at < sealed_.size(); at += thorough(3u, 11u)) {
         Bytes damaged = sealed_;
         damaged[at] ^= static_cast<std::uint8_t>(1 << at % 8);
         const std::size_t segment = at / kSegment;
@@ -189,7 +189,7 @@ TEST_F(DeviceDamage, TheFirstOfSeveralIsNamed) {
 TEST_F(DeviceDamage, CutOffAnywhereItIsRefused) {
     const auto layout = keys_.state().keys.front().layout();
     std::size_t tried = 0;
-    for (std::size_t size = 40; size < sealed_.size(); ++size) {
+    for (std::size_t size = 40; size < sealed_.size(); size += thorough(1u, 5u)) {
         const auto plain = layout.plain_size(size);
         if (!plain) continue;  // File::open refuses it
         const std::size_t last = (size - 1) / kSegment;
@@ -197,7 +197,7 @@ TEST_F(DeviceDamage, CutOffAnywhereItIsRefused) {
                 last == 0 ? "segment 0" : "segment " + std::to_string(last));
         ++tried;
     }
-    EXPECT_GT(tried, 500u);
+    EXPECT_GT(tried, thorough(500u, 100u));
 }
 
 TEST_F(DeviceDamage, AddedToMovedAndOfAnotherStream) {

@@ -2,6 +2,7 @@
 // Whatever was done to sealed data, opening refuses it, names the segment, and releases nothing
 // that is not verified. Segments are of 64 bytes here: 24 of plaintext in the first, 48 in others.
 #include "formats/keysets.hpp"
+#include "support/thorough.hpp"
 
 namespace dael::test {
 namespace {
@@ -75,7 +76,7 @@ TEST_F(Damage, EveryTruncation) {
 }
 
 TEST_F(Damage, EveryFlippedBit) {
-    for (std::size_t bit = 0; bit < 8 * sealed_.size(); ++bit) {
+    for (std::size_t bit = 0; bit < 8 * sealed_.size(); bit += thorough(1u, 3u)) {
         SCOPED_TRACE(bit);
         Bytes damaged = sealed_;
         damaged[bit / 8] ^= static_cast<std::uint8_t>(1 << bit % 8);

@@ -8,7 +8,8 @@ endfunction()
 
 set(prefix ${WORK}/prefix)
 set(build ${WORK}/build)
-file(REMOVE_RECURSE ${prefix} ${build})  # what an earlier run installed must not help this one
+# What an earlier run installed must not help this one. What it built is built again where that has changed.
+file(REMOVE_RECURSE ${prefix})
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 set(cuda)

@@ -11,6 +11,7 @@
 #include "pipeline/engine_state.hpp"
 #include "support/host_device.hpp"
 #include "support/test_batch.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -134,7 +135,8 @@ TEST(Auto, WhatIsExplainedIsWhatIsDone) {
         for (const double host : {0.1, 0.5, 2.0, 10.0})
             for (const double bus : {0.2, 1.0, 5.0, 50.0})
                 for (const double start : {0.0001, 0.01})
-                    for (const std::size_t size : {std::size_t{32} << 10, std::size_t{1} << 20}) {
+                    for (const std::size_t size :
+                         {std::size_t{32} << 10, std::size_t{thorough(1024, 128)} << 10}) {
                         Machine machine;
                         Engine engine = machine.engine(figures(host, bus, start));
                         const Plan plan = engine.explain({{mode}, 256, size});
@@ -152,13 +154,14 @@ TEST(Auto, WhatIsExplainedOfABatchIsWhatIsDone) {
         for (const double host : {0.01, 1.0, 50.0}) {
             Machine machine;
             Engine engine = machine.engine(figures(host, 5, 0.0001));
-            const Plan plan = engine.explain({{mode}, 256, 4096, 500});
+            const std::size_t count = thorough(500, 100);
+            const Plan plan = engine.explain({{mode}, 256, 4096, count});
             Random random(2);
             std::vector<Bytes> raw;
             for (int i = 0; i < 3; ++i) raw.push_back(random.bytes(mode == Mode::xts ? 64 : 32));
             const KeyRing keys(std::move(raw), mode == Mode::xts);
             TestBatch batch(random, keys, {mode});
-            for (int i = 0; i < 500; ++i) batch.add({.size = 4096});
+            for (std::size_t i = 0; i < count; ++i) batch.add({.size = 4096});
             auto set = engine.keys(keys.keys);
             ASSERT_TRUE(set);
             std::string backend;

@@ -16,6 +16,7 @@
 #include "core/registry.hpp"
 #include "pipeline/calibrate.hpp"
 #include "support/host_device.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -219,12 +220,20 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     EXPECT_TRUE(load_calibration());
 }
 
+// So much that there are figures for every chunk; and as little as will do where they do not
+// matter.
+constexpr pipeline::Effort kSome{.figure = std::chrono::milliseconds(1),
+                                 .bus = std::size_t{test::thorough(64, 4)} << 20,
+                                 .kernel = 1 << 20,
+                                 .sequential = 1 << 20};
+constexpr pipeline::Effort kLittle{.figure = std::chrono::milliseconds(1),
+                                   .bus = std::size_t{4} << 20,
+                                   .kernel = 1 << 16,
+                                   .sequential = 1 << 16};
+
 // A calibration of devices alone.
-Result<Calibration> calibrate_devices(std::initializer_list<test::HostDevice*> devices) {
-    const pipeline::Effort effort{.figure = std::chrono::milliseconds(1),
-                                  .bus = std::size_t{64} << 20,
-                                  .kernel = 1 << 20,
-                                  .sequential = 1 << 20};
+Result<Calibration> calibrate_devices(std::initializer_list<test::HostDevice*> devices,
+                                      const pipeline::Effort& effort) {
     return pipeline::calibrate_backends(
         {},
         [&] {
@@ -240,7 +249,7 @@ Result<Calibration> calibrate_devices(std::initializer_list<test::HostDevice*> d
 // so.
 TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
     test::HostDevice device({.delay = std::chrono::microseconds(100)});
-    const auto calibration = calibrate_devices({&device});
+    const auto calibration = calibrate_devices({&device}, kSome);
     ASSERT_TRUE(calibration) << calibration.error().message;
     ASSERT_EQ(calibration->devices.size(), 1u);
     const DeviceRates& rates = calibration->devices[0];
@@ -261,7 +270,7 @@ TEST_F(CalibrationFile, CalibratingMeasuresDevices) {
 
 TEST_F(CalibrationFile, FormsThatADeviceRefusesArePassedOver) {
     test::HostDevice device({.forms = {"wide", "good", "high"}, .refused = {"wide", "high"}});
-    const auto calibration = calibrate_devices({&device});
+    const auto calibration = calibrate_devices({&device}, kLittle);
     ASSERT_TRUE(calibration) << calibration.error().message;
     ASSERT_EQ(calibration->devices.size(), 1u);
     EXPECT_EQ(calibration->devices[0].form, "good");
@@ -270,7 +279,7 @@ TEST_F(CalibrationFile, FormsThatADeviceRefusesArePassedOver) {
 TEST_F(CalibrationFile, ADeviceThatFailsIsLeftOutAndTheRestIsKept) {
     test::HostDevice stubborn({.forms = {"wide", "high"}, .refused = {"wide", "high"}});
     test::HostDevice broken({.fail_at = 5}), good;
-    const auto calibration = calibrate_devices({&stubborn, &broken, &good});
+    const auto calibration = calibrate_devices({&stubborn, &broken, &good}, kLittle);
     ASSERT_TRUE(calibration) << calibration.error().message;
     EXPECT_EQ(calibration->devices.size(), 1u);
     ASSERT_EQ(calibration->left_out.size(), 2u);

@@ -16,6 +16,7 @@
 #include "pipeline/measure.hpp"
 #include "support/host_device.hpp"
 #include "support/test_batch.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -163,8 +164,9 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
                     if (!parallel_within_message(mode, direction)) continue;
                     const Bytes raw = random.bytes(32);
                     const KeyRing keys({raw}, mode == Mode::xts);
-                    for (std::size_t size : {std::size_t{0}, std::size_t{16}, kChunk - 16, kChunk,
-                                             kChunk + 16, 4 * kChunk, 9 * kChunk + 4112}) {
+                    for (std::size_t size :
+                         {std::size_t{0}, std::size_t{16}, kChunk - 16, kChunk, kChunk + 16,
+                          thorough(4, 2) * kChunk, thorough(9, 5) * kChunk + 4112}) {
                         size = fitting(cipher, size == 0 ? 0 : size - 3);
                         for (const auto& [pinned_in, pinned_out, in_place] :
                              {Places{true, true, false}, Places{true, true, true},
@@ -259,11 +261,12 @@ TEST(Transfer, BatchesOfManyMessagesUnderManyKeys) {
                                                {kChunk},
                                                {5 * kChunk + 3},
                                                {0, 3 * kChunk, 0, 1},
-                                               sizes_below(300, 3000),
-                                               sizes_below(2000, 64),
-                                               sizes_below(20, 2 * kChunk)};
+                                               sizes_below(thorough(300, 60), 3000),
+                                               sizes_below(thorough(2000, 300), 64),
+                                               sizes_below(thorough(20, 6), 2 * kChunk)};
     std::vector<std::size_t> rising;
-    for (std::size_t i = 0; i < 200; ++i) rising.push_back(i == 50 ? 3 * kChunk : i * 41);
+    for (std::size_t i = 0; i < thorough(200u, 60u); ++i)
+        rising.push_back(i == 50 ? 3 * kChunk : i * 41);
     jobs.push_back(rising);
     HostDevice device;
     {
@@ -485,14 +488,15 @@ std::vector<TestBatch> calls_of_every_kind(Random& random, const KeyRing& keys,
 }
 
 // Makes the first call that can fail do so, then the second, and so on, until a run passes with
-// none.
+// none. Under sanitizers the first call of each kind, and later ones.
 TEST(Transfer, EveryFailureIsReportedAndLeavesNothingBehind) {
     std::set<std::string> failed;
-    int fail_at = 1;
-    for (bool one_failed = true; one_failed; ++fail_at) {
+    // Whether a call failed.
+    const auto run_all = [&](const HostDeviceOptions& options) {
         Random random(12);
         const KeyRing keys(random, 2), xts_keys(random, 1, true);
-        HostDevice device({.fail_at = fail_at});
+        HostDevice device(options);
+        std::string call;
         {
             Engine engine = engine_on(device, 4096);
             int errors = 0;
@@ -508,20 +512,38 @@ TEST(Transfer, EveryFailureIsReportedAndLeavesNothingBehind) {
                 EXPECT_NE(fault.find(device.failed_call()), std::string::npos) << fault;
                 for (const Code code : batch.codes) EXPECT_NE(code, Code::ok);
             }
-            const std::string call = device.failed_call();
-            one_failed = !call.empty();
+            call = device.failed_call();
             // What fails while slots are wiped and released is passed over.
             const bool passed_over = call == "fill" || call == "wait for stream";
-            EXPECT_TRUE(errors == (one_failed ? 1 : 0) || (errors == 0 && passed_over)) << call;
+            EXPECT_TRUE(errors == (call.empty() ? 0 : 1) || (errors == 0 && passed_over)) << call;
             failed.insert(call);
         }
         expect_clean(device);
+        return !call.empty();
+    };
+    const char* const kinds[] = {"allocate",
+                                 "allocate_pinned",
+                                 "create_stream",
+                                 "create_event",
+                                 "copy_in",
+                                 "copy_out",
+                                 "run",
+                                 "run batch",
+                                 "prepare",
+                                 "tables",
+                                 "record",
+                                 "wait for event",
+                                 "wait for stream",
+                                 "stream waits for event"};
+    if (kSanitized) {
+        for (const char* const kind : kinds)
+            for (const int nth : {1, 2, 7}) run_all({.fail_at = nth, .fail_call = kind});
+    } else {
+        for (int nth = 1; run_all({.fail_at = nth}); ++nth) {
+        }
     }
-    for (const char* call :
-         {"allocate", "allocate_pinned", "create_stream", "create_event", "copy_in", "copy_out",
-          "run", "run batch", "prepare", "tables", "record", "stream waits for event",
-          "wait for event", "wait for stream"})
-        EXPECT_EQ(failed.count(call), 1u) << call << " was never made to fail";
+    for (const char* const kind : kinds)
+        EXPECT_EQ(failed.count(kind), 1u) << kind << " was never made to fail";
 }
 
 // Nothing is handed out of a batch whose kernels failed while every wait went well.

@@ -32,6 +32,7 @@ struct HostDeviceOptions {
     std::uint64_t memory = std::uint64_t{1} << 30;  // bytes of device memory
     std::uint64_t pinned = std::uint64_t{1} << 30;  // bytes that may be page-locked
     int fail_at = 0;                                // the nth call that can fail does; 0: none
+    std::string fail_call{};                        // only those of this name count; empty: all
     std::chrono::microseconds delay{0};             // of every operation on a stream
     bool silent_failures = false;                   // batches fail, which their outcome alone tells
     bool reads_lists = true;                        // that lie in device memory

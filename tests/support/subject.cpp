@@ -112,7 +112,7 @@ struct Hint {
     Family family = Family::Host;
     bool slow = false;
     // Every call costs threads their sleep where OpenCL's driver is a CPU's: one form gets every
-    // size, and the engine uses that.
+    // size, below the engine and in chunks, and the engine uses that.
     std::string_view quick_form = {};
 };
 constexpr Hint kHints[] = {{"reference", Family::Host, true},
@@ -167,7 +167,8 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
                   .slow = hint.slow,
                   .family = hint.family};
     if (device || hint.slow || hint.family != Family::Host) {
-        list.push_back(engine);
+        // Where calls are slow the engine with small chunks does for both.
+        if (hint.quick_form.empty()) list.push_back(engine);
     } else {
         for (const int threads : {1, 3, 0}) {
             Target some = engine;
@@ -179,6 +180,7 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
     if (!device) return;
     Target chunks = engine;
     chunks.name += "_chunks";
+    chunks.slow = is_slow(engine.form);
     chunks.chunk = 64 << 10;
     list.push_back(chunks);
     Target memory = engine;

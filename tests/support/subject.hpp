@@ -45,6 +45,10 @@ struct Target {
     bool sampled() const {
         return kSanitized || slow || family == Family::OpenCl || (far() && level != Level::backend);
     }
+    // Many MiB take no time, as they do under sanitizers and where a driver may be a CPU's.
+    bool quick() const {
+        return !kSanitized && !slow && (family == Family::Host || family == Family::Gpu);
+    }
 };
 std::vector<Target> targets(Target::Family family);
 // Those for known answers, which are there to show that a kernel computes AES: where OpenCL's

@@ -234,7 +234,7 @@ TEST(SecureMemory, OutlivesForkBesideThreadsThatMakeKeys) {
             while (!over) (void)Key::import(raw_key(1));
         });
     int failed = 0;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < test::thorough(300, 60); ++i) {
         const pid_t child = fork();
         if (child == 0) {
             alarm(10);
