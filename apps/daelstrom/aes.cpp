@@ -17,7 +17,7 @@
 namespace dael::cli {
 namespace {
 
-struct Options {
+struct ThesisOptions {
     bool encrypt = false, decrypt = false, quiet = false;
     std::string mode = "CTR", password;
     int bits = 256;
@@ -34,7 +34,7 @@ Result<Key> key_from_password(const Secret& password, int bits) {
     return key;
 }
 
-Result<> run_aes(Options& options, Context& context) {
+Result<> run_aes(ThesisOptions& options, Context& context) {
     CipherJob& job = options.job;
     if (options.encrypt == options.decrypt)
         return Error{Code::invalid_argument, "say either -e to encrypt or -d to decrypt"};
@@ -65,7 +65,7 @@ Result<> run_aes(Options& options, Context& context) {
 
 void add_aes(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "aes");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ThesisOptions>();
     CipherJob& job = options->job;
     command->add_flag("-e,--encrypt", options->encrypt, "Encrypt");
     command->add_flag("-d,--decrypt", options->decrypt, "Decrypt");

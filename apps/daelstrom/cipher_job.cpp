@@ -123,11 +123,11 @@ Result<> check_length(const CipherJob& job, const std::string& input, std::uint6
 
 // The cipher over the chunks of one message: each begins where the one before ended. All but the
 // last are whole blocks.
-class Stream {
+class CipherStream {
   public:
-    Stream(const CipherJob& job, Engine& engine, const Start& start, std::string input)
+    CipherStream(const CipherJob& job, Engine& engine, const Start& start, std::string input)
         : job_(job), engine_(engine), key_(start.key), input_(std::move(input)), start_(start.iv) {}
-    ~Stream() { wipe(start_.data(), start_.size()); }  // in OFB it is keystream
+    ~CipherStream() { wipe(start_.data(), start_.size()); }  // in OFB it is keystream
 
     Result<> operator()(Chunk& chunk) {
         const std::uint64_t before = total_;
@@ -232,7 +232,7 @@ Result<> run(const CipherJob& job) {
     DAEL_TRY(output->write(first->header()));
 
     Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
-    Stream stream(job, *engine, *first, input->name());
+    CipherStream stream(job, *engine, *first, input->name());
     if (auto done = transfer(*input, *output, progress,
                              transfer_options(job, *engine, first->key.bits(), size),
                              [&stream](Chunk& chunk) { return stream(chunk); });

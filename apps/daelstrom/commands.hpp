@@ -27,6 +27,10 @@ struct Context {
     std::map<const CLI::Option*, std::vector<std::string>> choices;
 };
 
+inline Error usage(std::string message) {
+    return {Code::invalid_argument, std::move(message)};
+}
+
 // The words about a command, in one place for --help, the manual and the tests (texts.cpp).
 struct Example {
     std::string_view purpose;

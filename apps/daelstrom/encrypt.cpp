@@ -10,7 +10,7 @@
 namespace dael::cli {
 namespace {
 
-struct Options {
+struct CipherOptions {
     Direction direction = Direction::encrypt;
     std::string mode = "ctr";
     std::optional<std::string> iv, offset;
@@ -21,7 +21,7 @@ struct Options {
     CipherJob job;
 };
 
-void add_openssl(CLI::App& command, Context& context, Options& options) {
+void add_openssl(CLI::App& command, Context& context, CipherOptions& options) {
     auto* openssl = command.add_flag(
         "--openssl", options.openssl,
         "The format of `openssl enc -pbkdf2`: a password, and Salted__ with a salt in front");
@@ -45,7 +45,7 @@ void add_openssl(CLI::App& command, Context& context, Options& options) {
     openssl->excludes("--key-file")->excludes("--key-fd")->excludes("--iv")->excludes("--offset");
 }
 
-void add_options(CLI::App& command, Context& context, Options& options) {
+void add_options(CLI::App& command, Context& context, CipherOptions& options) {
     CipherJob& job = options.job;
     command.add_option("INPUT", job.input, "File to read (default: - for standard input)")
         ->type_name("");
@@ -74,12 +74,8 @@ void add_options(CLI::App& command, Context& context, Options& options) {
     add_file_options(command, job.output, options.show);
 }
 
-Error usage(std::string message) {
-    return {Code::invalid_argument, std::move(message)};
-}
-
 // Everything that the command line alone can tell to be wrong.
-Result<> complete(Options& options) {
+Result<> complete(CipherOptions& options) {
     CipherJob& job = options.job;
     auto mode = parse_mode(options.mode);
     if (!mode) return std::move(mode).error();
@@ -118,7 +114,7 @@ Result<> complete(Options& options) {
 
 void add(CLI::App& app, Context& context, Direction direction) {
     CLI::App* command = add_command(app, name(direction));
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<CipherOptions>();
     options->job.direction = direction;
     add_options(*command, context, *options);
     command->callback([options, &context] {

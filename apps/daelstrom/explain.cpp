@@ -11,7 +11,7 @@
 namespace dael::cli {
 namespace {
 
-struct Options {
+struct ExplainOptions {
     std::string size, from = "host", mode = "ctr";
     bool decrypt = false;
     int bits = 128;
@@ -19,7 +19,7 @@ struct Options {
     EngineChoice engine;
 };
 
-Result<Job> job_from(const Options& options) {
+Result<Job> job_from(const ExplainOptions& options) {
     Job job;
     DAEL_LET(mode, parse_mode(options.mode, kModes));
     job.cipher.mode = mode;
@@ -66,7 +66,7 @@ void print(const Plan& plan) {
 
 void add_explain(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "explain");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<ExplainOptions>();
     command->add_option("--size", options->size, "Bytes of a message: 4096, 64M, 1.5G")
         ->type_name("SIZE")
         ->required();

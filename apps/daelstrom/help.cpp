@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100, kColumn = 32;
 
-std::string paragraphs(std::string_view text) {
+std::string wrapped_paragraphs(std::string_view text) {
     std::string out;
     while (!text.empty()) {
         const std::size_t end = std::min(text.find("\n\n"), text.size());
@@ -39,7 +39,7 @@ class Help final : public CLI::Formatter {
         const CLI::App* parent = app->get_parent();
         std::string out = "Usage: " + (parent ? parent->get_name() + " " : std::string()) +
                           usage_of(*app, context_) + "\n\n" + app->get_description() + "\n";
-        if (!parent) out += paragraphs(program_details());
+        if (!parent) out += wrapped_paragraphs(program_details());
         if (const auto commands = commands_of(*app); !commands.empty()) {
             out += "\nCommands:\n";
             for (const auto* command : commands)
@@ -49,7 +49,7 @@ class Help final : public CLI::Formatter {
         for (const OptionHelp& option : options_of(*app, context_)) out += option_row(option);
         if (!parent) return out;
         const CommandText& text = text_of(app->get_name());
-        out += paragraphs(text.details);
+        out += wrapped_paragraphs(text.details);
         if (!text.examples.empty()) out += "\nExamples:\n";
         for (const Example& example : text.examples)
             out += "  # " + std::string(example.purpose) + "\n  $ " + std::string(example.command) +

@@ -21,7 +21,7 @@ std::string roff(std::string_view text) {
     return out;
 }
 
-std::string paragraphs(std::string_view text) {
+std::string roff_paragraphs(std::string_view text) {
     std::string out;
     while (!text.empty()) {
         const std::size_t end = std::min(text.find("\n\n"), text.size());
@@ -42,7 +42,7 @@ std::string option_entry(const OptionHelp& option) {
 std::string command_section(const CLI::App& command, const Context& context) {
     const CommandText& text = text_of(command.get_name());
     std::string out = ".SS daelstrom " + roff(usage_of(command, context)) + "\n" +
-                      roff(text.summary) + ".\n" + paragraphs(text.details);
+                      roff(text.summary) + ".\n" + roff_paragraphs(text.details);
     for (const OptionHelp& option : options_of(command, context)) out += option_entry(option);
     for (const Example& example : text.examples)
         out += ".PP\n" + roff(example.purpose) + ":\n.PP\n.RS 4\n.EX\n" + roff(example.command) +
@@ -83,7 +83,7 @@ std::string manual_page(const CLI::App& app, const Context& context) {
                       roff(app.get_description()) +
                       "\n.SH SYNOPSIS\n\\fBdaelstrom\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
                       ".SH DESCRIPTION\n" +
-                      paragraphs(program_details());
+                      roff_paragraphs(program_details());
     for (const OptionHelp& option : options_of(app, context)) out += option_entry(option);
     out += ".SH COMMANDS\n";
     for (const CLI::App* command : commands_of(app)) out += command_section(*command, context);

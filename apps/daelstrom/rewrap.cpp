@@ -9,13 +9,13 @@
 namespace dael::cli {
 namespace {
 
-struct Options {
+struct RewrapOptions {
     SecretSource old_passphrase, new_passphrase;
     ShowOptions show;
     RewrapJob job;
 };
 
-Result<> complete(Options& options) {
+Result<> complete(RewrapOptions& options) {
     RewrapJob& job = options.job;
     const bool from_stdin =
         options.old_passphrase.from_stdin() || options.new_passphrase.from_stdin();
@@ -41,7 +41,7 @@ Result<> complete(Options& options) {
 
 void add_rewrap(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "rewrap");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<RewrapOptions>();
     RewrapJob& job = options->job;
     command->add_option("INPUT", job.input, "Sealed file (default: - for standard input)")
         ->type_name("");

@@ -11,18 +11,14 @@
 namespace dael::cli {
 namespace {
 
-struct Options {
+struct SealOptions {
     SecretSource key, passphrase;
     std::optional<std::string> keyset, aad, aad_file, segment, range;
     ShowOptions show;
     SealedJob job;
 };
 
-Error usage(std::string message) {
-    return {Code::invalid_argument, std::move(message)};
-}
-
-void add_secrets(CLI::App& command, Options& options) {
+void add_secrets(CLI::App& command, SealOptions& options) {
     add_secret(command, "key",
                "File with the key: 16 or 32 bytes, or hexadecimal (- is standard input)",
                options.key);
@@ -42,7 +38,7 @@ void add_secrets(CLI::App& command, Options& options) {
             ->excludes("--key-fd");
 }
 
-void add_options(CLI::App& command, Context& context, Options& options) {
+void add_options(CLI::App& command, Context& context, SealOptions& options) {
     SealedJob& job = options.job;
     command.add_option("INPUT", job.input, "File to read (default: - for standard input)")
         ->type_name("");
@@ -109,7 +105,7 @@ Result<std::vector<std::uint8_t>> read_aad(const std::string& path) {
     return std::vector<std::uint8_t>(bytes->begin(), bytes->end());
 }
 
-Result<sealed::Keys> read_keys(const Options& options) {
+Result<sealed::Keys> read_keys(const SealOptions& options) {
     if (options.keyset) {
         auto text = read_keyset(*options.keyset);
         if (!text) return std::move(text).error();
@@ -122,7 +118,7 @@ Result<sealed::Keys> read_keys(const Options& options) {
 }
 
 // Everything that the command line alone can tell to be wrong.
-Result<> complete(Options& options) {
+Result<> complete(SealOptions& options) {
     SealedJob& job = options.job;
     const bool has_key = options.keyset || !options.key.from_terminal();
     const bool from_stdin =
@@ -160,7 +156,7 @@ Result<> complete(Options& options) {
 
 void add(CLI::App& app, Context& context, bool seals) {
     CLI::App* command = add_command(app, seals ? "seal" : "open");
-    const auto options = std::make_shared<Options>();
+    const auto options = std::make_shared<SealOptions>();
     options->job.seals = seals;
     add_options(*command, context, *options);
     command->callback([options, &context] {

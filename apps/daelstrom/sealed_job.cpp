@@ -94,11 +94,11 @@ Result<Secrets> secrets_of(const SealedJob& job, Engine& engine, Input& input) {
 }
 
 // How a stream's chunks are transformed, one after another and in place.
-class Stream {
+class SealedStream {
   public:
-    static Result<Stream> start(const SealedJob& job, Engine& engine, const sealed::Keys& keys,
-                                Input& input) {
-        Stream stream(input);
+    static Result<SealedStream> start(const SealedJob& job, Engine& engine,
+                                      const sealed::Keys& keys, Input& input) {
+        SealedStream stream(input);
         if (job.seals) {
             auto sealer = sealed::Sealer::start(engine, keys, job.aad);
             if (!sealer) return std::move(sealer).error();
@@ -129,7 +129,7 @@ class Stream {
     }
 
   private:
-    explicit Stream(const Input& input) : input_(&input) {}
+    explicit SealedStream(const Input& input) : input_(&input) {}
 
     Result<Ran> seal(Chunk& chunk) {
         const auto next = sealer_->next(chunk.size, chunk.last);
@@ -180,7 +180,7 @@ TransferOptions transfer_options(const SealedJob& job, const Engine& engine,
 
 Result<> whole(const SealedJob& job, Engine& engine, const Secrets& secrets, Input& input,
                Output& output) {
-    auto stream = Stream::start(job, engine, secrets.keys, input);
+    auto stream = SealedStream::start(job, engine, secrets.keys, input);
     if (!stream) return std::move(stream).error();
     const sealed::Layout& layout = stream->layout();
     const auto size = input.remaining();

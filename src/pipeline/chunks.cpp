@@ -7,8 +7,9 @@ namespace dael::pipeline {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kLeast = std::size_t{64} << 10;    // bytes worth a chunk
-constexpr std::size_t kSmallest = std::size_t{1} << 20;  // of the small chunks at start and end
+constexpr std::size_t kLeast = std::size_t{64} << 10;  // bytes worth a chunk
+constexpr std::size_t kSmallestChunk = std::size_t{1}
+                                       << 20;  // of the small chunks at start and end
 constexpr std::size_t kWorthOwnCopy = std::size_t{128} << 10;
 constexpr std::size_t kRamp = 8;  // the first chunk is this part of a full one
 
@@ -29,10 +30,11 @@ class Packer {
     // end. They are whole pages where that goes, and whole units in any case.
     void ramp(const Message& message, std::size_t index) {
         const std::size_t step = cipher_.mode == Mode::xts ? unit_ : kPage;
-        std::size_t next = std::max(kSmallest, capacity_ / kRamp);
+        std::size_t next = std::max(kSmallestChunk, capacity_ / kRamp);
         for (std::uint64_t begin = 0; begin < message.size;) {
             const auto left = static_cast<std::size_t>(message.size - begin);
-            const std::size_t size = std::min({next, capacity_, std::max(kSmallest, left / 2)});
+            const std::size_t size =
+                std::min({next, capacity_, std::max(kSmallestChunk, left / 2)});
             begin += add_part(message, index, begin, std::max(size / step * step, unit_));
             close();
             next = std::min(next * 2, capacity_);

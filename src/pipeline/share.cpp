@@ -13,7 +13,7 @@ constexpr std::uint64_t kWorthSequential = std::uint64_t{16} << 10;
 
 // Shares are small enough that threads which the system slows down do not hold up the call, and
 // large enough that taking one costs nothing beside it. 64 KiB also keeps whole pages together.
-constexpr std::uint64_t kSmallest = std::uint64_t{64} << 10;
+constexpr std::uint64_t kSmallestShare = std::uint64_t{64} << 10;
 constexpr std::uint64_t kLargestPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargestWhole = std::uint64_t{4} << 20;  // of messages that are not cut
 constexpr std::uint64_t kSharesPerThread = 4;
@@ -25,8 +25,9 @@ bool sequential(const Cipher& cipher) noexcept {
 // The weight of a share.
 std::uint64_t share_size(const Cipher& cipher, std::uint64_t weight, int threads) {
     const std::uint64_t even = weight / (static_cast<std::uint64_t>(threads) * kSharesPerThread);
-    return std::clamp(even, kSmallest, modes::can_cut(cipher) ? kLargestPiece : kLargestWhole) /
-           kSmallest * kSmallest;
+    return std::clamp(even, kSmallestShare,
+                      modes::can_cut(cipher) ? kLargestPiece : kLargestWhole) /
+           kSmallestShare * kSmallestShare;
 }
 
 // Neighbours in the list, collected until a share is full.

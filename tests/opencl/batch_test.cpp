@@ -12,8 +12,6 @@ namespace {
 using namespace dael;
 using namespace dael::test;
 
-constexpr std::uint8_t kPoison = Poisoned::kPoison;
-
 using OpenClBatch = OpenClTest;
 
 // One batch whose messages lie in several buffers, some in place, every mode; and the shape of
@@ -75,7 +73,7 @@ TEST_F(OpenClBatch, KeystreamWithoutInput) {
         const Key keys[] = {*Key::import(raw[0]), *Key::import(raw[1])};
         for (const std::size_t size : {std::size_t{100}, (std::size_t{4} << 20) + 5}) {
             if (*form == 0 && size > 100) continue;  // that kernel has tables
-            Bytes poison(size, kPoison);
+            Bytes poison(size, Poisoned::kPoison);
             auto *alone = put(poison), *first = put(poison), *second = put(poison);
             const Block start = random_block(1);
             ASSERT_TRUE(run({Mode::ctr}, keys[0], message(nullptr, alone, size, start)));

@@ -11,14 +11,12 @@ namespace {
 using namespace dael;
 using namespace dael::test;
 
-constexpr std::uint8_t kPoison = Poisoned::kPoison;
-
 using OpenClDevice = OpenClTest;
 
 TEST_F(OpenClDevice, WhatReachesBeyondABufferIsRefusedAndNothingIsWritten) {
     const Key key = *Key::import(pattern(16));
     const Key xts_key = *Key::import_xts(pattern(64));
-    const Bytes poison(4096, kPoison);
+    const Bytes poison(4096, Poisoned::kPoison);
     auto* memory = put(poison);
     Bytes host(8192, 1);
     const auto refused = [&](const Result<>& done, const char* said = "beyond the end") {
@@ -138,7 +136,7 @@ TEST_F(OpenClDevice, PinnedMemoryIsKnownAsSuch) {
     EXPECT_TRUE(device_->memory().owns(memory));
     ASSERT_TRUE(device_->memory().copy_in(memory, begin, size, {}));
     ASSERT_TRUE(device_->order().wait(Stream{}));
-    std::fill_n(begin, size, kPoison);
+    std::fill_n(begin, size, Poisoned::kPoison);
     ASSERT_TRUE(device_->memory().copy_out(begin, memory, size, {}));
     ASSERT_TRUE(device_->order().wait(Stream{}));
     EXPECT_EQ(Bytes(begin, begin + size), content);

@@ -12,10 +12,6 @@
 namespace dael::cpu {
 namespace {
 
-// Longer messages go piece by piece, far from where 32-bit arithmetic might hide, and so short that
-// tests go past it. A multiple of 16, so that no piece but the last ends inside a block.
-constexpr std::uint64_t kPiece = std::uint64_t{16} << 20;
-
 std::size_t by_size(int key_bytes) noexcept {
     return static_cast<std::size_t>(key_bytes / 8 - 2);
 }
@@ -28,15 +24,15 @@ void piece_by_piece(Direction direction, const GcmKey& key, const core::KeySched
     const auto update = encrypt ? calls.encrypt : calls.decrypt;
     const GcmIv iv(schedule, m.start);
     calls.begin(&key.data, &context, iv.data(), iv.size(), m.aad, m.aad_size);
-    for (std::uint64_t done = 0; done < m.size; done += kPiece)
-        update(&key.data, &context, m.out + done, m.in + done, std::min(kPiece, m.size - done));
+    for (std::uint64_t done = 0; done < m.size; done += kGcmPiece)
+        update(&key.data, &context, m.out + done, m.in + done, std::min(kGcmPiece, m.size - done));
     (encrypt ? calls.end_encrypt : calls.end_decrypt)(&key.data, &context, tag, gcm::kTagSize);
 }
 
 // Writes the whole tag. Decrypts without looking at it.
 inline void transform(Direction direction, const GcmKey& key, const core::KeySchedule& schedule,
                       GcmContext& context, const Message& m, std::uint8_t* tag) noexcept {
-    if (!modes::is_of_nonce(m.start) || m.size > kPiece)
+    if (!modes::is_of_nonce(m.start) || m.size > kGcmPiece)
         return piece_by_piece(direction, key, schedule, context, m, tag);
     const auto call = direction == Direction::encrypt ? key.calls.seal : key.calls.open;
     call(&key.data, &context, m.out, m.in, m.size, m.start.data(), m.aad, m.aad_size, tag,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 
@@ -11,6 +12,10 @@
 #include "core/backend.hpp"
 
 namespace dael::cpu {
+
+// Longer messages go piece by piece, far from where 32-bit arithmetic might hide, and so short that
+// tests go past it. A multiple of 16, so that no piece but the last ends inside a block.
+inline constexpr std::size_t kGcmPiece = std::size_t{16} << 20;
 
 // The library's functions for one key size.
 struct GcmCalls {

@@ -9,9 +9,6 @@
 namespace dael::cpu {
 namespace {
 
-// As in gcm.cpp.
-constexpr std::size_t kPiece = std::size_t{16} << 20;
-
 class GcmPieces final : public core::Pieces {
   public:
     GcmPieces(Direction direction, const GcmKey& key, const Key& raw, const Block& start) noexcept
@@ -34,7 +31,7 @@ class GcmPieces final : public core::Pieces {
             bytes = bytes.subspan(count);
         }
         while (bytes.size() >= kBlockSize) {
-            const std::size_t whole = std::min(kPiece, bytes.size() / kBlockSize * kBlockSize);
+            const std::size_t whole = std::min(kGcmPiece, bytes.size() / kBlockSize * kBlockSize);
             key_.calls.more_aad(&key_.data, &context_, bytes.data(), whole);
             bytes = bytes.subspan(whole);
         }
@@ -47,8 +44,8 @@ class GcmPieces final : public core::Pieces {
         end_aad();
         const auto update =
             direction_ == Direction::encrypt ? key_.calls.encrypt : key_.calls.decrypt;
-        for (std::size_t done = 0; done < size; done += kPiece)
-            update(&key_.data, &context_, out + done, in + done, std::min(kPiece, size - done));
+        for (std::size_t done = 0; done < size; done += kGcmPiece)
+            update(&key_.data, &context_, out + done, in + done, std::min(kGcmPiece, size - done));
         return {};
     }
 

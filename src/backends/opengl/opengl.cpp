@@ -18,12 +18,8 @@
 #include "backends/opengl/opengl.hpp"
 #include "core/backend.hpp"
 
-namespace dael::backends {
+namespace dael::opengl {
 namespace {
-
-using opengl::Form;
-using opengl::kFormNames;
-using opengl::OpenGl;
 
 // No signal comes to the calling thread, nor to those that it starts, while this lives.
 class NoSignals {
@@ -116,7 +112,7 @@ class OpenGlBackend final : public core::Backend {
         }
     }
 
-    Result<> open(const opengl::Options& options) {
+    Result<> open(const Options& options) {
         return worker_->run([&]() -> Result<> {
             auto opened = OpenGl::open(options);
             if (!opened) return std::move(opened).error();
@@ -168,11 +164,11 @@ int count(std::string* why) {
         *why = "its shaders take words of a little-endian processor";
         return 0;
     }
-    return opengl::count_devices(why);
+    return count_devices(why);
 }
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendOptions& options) try {
-    opengl::Options how{.device = options.index};
+    Options how{.device = options.index};
     if (!options.form.empty()) {
         const auto form = std::ranges::find(kFormNames, options.form);
         if (form == kFormNames.end())
@@ -191,13 +187,18 @@ std::vector<std::string> forms() {
     return {kFormNames.begin(), kFormNames.end()};
 }
 
+constexpr core::BackendEntry kEntry{.name = "opengl",
+                                    .summary = "OpenGL ES: AES as drawing, an exhibit",
+                                    .count = count,
+                                    .open = open,
+                                    .forms = forms};
+
 }  // namespace
+}  // namespace dael::opengl
+
+namespace dael::backends {
 
 extern const core::BackendEntry opengl;
-const core::BackendEntry opengl{.name = "opengl",
-                                .summary = "OpenGL ES: AES as drawing, an exhibit",
-                                .count = count,
-                                .open = open,
-                                .forms = forms};
+const core::BackendEntry opengl = dael::opengl::kEntry;
 
 }  // namespace dael::backends
