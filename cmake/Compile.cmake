@@ -33,10 +33,22 @@ function(dael_compile_quickly target)
     target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O1>)
 endfunction()
 
+# Most of what a file takes to compile is what it includes, which these two compile once for many. The library
+# has neither, but under sanitizers: elsewhere each of its files must include what it needs.
+if(DAELSTROM_TOGETHER STREQUAL "ON" OR (DAELSTROM_TOGETHER STREQUAL "AUTO" AND NOT CCACHE))
+    set(together ON)
+else()
+    set(together OFF)
+endif()
+
+# A target's C++ sources, ten in one go: their names must differ, in anonymous namespaces too.
+function(dael_compile_together target)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${together} UNITY_BUILD_BATCH_SIZE 10)
+endfunction()
+
 # dael_precompile(TARGET HEADER...): large headers of others, compiled once for all of a target's C++ sources.
-# The library has none, and compiles each file by what it includes itself.
 function(dael_precompile target)
-    if(DAELSTROM_PRECOMPILE STREQUAL "ON" OR (DAELSTROM_PRECOMPILE STREQUAL "AUTO" AND NOT CCACHE))
+    if(together)
         list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>" OUTPUT_VARIABLE headers)
         target_precompile_headers(${target} PRIVATE ${headers})
     endif()
