@@ -57,11 +57,11 @@ struct AllCores {
         for (const HostEngine& engine : alone_only ? one : all) {
             work.backend = engine.backend;
             work.form = engine.form;
-            DAEL_LET(call, host_call(engine, work, messages));
-            const auto ran = call();
-            if (ran.code() == Code::unsupported) continue;  // libipsec-mb has no XTS
-            if (!ran) return ran.error();
-            work.threads = ran->threads;
+            DAEL_LET(made, host_call(engine, work, messages));
+            const auto once = made.call();
+            if (once.code() == Code::unsupported) continue;  // libipsec-mb has no XTS
+            if (!once) return once.error();
+            work.threads = made.ran->threads;
             if (!alone_only && work.threads == 1) small.insert(work.size);
             if (!ceiling) {
                 Team& by = work.threads == 1 ? alone : team;
@@ -73,12 +73,12 @@ struct AllCores {
             const auto check = [=, this]() -> Result<> {
                 poison(work.bytes());
                 DAEL_LET(anew, host_call(engine, work, messages));  // from the first nonces on
-                DAEL_TRY(anew());
+                DAEL_TRY(anew.call());
                 return check_output(
                     work, in.data(), measure::fetch_from(out.data()),
                     work.is(Mode::gcm) ? measure::fetch_from(tags.data()) : Fetch{});
             };
-            heat.enter(engine.label(), measure::wall_clock(without_ran(call), sampling), check,
+            heat.enter(engine.label(), measure::wall_clock(made.call, sampling), check,
                        work.point(), static_cast<double>(work.bytes()), {*ceiling});
         }
         return heat;

@@ -70,21 +70,18 @@ struct Generations {
             Engine::open({.backend = work.backend, .form = work.form, .threads = work.threads}));
         const HostEngine engine{work.backend, work.form,
                                 std::make_shared<Engine>(std::move(opened))};
-        std::vector<std::function<Result<Ran>()>> calls;
+        std::vector<HostCall> calls;
         for (const HostBuffer& in : input) {
             DAEL_LET(call, host_call(engine, work, lay_out(work, in.data(), out.data())));
             calls.push_back(call);
         }
-        DAEL_LET(ran, calls.front()());
-        work.threads = ran.threads;
+        DAEL_TRY(calls.front().call());
+        work.threads = calls.front().ran->threads;
         return depend(
-            work,
-            [&](std::size_t data) {
-                return measure::wall_clock(without_ran(calls[data]), sampling);
-            },
+            work, [&](std::size_t data) { return measure::wall_clock(calls[data].call, sampling); },
             [=, this](std::size_t data) -> Result<> {
                 std::memset(out.data(), kPoison, work.bytes());
-                DAEL_TRY(calls[data]());
+                DAEL_TRY(calls[data].call());
                 return check_output(work, input[data].data(), measure::fetch_from(out.data()));
             });
     }

@@ -67,11 +67,10 @@ struct OneCore {
                     against.insert(against.begin(), heat.enter("libipsec-mb called directly",
                                                                library(std::move(call))));
             DAEL_LET(made, host_call(engine, work, messages));
-            const auto call = without_ran(made);
             heat.enter(
-                engine.label(), measure::wall_clock(call, sampling),
-                [=, this] { return check(work, source, target, call); }, work.point(),
-                static_cast<double>(work.bytes()), std::move(against));
+                engine.label(), measure::wall_clock(made.call, sampling),
+                [=, this, call = made.call] { return check(work, source, target, call); },
+                work.point(), static_cast<double>(work.bytes()), std::move(against));
         }
         return heat;
     }

@@ -24,7 +24,7 @@ std::vector<std::string> device_names(const Options& options) {
     if (options.backends.empty()) return {"cuda:0"};
     std::vector<std::string> names;
     for (const auto& name : options.backends)
-        for (const std::string kind : {"cuda", "opencl"})
+        for (const std::string kind : kDeviceBackends)
             if (name == kind || name.starts_with(kind + ":"))
                 names.push_back(name == kind ? kind + ":0" : name);
     return names;
@@ -55,20 +55,22 @@ Result<> run_device(const Suite& suite, const std::string& name) {
 std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool every_form) {
     std::vector<HostEngine> engines;
     const Options& options = suite.options;
-    if (wants_backend(options, "cpu")) {
-        if (!options.form.empty()) {
-            open_into(engines, suite, "cpu", options.form, threads);
+    for (const std::string backend : kHostBackends) {
+        if (!wants_backend(options, backend)) continue;
+        if (backend != "cpu") {
+            open_into(engines, suite, backend, "", threads);
+        } else if (!options.form.empty()) {
+            open_into(engines, suite, backend, options.form, threads);
         } else {
             for (const char* form : {"avx512", "avx2", "sse"})
-                if (open_into(engines, suite, "cpu", form, threads) && !every_form) break;
+                if (open_into(engines, suite, backend, form, threads) && !every_form) break;
         }
     }
-    if (wants_backend(options, "openssl")) open_into(engines, suite, "openssl", "", threads);
     return engines;
 }
 
-Result<std::function<Result<Ran>()>> host_call(const HostEngine& engine, const Work& work,
-                                               std::vector<Message> messages) {
+Result<HostCall> host_call(const HostEngine& engine, const Work& work,
+                           std::vector<Message> messages) {
     struct Batch {  // what goes last stands first
         std::shared_ptr<Engine> engine;
         KeySet keys;
@@ -78,30 +80,27 @@ Result<std::function<Result<Ran>()>> host_call(const HostEngine& engine, const W
         std::uint64_t next = 0;
     };
     DAEL_LET(keys, make_keys(work));
+    const auto ran = std::make_shared<Ran>();
     if (messages.size() == 1 && !work.is(Mode::gcm))
-        return std::function<Result<Ran>()>([engine = engine.engine, cipher = work.cipher,
-                                             message = messages.front(),
-                                             key = std::make_shared<Key>(std::move(keys.front()))] {
-            return engine->run(cipher, *key, message);
-        });
+        return HostCall{[engine = engine.engine, cipher = work.cipher, message = messages.front(),
+                         key = std::make_shared<Key>(std::move(keys.front())), ran]() -> Result<> {
+                            DAEL_LET(done, engine->run(cipher, *key, message));
+                            *ran = done;
+                            return {};
+                        },
+                        ran};
     DAEL_LET(set, engine.engine->keys(keys));
     const auto batch =
         std::make_shared<Batch>(Batch{engine.engine, std::move(set), work, std::move(messages),
                                       std::vector<Code>(work.messages, Code::internal)});
-    return std::function<Result<Ran>()>([batch]() -> Result<Ran> {
-        Batch& b = *batch;
-        if (b.work.is(Mode::gcm)) renew(b.messages, b.next);
-        auto ran = b.engine->run(b.work.cipher, b.keys, b.messages, b.codes);
-        if (ran) DAEL_TRY(check_codes(b.work, b.codes));
-        return ran;
-    });
-}
-
-std::function<Result<>()> without_ran(std::function<Result<Ran>()> call) {
-    return [call = std::move(call)]() -> Result<> {
-        DAEL_TRY(call());
-        return {};
-    };
+    return HostCall{[batch, ran]() -> Result<> {
+                        Batch& b = *batch;
+                        if (b.work.is(Mode::gcm)) renew(b.messages, b.next);
+                        DAEL_LET(done, b.engine->run(b.work.cipher, b.keys, b.messages, b.codes));
+                        *ran = done;
+                        return check_codes(b.work, b.codes);
+                    },
+                    ran};
 }
 
 Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const std::string& form) {

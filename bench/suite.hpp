@@ -38,11 +38,13 @@ struct HostEngine {
 std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool every_form);
 
 // The call that a program would make with these messages: of one message, or of a batch under keys
-// that were made ready. GCM gets new nonces each time.
-Result<std::function<Result<Ran>()>> host_call(const HostEngine& engine, const Work& work,
-                                               std::vector<Message> messages);
-// A call that is timed and not asked who did it.
-std::function<Result<>()> without_ran(std::function<Result<Ran>()> call);
+// that were made ready. GCM gets new nonces each time. `ran` has what the last call did.
+struct HostCall {
+    std::function<Result<>()> call;
+    std::shared_ptr<const Ran> ran;
+};
+Result<HostCall> host_call(const HostEngine& engine, const Work& work,
+                           std::vector<Message> messages);
 
 // A device and an engine on it, which shares it.
 struct DeviceUnderTest {

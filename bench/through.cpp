@@ -58,7 +58,7 @@ struct Through {
         const std::uint8_t* const from = pinned ? pinned_in.data() : pageable_in.data();
         std::uint8_t* const to = pinned ? pinned_out.data() : pageable_out.data();
         const HostEngine engine{subject.name, "", subject.engine};
-        DAEL_LET(call, host_call(engine, work, lay_out(work, from, to)));
+        DAEL_LET(made, host_call(engine, work, lay_out(work, from, to)));
         const auto check = [work, from, to](const std::function<Result<>()>& once) -> Result<> {
             for (const Window& window : sample_windows(work))
                 std::memset(to + window.begin, kPoison, window.size);
@@ -66,7 +66,8 @@ struct Through {
             return check_output(work, from, measure::fetch_from(to));
         };
         // What the pipeline cuts the message into, for the ceilings to do the same.
-        DAEL_LET(ran, call());
+        DAEL_TRY(made.call());
+        const Ran ran = *made.ran;
         const std::uint64_t chunks = std::max<std::uint64_t>(1, ran.chunks);
         const std::uint64_t chunk =
             std::min<std::uint64_t>((work.size + chunks - 1) / chunks, device_in.size());
@@ -83,7 +84,7 @@ struct Through {
         const auto outwards =
             heat.enter("copy from the device",
                        wall([=, this] { return copies(work.size, chunk, false, true); }));
-        heat.enter("async", wall(without_ran(call)), [=] { return check(without_ran(call)); },
+        heat.enter("async", wall(made.call), [=, call = made.call] { return check(call); },
                    work.point(), bytes, {duplex, inwards, outwards});
         if (work.size > device_in.size()) return heat;
 

@@ -130,6 +130,14 @@ measure::Axis ways(const Options& options) {
     return all;
 }
 
+std::vector<std::string> mode_names() {
+    std::vector<std::string> names;
+    for (const Point& way : ways({}))
+        if (std::ranges::find(names, way.text("mode")) == names.end())
+            names.push_back(way.text("mode"));
+    return names;
+}
+
 Point shape(std::uint64_t size, std::uint64_t messages, std::uint64_t keys) {
     return {{"size", size}, {"messages", messages}, {"keys", keys}};
 }
@@ -137,6 +145,12 @@ Point shape(std::uint64_t size, std::uint64_t messages, std::uint64_t keys) {
 bool has_bits(const Options& options, const Work& work) {
     if (work.bits != 192) return true;
     return !work.is(Mode::xts) && (!work.is(Mode::gcm) || !options.bits.empty());
+}
+
+std::vector<std::string> backend_names() {
+    std::vector<std::string> names(kHostBackends.begin(), kHostBackends.end());
+    names.insert(names.end(), kDeviceBackends.begin(), kDeviceBackends.end());
+    return names;
 }
 
 bool wants_backend(const Options& options, const std::string& name) {

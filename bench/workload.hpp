@@ -2,6 +2,7 @@
 // What the user asked for, and the sizes that follow from it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,11 +57,17 @@ Workload make_workload(const Options& options);
 // The ways to use AES that differ and were asked for: ECB, CBC, CFB, XTS by sector size and GCM
 // both ways, OFB, CTR and GMAC once.
 measure::Axis ways(const Options& options);
+// Their modes, each once: what Options::modes may name.
+std::vector<std::string> mode_names();
 // A point of an axis. `keys` is for GCM.
 Point shape(std::uint64_t size, std::uint64_t messages = 1, std::uint64_t keys = 0);
 // Whether this way has rows at all for keys of this size: XTS has none of 192 bits, and GCM, with
 // which hardly anybody uses them, only where they were asked for.
 bool has_bits(const Options& options, const Work& work);
+// Those that are worth a benchmark, and may be named in Options::backends: the reference is for
+// reading, opengl for show.
+inline constexpr std::array kHostBackends{"cpu", "openssl"}, kDeviceBackends{"cuda", "opencl"};
+std::vector<std::string> backend_names();
 bool wants_backend(const Options& options, const std::string& name);
 
 }  // namespace dael::bench

@@ -24,11 +24,11 @@ struct BenchArguments {
 };
 
 Result<> check_choice(const std::string& text, const char* option,
-                      std::initializer_list<const char*> words) {
+                      const std::vector<std::string>& words) {
     std::string all;
-    for (const char* word : words) {
+    for (const std::string& word : words) {
         if (text == word) return {};
-        all += (all.empty() ? "" : ", ") + std::string(word);
+        all += (all.empty() ? "" : ", ") + word;
     }
     return Error{Code::invalid_argument,
                  std::string(option) + ": no " + in_quotes(text) + "; there are " + all};
@@ -40,8 +40,7 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
     if (!options.form.empty())
         DAEL_TRY(check_choice(options.form, "--form", {"sse", "avx2", "avx512"}));
     for (const auto& text : options.modes)
-        DAEL_TRY(check_choice(text, "--mode",
-                              {"ecb", "cbc", "cfb", "ofb", "ctr", "xts", "gcm", "gmac"}));
+        DAEL_TRY(check_choice(text, "--mode", bench::mode_names()));
     for (const auto& text : arguments.sizes) {
         const auto size = parse_size(text, "--size");
         if (!size) return size.error();
@@ -52,10 +51,8 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
         options.sizes.push_back(*size);
     }
     for (const auto& name : options.backends) {
-        // Those that come from here are worth a benchmark; the reference is for reading.
         const std::string kind = name.substr(0, name.find(':'));
-        if (auto known = check_choice(kind, "--backend", {"cpu", "openssl", "cuda", "opencl"});
-            !known)
+        if (auto known = check_choice(kind, "--backend", bench::backend_names()); !known)
             return Error{Code::unknown_backend, known.error().message};
     }
     if (options.suite == "generations" &&
@@ -120,11 +117,11 @@ void add_bench(CLI::App& app, Context& context) {
     command
         .add_option("--backend", options.backends,
                     "Only this backend, cuda:1 the second GPU; may be repeated")
-        ->type_name("cpu|openssl|cuda|opencl")
+        ->type_name(alternatives(bench::backend_names()))
         ->expected(1)
         ->take_all();
     command.add_option("--mode", options.modes, "Only this mode; may be repeated")
-        ->type_name("ecb|cbc|cfb|ofb|ctr|xts|gcm|gmac")
+        ->type_name(alternatives(bench::mode_names()))
         ->expected(1)
         ->take_all();
     command.add_option("--bits", options.bits, "Only this key size; may be repeated")

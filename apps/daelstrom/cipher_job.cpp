@@ -152,8 +152,8 @@ class CipherStream {
     }
 
     std::string by() const {
-        if (ran_.threads <= 1) return ran_.backend;
-        return ran_.backend + ", " + std::to_string(ran_.threads) + " threads";
+        if (ran_.threads <= 1) return std::string(ran_.backend);
+        return std::string(ran_.backend) + ", " + std::to_string(ran_.threads) + " threads";
     }
 
   private:

@@ -51,7 +51,7 @@ void add_options(CLI::App& command, Context& context, CipherOptions& options) {
         ->type_name("");
     command.add_option("-o,--output", job.output.path, "File to write (default: standard output)")
         ->type_name("FILE");
-    add_choice(command, context, "-m,--mode", options.mode, {"ecb", "cbc", "cfb", "ofb", "ctr"},
+    add_choice(command, context, "-m,--mode", options.mode, mode_names(),
                "Mode of operation (default: ctr)");
     add_secret(
         command, "key",

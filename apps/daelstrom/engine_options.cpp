@@ -50,14 +50,24 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
         ->check(CLI::Range(1, 4096));
 }
 
+std::string alternatives(const std::vector<std::string>& words) {
+    std::string all;
+    for (const auto& word : words) all += (all.empty() ? "" : "|") + word;
+    return all;
+}
+
 CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& names,
                         std::string& value, std::vector<std::string> words,
                         const std::string& description) {
-    std::string type;
-    for (const auto& word : words) type += (type.empty() ? "" : "|") + word;
-    auto* option = command.add_option(names, value, description)->type_name(type);
+    auto* option = command.add_option(names, value, description)->type_name(alternatives(words));
     context.choices[option] = std::move(words);
     return option;
+}
+
+std::vector<std::string> mode_names(std::span<const Mode> modes) {
+    std::vector<std::string> names;
+    for (const Mode mode : modes) names.emplace_back(name(mode));
+    return names;
 }
 
 Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes) {

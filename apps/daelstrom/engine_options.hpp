@@ -23,13 +23,18 @@ struct EngineChoice {
 
 void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice);
 
+// "ecb|cbc|cfb": what stands behind an option in its help.
+std::string alternatives(const std::vector<std::string>& words);
+
 // An option that takes one of `words`; which one is checked where it is used, with a better
 // message.
 CLI::Option* add_choice(CLI::App& command, Context& context, const std::string& names,
                         std::string& value, std::vector<std::string> words,
                         const std::string& description);
 
-// One of `modes` by name. Errors: invalid_argument, with those that there are.
+// The names of `modes`, and one of them by its name. Errors: invalid_argument, with those that
+// there are.
+std::vector<std::string> mode_names(std::span<const Mode> modes = kModes38a);
 Result<Mode> parse_mode(const std::string& text, std::span<const Mode> modes = kModes38a);
 
 }  // namespace dael::cli

@@ -73,8 +73,7 @@ void add_explain(CLI::App& app, Context& context) {
     add_choice(*command, context, "--from", options->from, {"host", "pinned", "device"},
                "Where the data lies: host memory, page-locked host memory, or GPU memory "
                "(default: host)");
-    add_choice(*command, context, "-m,--mode", options->mode,
-               {"ecb", "cbc", "cfb", "ofb", "ctr", "gcm", "gcm_ctr", "xts"},
+    add_choice(*command, context, "-m,--mode", options->mode, mode_names(kModes),
                "Mode of operation (default: ctr)");
     command->add_flag("-d,--decrypt", options->decrypt, "Decryption instead of encryption");
     auto* bits = command->add_option("--bits", options->bits, "Key size (default: 128)")

@@ -65,12 +65,12 @@ void Progress::draw(const std::string& text, bool last) {
     (void)!::write(STDERR_FILENO, out.data(), out.size());
 }
 
-void Progress::finish(const std::string& by) {
+void Progress::finish(std::string_view by) {
     if (!enabled_ || (!drawn_ && Clock::now() < next_)) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const auto done = static_cast<double>(done_);
     draw(what_ + "  " + format_size(done) + " in " + format_seconds(seconds) + ", " +
-             format_rate(seconds > 0 ? done / seconds : 0) + " on " + by,
+             format_rate(seconds > 0 ? done / seconds : 0) + " on " + std::string(by),
          true);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dael::app {
 
@@ -17,8 +18,8 @@ class Progress {
     Progress(Show show, std::string what, std::optional<std::uint64_t> total);
 
     void advance(std::uint64_t bytes);
-    void finish(const std::string& by);  // all is well; `by` says who did the work
-    void clear();                        // before an error message
+    void finish(std::string_view by);  // all is well; `by` says who did the work
+    void clear();                      // before an error message
 
   private:
     using Clock = std::chrono::steady_clock;

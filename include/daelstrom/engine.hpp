@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <daelstrom/export.h>
@@ -46,8 +47,9 @@ struct EngineOptions {
 
 // What a call did, for those who want to know.
 struct Ran {
-    std::string backend;       // the backend that processed the data: "cpu", "cuda:0"
-    int threads = 1;           // host threads that took part
+    std::string_view
+        backend;      // that processed the data: "cpu", "cuda:0"; lasts as the program does
+    int threads = 1;  // host threads that took part
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
 };
 

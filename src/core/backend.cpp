@@ -2,6 +2,10 @@
 // What backends have in common to say.
 #include "core/backend.hpp"
 
+#include <mutex>
+#include <set>
+#include <string>
+
 namespace dael::core {
 namespace {
 
@@ -10,6 +14,13 @@ std::string in_words(const Cipher& cipher) {
 }
 
 }  // namespace
+
+std::string_view lasting(std::string_view name) {
+    static std::mutex mutex;
+    static auto* const names = new std::set<std::string, std::less<>>;
+    const std::lock_guard lock(mutex);
+    return *names->emplace(name).first;
+}
 
 Error opened_before_fork(std::string_view name) {
     return {Code::device, std::string(name) +

@@ -62,12 +62,17 @@ struct Can {
     std::string_view why = {};  // where it is not `yes`: what is missing, and what to use instead
 };
 
+// The same name, in memory that is never released: what a call that comes by the million hands out
+// in place of a copy.
+std::string_view lasting(std::string_view name);
+
 struct Profile {
     std::string name;         // as asked for: "cpu", "cuda:0"
     std::string description;  // "libipsec-mb 1.3.0, AVX-512 with VAES"
     // Whether the host's threads should share out what run() is given. Backends that are parallel
     // by themselves get whole messages, in one call.
     bool shared_by_threads = true;
+    std::string_view lasting_name = lasting(name);
 };
 
 class Device;

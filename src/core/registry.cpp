@@ -52,6 +52,10 @@ Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOpti
             return Error{Code::backend_absent, "backend " + asked +
                                                    " is not available: this machine has " +
                                                    std::to_string(count) + ", numbered from 0"};
+        if (!options.form.empty() && !entry.forms)
+            return Error{Code::invalid_argument,
+                         "form " + quoted(options.form) + " has no meaning for " + asked +
+                             ", which has one form only; leave one of them out"};
         // Backends say in their own words which forms they have, and repeat the one they were
         // given.
         if (quoted(options.form) != "'" + options.form + "'")

@@ -22,7 +22,7 @@ using DeviceVisit = std::function<bool(const BackendEntry&, int index, const std
 void visit_devices(const DeviceVisit& visit);
 
 // Opens "cpu", "cuda" or "cuda:1". Errors: unknown_backend, with the known names; backend_absent,
-// with what is missing.
+// with what is missing; invalid_argument, for a form that it has not: any, where there is one only.
 Result<std::unique_ptr<Backend>> open_backend(std::string_view name, BackendOptions options = {});
 
 }  // namespace dael::core

@@ -7,8 +7,6 @@
 #include <string>
 
 #include <daelstrom/device/detail/aes_math.hpp>
-#include <daelstrom/gcm.hpp>
-#include <daelstrom/xts.hpp>
 
 #include "modes/counter.hpp"
 
@@ -141,6 +139,24 @@ constexpr std::array<Traits, kModes.size()> kTraits{{
     {"xts", kBoth, false, false, sector_unit, xts_takes, xts_refusal, later_sector},
 }};
 
+// A mode without a row would have one of nulls; and what <daelstrom/cipher.hpp> says of a mode is
+// what its row says. Of a mode that authenticates a message may be parallel and yet not be cut.
+consteval bool rows_are_right() {
+    for (std::size_t i = 0; i < kModes.size(); ++i) {
+        const Mode mode{static_cast<std::uint8_t>(i)};
+        const Traits& row = kTraits[i];
+        if (kModes[i] != mode || row.name.empty() ||
+            (row.takes == whole_blocks) != whole_blocks_only(mode))
+            return false;
+        for (const auto direction : {Direction::encrypt, Direction::decrypt})
+            if (!authenticates(mode) && row.cut[static_cast<std::size_t>(direction)] !=
+                                            parallel_within_message(mode, direction))
+                return false;
+    }
+    return true;
+}
+static_assert(rows_are_right());
+
 // A skip, and an input of null, are for counter modes; AAD is for GCM.
 bool well_formed(const Cipher& cipher, const Message& m) noexcept {
     const bool counts = makes_keystream(cipher.mode);
@@ -156,33 +172,24 @@ const Traits& traits(Mode mode) noexcept {
     return kTraits[static_cast<std::size_t>(mode)];
 }
 
-Result<> check(const Cipher& cipher) {
+Error refusal(const Cipher& cipher, const Key& key) {
     if (static_cast<std::size_t>(cipher.mode) >= kModes.size())
-        return Error{Code::invalid_argument,
-                     "no mode " + std::to_string(static_cast<int>(cipher.mode))};
+        return {Code::invalid_argument, "no mode " + std::to_string(static_cast<int>(cipher.mode))};
     if (cipher.direction != Direction::encrypt && cipher.direction != Direction::decrypt)
-        return Error{Code::invalid_argument,
-                     "no direction " + std::to_string(static_cast<int>(cipher.direction)) +
-                         "; 0 encrypts, 1 decrypts"};
+        return {Code::invalid_argument, "no direction " +
+                                            std::to_string(static_cast<int>(cipher.direction)) +
+                                            "; 0 encrypts, 1 decrypts"};
     if (cipher.mode == Mode::gcm && !gcm::valid_tag_size(cipher.tag))
-        return Error{Code::invalid_argument, "a tag of " + std::to_string(cipher.tag) +
-                                                 " bytes; GCM has 4, 8, and 12 to 16"};
+        return {Code::invalid_argument,
+                "a tag of " + std::to_string(cipher.tag) + " bytes; GCM has 4, 8, and 12 to 16"};
     if (cipher.mode == Mode::xts && (cipher.sector < xts::kLeast || cipher.sector > xts::kMost))
-        return Error{Code::invalid_argument, "sector size is " + std::to_string(cipher.sector) +
-                                                 " bytes; XTS takes 16 to " +
-                                                 std::to_string(xts::kMost)};
-    return {};
-}
-
-Result<> check(const Cipher& cipher, std::span<const Key> keys) {
-    const bool xts = cipher.mode == Mode::xts;
-    for (const Key& key : keys)
-        if (key.is_xts() != xts)
-            return Error{Code::invalid_argument,
-                         xts ? "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"
-                             : std::string(name(cipher.mode)) +
-                                   " takes keys made by Key::import(); this one is for XTS"};
-    return {};
+        return {Code::invalid_argument, "sector size is " + std::to_string(cipher.sector) +
+                                            " bytes; XTS takes 16 to " +
+                                            std::to_string(xts::kMost)};
+    return {Code::invalid_argument,
+            key.is_xts() ? std::string(name(cipher.mode)) +
+                               " takes keys made by Key::import(); this one is for XTS"
+                         : "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"};
 }
 
 bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept {
@@ -195,7 +202,7 @@ Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
     if (m.key >= keys)
         return Error{Code::invalid_argument,
                      "no key " + std::to_string(m.key) + "; the set has " + std::to_string(keys)};
-    if (m.size != 0 && (!m.out || !m.in))
+    if (m.size != 0 && (!m.out || (!m.in && !makes_keystream(cipher.mode))))
         return null_with_size(m.out ? "the input" : "the output", m.size);
     if (m.skip != 0 && !makes_keystream(cipher.mode))
         return Error{Code::invalid_argument,

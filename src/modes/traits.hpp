@@ -11,8 +11,10 @@
 
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
+#include <daelstrom/gcm.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/message.hpp>
+#include <daelstrom/xts.hpp>
 
 namespace dael::modes {
 
@@ -46,13 +48,24 @@ inline bool encrypts(const Cipher& cipher) noexcept {
     return cipher.direction == Direction::encrypt;
 }
 
-// Whether a cipher makes sense by itself: known mode and direction, GCM's tag of 4, 8, or 12 to 16
-// bytes, XTS's sectors of 16 bytes to 16 MiB. Errors: invalid_argument.
-Result<> check(const Cipher& cipher);
-
-// Whether keys are of the kind that the mode takes: XTS keys for XTS, others for the rest, and no
-// AES-192 in XTS. Errors: invalid_argument, naming the first that is not.
-Result<> check(const Cipher& cipher, std::span<const Key> keys);
+// Whether a cipher makes sense, known mode and direction, GCM's tag of 4, 8, or 12 to 16 bytes,
+// XTS's sectors of 16 bytes to 16 MiB, and takes this kind of key: an XTS key for XTS, another for
+// the rest. Every call asks this first, so that it is here whole; the reason is not. Errors:
+// invalid_argument.
+inline bool takes(const Cipher& cipher, const Key& key) noexcept {
+    return static_cast<std::size_t>(cipher.mode) < kModes.size() &&
+           static_cast<std::size_t>(cipher.direction) < 2 &&
+           key.is_xts() == (cipher.mode == Mode::xts) &&
+           (cipher.mode != Mode::gcm || gcm::valid_tag_size(cipher.tag)) &&
+           (cipher.mode != Mode::xts ||
+            (cipher.sector >= xts::kLeast && cipher.sector <= xts::kMost));
+}
+Error refusal(const Cipher& cipher, const Key& key);
+inline Result<> check(const Cipher& cipher, const Key& key) {
+    if (takes(cipher, key)) [[likely]]
+        return {};
+    return refusal(cipher, key);
+}
 
 // Whether the mode takes the message; `keys` is how many keys there are to choose from. The first
 // is without the reason, and without the cost of a Result for each of many short messages. Errors:

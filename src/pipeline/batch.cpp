@@ -91,8 +91,7 @@ Result<std::vector<Part>> prepare_by_key(core::Device& device, const core::Keys&
 Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages) {
     return core::guarded([&]() -> Result<Batch> {
         KeySet::State& set = keys.state();
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));
+        DAEL_TRY(modes::check(cipher, set.list.front()));
         DAEL_TRY(set.check_owner(*state_));
         const bool host = messages.place == Place::host;
         if (host && (messages.number || messages.nonces))
@@ -144,7 +143,7 @@ Result<Ran> Engine::launch(Batch& batch, Stream stream) {
         state.launched = true;
         for (const auto& part : state.parts)
             DAEL_TRY(state.lane->device.run(*part.prepared, stream));
-        return Ran{state.lane->name(), 1, 0};
+        return state.lane->ran(1, 0);
     });
 }
 

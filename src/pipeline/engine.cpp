@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "core/guard.hpp"
-#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
@@ -74,13 +73,6 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
             if (const char* forced = secure_getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";
         const bool automatic = options.backend == "auto";
-        const auto kind = options.backend.substr(0, options.backend.find(':'));
-        if (!options.form.empty() && (kind == "reference" || kind == "openssl"))
-            return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
-                                                     " has no meaning for " +
-                                                     core::quoted(options.backend) +
-                                                     ", which has one form only; leave one of them "
-                                                     "out"};
         auto backends = automatic ? open_hosts(options) : open_forced(options, given);
         if (!backends) return std::move(backends).error();
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
@@ -104,11 +96,13 @@ Result<KeySet> Engine::keys(std::span<const Key> keys) {
 Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& message) {
     return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
-        DAEL_TRY(modes::check(cipher, message, 1));  // before what a backend may lack
+        DAEL_TRY(modes::check(cipher, key));
+        if (!modes::takes(cipher, message, 1))  // before what a backend may lack
+            return modes::check(cipher, message, 1).error();
         Code code = Code::internal;
-        auto ran = state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1});
+        auto ran = state_->is_short(message)
+                       ? state_->run_short(cipher, key, nullptr, message, code)
+                       : state_->run(cipher, keys, nullptr, {&message, 1}, {&code, 1});
         if (ran && code != Code::ok) return as_error(code);
         return ran;
     });
@@ -118,17 +112,18 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
                         Stream stream) {
     return core::guarded([&]() -> Result<Ran> {
         const std::span keys(&key, 1);
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
+        DAEL_TRY(modes::check(cipher, key));
         DAEL_TRY(modes::check(cipher, message, 1));
         DAEL_LET(lane, state_->lane_of(std::span(&message, 1)));
         if (authenticates(cipher.mode))
             return Error{Code::unsupported, std::string(name(cipher.mode)) +
                                                 " in device memory takes keys made ready; use "
                                                 "Engine::keys(), prepare() and launch()"};
+        const core::Can can = lane->backend->can(cipher, key.bits());
+        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
         if (message.size != 0)
             DAEL_TRY(lane->device.run(pipeline::for_backend(cipher), {keys}, message, stream));
-        return Ran{lane->name(), 1, 0};
+        return lane->ran(1, 0);
     });
 }
 
@@ -136,13 +131,14 @@ Result<Ran> Engine::run(const Cipher& cipher, const KeySet& keys, std::span<cons
                         std::span<Code> codes) {
     return core::guarded([&]() -> Result<Ran> {
         KeySet::State& set = keys.state();
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, std::span(set.list).first(1)));
+        DAEL_TRY(modes::check(cipher, set.list.front()));
         DAEL_TRY(set.check_owner(*state_));
         if (messages.size() != codes.size())
             return Error{Code::invalid_argument, std::to_string(codes.size()) + " codes for " +
                                                      std::to_string(messages.size()) +
                                                      " messages; there must be as many"};
+        if (messages.size() == 1 && state_->is_short(messages[0]))
+            return state_->run_short(cipher, set.list.front(), &set, messages[0], codes[0]);
         auto ran = state_->run(cipher, set.list, &set, messages, codes);
         // Whatever was done of a call that failed, nothing is ok that nobody vouches for.
         if (!ran) std::ranges::fill(codes, Code::internal);

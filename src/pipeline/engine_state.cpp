@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/engine_state.hpp"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -72,6 +72,15 @@ std::vector<Planner::Host> hosts_among(const Backends& backends, const std::stri
     return hosts;
 }
 
+// A number that a child of fork() has to itself, from the first call on. Every launch asks, and
+// getpid() is a call to the system, which takes a tenth as long as a launch.
+std::uint32_t this_process() noexcept {
+    static std::atomic<std::uint32_t> forks{0};
+    [[maybe_unused]] static const int watched =
+        pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+    return forks.load(std::memory_order_relaxed);
+}
+
 std::uint64_t next_serial() {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
@@ -134,10 +143,17 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
       serial_(pipeline::next_serial()) {
     if (!given.front()->device()) {
         hosts_ = std::move(given);
+        for (const Mode mode : kModes)
+            for (const Direction direction : {Direction::encrypt, Direction::decrypt})
+                for (const int bits : {128, 192, 256}) {
+                    const auto host = choose_host({{mode, direction}, bits, 1});
+                    short_hosts_[Planner::kind({mode, direction}, bits)] =
+                        static_cast<std::uint8_t>(host ? host->number : hosts_.size());
+                }
     } else {
         lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), 0, pool_, planner_,
                                                 options_.form.empty()));
-        pid_ = getpid();
+        process_ = pipeline::this_process();
         opened_ = started_ = true;
     }
 }
@@ -153,13 +169,13 @@ Engine::State::Lanes& Engine::State::lanes() {
         found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
     }
     lanes_ = std::move(found);
-    pid_ = getpid();
+    process_ = pipeline::this_process();
     opened_.store(true, std::memory_order_release);
     return lanes_;
 }
 
 bool Engine::State::forked() const noexcept {
-    return opened_ && pid_ != getpid();
+    return opened_ && process_ != pipeline::this_process();
 }
 
 // Starting a device takes longer than most jobs. Each job that a device would have done sooner, had
@@ -176,7 +192,7 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
         if (hosts_[i]->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
         const double seconds =
-            hosts_.size() == 1 ? 0 : planner_.host_seconds(i, job, pool_.threads());
+            hosts_.size() == 1 ? 0 : planner_.host(i, job, pool_.threads()).seconds;
         if (best != hosts_.size() && seconds >= best_seconds) continue;
         best = i;
         best_seconds = seconds;
@@ -189,7 +205,7 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
 Lane* Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
     if (!Planner::device_considered(job) || forked()) return nullptr;
     if (opened_ && lanes_.empty()) return nullptr;
-    const double host_seconds = planner_.host_seconds(host.number, job, pool_.threads());
+    const double host_seconds = planner_.host(host.number, job, pool_.threads()).seconds;
     if (!started_) {
         const DeviceRates& rates = opened_ ? lanes_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
@@ -226,7 +242,7 @@ Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, Key
     }
     DAEL_LET(threads,
              pipeline::run_on_host(*host.backend, pool_, request, survey, pool_.threads()));
-    return Ran{host.name(), threads, 0};
+    return host.ran(threads, 0);
 }
 
 Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::State* set,
@@ -254,13 +270,13 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
     }
     if (survey.one_key || pipeline::takes_mixed_keys(request.cipher)) {
         DAEL_LET(done, lane.transfer.run(request, options));
-        return Ran{lane.name(), done.threads, done.chunks};
+        return lane.ran(done.threads, done.chunks);
     }
     // Each key's messages travel together, one key after the other.
     std::map<std::uint32_t, std::vector<std::size_t>> by_key;
     for (std::size_t i = 0; i < request.messages.size(); ++i)
         by_key[request.messages[i].key].push_back(i);
-    Ran ran{lane.name(), 1, 0};
+    Ran ran = lane.ran(1, 0);
     for (const auto& [key, indices] : by_key) {
         std::vector<Message> messages;
         for (const std::size_t i : indices) messages.push_back(request.messages[i]);
@@ -273,33 +289,32 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
     return ran;
 }
 
-// What a short message needs and no more: such calls come by the million, and all else that run()
-// looks at would take longer than the cipher.
-Result<Ran> Engine::State::run_short(const Request& request, KeySet::State* set) {
-    const Message& message = request.messages[0];
-    const Cipher& cipher = request.cipher;
-    core::Keys keys = request.keys;
-    DAEL_LET(host, choose_host({cipher, keys.list.front().bits(), message.size}));
-    core::Backend& backend = *host.backend;
-    if (!modes::takes(cipher, message, keys.list.size())) {
-        request.codes[0] = modes::check(cipher, message, keys.list.size()).code();
-    } else {
-        if (set && authenticates(cipher.mode)) {
-            DAEL_LET(ready, set->on(host));
-            keys = ready;
-        }
-        request.codes[0] = Code::ok;
-        DAEL_TRY(backend.run(pipeline::for_backend(cipher), keys, request.messages, request.codes));
+Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
+                                     const Message& message, Code& code) {
+    code = Code::internal;
+    core::Keys keys{set ? std::span<const Key>(set->list) : std::span(&key, 1)};
+    const int bits = key.bits();
+    Worker host{nullptr, short_hosts_[Planner::kind(cipher, bits)]};
+    if (host.number == hosts_.size() || message.size == 0) {
+        DAEL_LET(chosen, choose_host({cipher, bits, message.size}));
+        host = chosen;
     }
-    return Ran{host.name(), 1, 0};
+    host.backend = hosts_[host.number].get();
+    if (set && !modes::takes(cipher, message, keys.list.size())) {
+        code = modes::check(cipher, message, keys.list.size()).code();
+        return host.ran(1, 0);
+    }
+    if (set && authenticates(cipher.mode)) {
+        DAEL_LET(ready, set->on(host));
+        keys = ready;
+    }
+    code = Code::ok;
+    DAEL_TRY(host.backend->run(pipeline::for_backend(cipher), keys, {&message, 1}, {&code, 1}));
+    return host.ran(1, 0);
 }
 
 Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                                std::span<const Message> messages, std::span<Code> codes) {
-    if (messages.size() == 1 && messages[0].size < Planner::kShort &&
-        messages[0].aad_size < Planner::kShort && !hosts_.empty())
-        return run_short({cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes},
-                         set);
     const Survey survey = pipeline::survey(cipher, messages);
     if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) && !survey.starts_distinct)
         DAEL_TRY(modes::check_starts(messages));

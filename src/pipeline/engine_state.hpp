@@ -7,6 +7,7 @@
 // by `auto`, and so are all in a child of fork(). State may be used by many threads at once.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -32,6 +33,10 @@ struct Worker {
     core::Backend* backend = nullptr;
     std::size_t number = 0;
     const std::string& name() const noexcept { return backend->profile().name; }
+    // What a call tells of having been done here.
+    Ran ran(int threads, std::uint64_t chunks) const noexcept {
+        return {backend->profile().lasting_name, threads, chunks};
+    }
 };
 
 // A device and the way through it.
@@ -85,6 +90,15 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // else those of the messages, and `keys` is not looked at.
     Result<Ran> run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                     std::span<const Message> messages, std::span<Code> codes);
+    // One short message of host memory: neither cut nor shared out, and no device's. Such calls
+    // come by the million, and all else that run() looks at would take longer than the cipher.
+    // Where `set` is null the message was checked by the caller.
+    bool is_short(const Message& message) const noexcept {
+        return message.size < pipeline::Planner::kShort &&
+               message.aad_size < pipeline::Planner::kShort && !hosts_.empty();
+    }
+    Result<Ran> run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
+                          const Message& message, Code& code);
 
     // The device that holds the memory (null: no memory). Errors: unsupported, backend_absent,
     // invalid_argument for memory of no device, device in a child of fork().
@@ -111,8 +125,6 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     bool forked() const noexcept;
     // What the first use of a device still costs.
     double start_seconds(const DeviceRates& rates) const noexcept;
-    // On a host backend; neither cut nor shared out.
-    Result<Ran> run_short(const pipeline::Request& request, KeySet::State* set);
     Result<Ran> run_on_host(const pipeline::Worker& host, pipeline::Request& request,
                             KeySet::State* set, const pipeline::Survey& survey);
     Result<Ran> run_through(pipeline::Lane& lane, pipeline::Request request, KeySet::State* set,
@@ -125,11 +137,14 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     const pipeline::Planner planner_;
     const DeviceRates expected_;
     pipeline::ThreadPool pool_;
+    // The number in hosts_ of who does one short message, by Planner::kind. Its size makes no
+    // difference, as long as there is any: what differs is how long each byte takes.
+    std::array<std::uint8_t, pipeline::Planner::kKinds> short_hosts_;
     const std::function<pipeline::Backends()> find_devices_;  // null where a backend is forced
     std::mutex opening_;
-    std::atomic<bool> opened_{false};   // lanes_ may be read
-    std::atomic<bool> started_{false};  // a job has used a device, or its data lay on one
-    std::atomic<int> pid_{0};           // of the process that opened the devices
+    std::atomic<bool> opened_{false};        // lanes_ may be read
+    std::atomic<bool> started_{false};       // a job has used a device, or its data lay on one
+    std::atomic<std::uint32_t> process_{0};  // that opened the devices, as this_process() has it
     std::atomic<double> missed_seconds_{0};
     const std::uint64_t serial_;  // unlike any other engine's of this process
     Lanes lanes_;

@@ -192,7 +192,7 @@ Result<Ran> open_into(Engine::State& engine, KeySet::State& keys, const Source& 
     });
     if (chunks) {
         wipe.armed = false;
-        return Ran{lane->name(), 1, *chunks};
+        return lane->ran(1, *chunks);
     }
     Error error = std::move(chunks).error();
     if (const auto wiped = wipe.now(); !wiped)

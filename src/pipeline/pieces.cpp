@@ -148,8 +148,7 @@ void Pieces::State::begin(const Block& at) {
 
 Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Block& start) {
     return core::guarded([&]() -> Result<Pieces> {
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, std::span(&key, 1)));
+        DAEL_TRY(modes::check(cipher, key));
         DAEL_LET(copy, key.duplicate());
         auto state = std::make_unique<Pieces::State>(
             state_, cipher, std::make_shared<const Key>(std::move(copy)), start);

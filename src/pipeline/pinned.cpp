@@ -11,6 +11,7 @@
 #include <daelstrom/memory.hpp>
 
 #include "core/device.hpp"
+#include "core/guard.hpp"
 #include "core/registry.hpp"
 
 namespace dael {
@@ -53,6 +54,7 @@ core::Device* pinning_device() {
 }  // namespace
 
 void* allocate_pinned(std::size_t size) noexcept try {
+    const core::Uncancelled whole;
     if (size > SIZE_MAX - 2 * kHeader) return nullptr;
     core::Device* device = pinning_device();
     void* memory = nullptr;
@@ -72,6 +74,7 @@ void* allocate_pinned(std::size_t size) noexcept try {
 
 void release_pinned(void* memory) noexcept {
     if (!memory) return;
+    const core::Uncancelled whole;
     void* start = static_cast<std::byte*>(memory) - kHeader;
     if (core::Device* device = static_cast<Header*>(start)->device)
         device->memory().release_pinned(start);

@@ -61,13 +61,6 @@ bool is_for(Mode mode, Direction direction, int key_bits, const Cipher& cipher, 
            (modes::traits(mode).both_ways || authenticates(mode) || direction == cipher.direction);
 }
 
-std::size_t index_of(const Cipher& cipher, int key_bits) noexcept {
-    return (static_cast<std::size_t>(cipher.mode) * 2 +
-            static_cast<std::size_t>(cipher.direction)) *
-               3 +
-           static_cast<std::size_t>(key_bits / 64 - 2);
-}
-
 DeviceRates built_in_device() {
     DeviceRates rates;
     rates.start_seconds = 0.4;
@@ -113,20 +106,14 @@ Planner::Planner(std::optional<Calibration> calibration, const std::vector<Host>
                             if (r.backend == host.name &&
                                 is_for(r.mode, r.direction, r.key_bits, cipher, bits))
                                 rate = r, measured = true;
-                    table[index_of(cipher, bits)] = {rate.one_core, rate.all_cores, rate.batch_core,
-                                                     rate.batch_all, measured};
+                    table[kind(cipher, bits)] = {rate.one_core, rate.all_cores, rate.batch_core,
+                                                 rate.batch_all, measured};
                 }
     }
 }
 
 const Planner::Rates& Planner::rates(std::size_t host, const Job& job) const noexcept {
-    return tables_[host][index_of(job.cipher, job.key_bits)];
-}
-
-double Planner::host_seconds(std::size_t host, const Job& job, int threads) const noexcept {
-    if (job.messages == 1 && job.size < kShort && job.from != Job::From::device)
-        return kCallSeconds + static_cast<double>(job.size) / (rates(host, job).one_core * kGiga);
-    return this->host(host, job, threads).seconds;
+    return tables_[host][kind(job.cipher, job.key_bits)];
 }
 
 bool Planner::device_considered(const Job& job) noexcept {

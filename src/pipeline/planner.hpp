@@ -39,13 +39,19 @@ class Planner {
 
     // Bytes below which one message is one core's, and no device's.
     static constexpr std::uint64_t kShort = std::uint64_t{32} << 10;
+    // Jobs by mode, direction and key size.
+    static constexpr std::size_t kKinds = kModes.size() * 2 * 3;
+    static std::size_t kind(const Cipher& cipher, int key_bits) noexcept {
+        return (static_cast<std::size_t>(cipher.mode) * 2 +
+                static_cast<std::size_t>(cipher.direction)) *
+                   3 +
+               static_cast<std::size_t>(key_bits / 64 - 2);
+    }
     // False for jobs so small that `auto` does not even ask about devices.
     static bool device_considered(const Job& job) noexcept;
 
     // `threads`: the most that the engine may use.
     Estimate host(std::size_t host, const Job& job, int threads) const noexcept;
-    // Its seconds alone; cheap for short jobs, which come often.
-    double host_seconds(std::size_t host, const Job& job, int threads) const noexcept;
     // `start_seconds`: what is still to be paid for the first use of the device in this process.
     Estimate device(const DeviceRates& rates, const Job& job, double start_seconds) const noexcept;
 
@@ -62,8 +68,7 @@ class Planner {
         double one_core, all_cores, batch_core, batch_all;
         bool measured;
     };
-    // By mode, direction and key size, so that no call searches.
-    using Table = std::array<Rates, kModes.size() * 2 * 3>;
+    using Table = std::array<Rates, kKinds>;  // by kind, so that no call searches
     const Rates& rates(std::size_t host, const Job& job) const noexcept;
 
     std::optional<Calibration> calibration_;

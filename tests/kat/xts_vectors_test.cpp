@@ -71,6 +71,6 @@ TEST_P(XtsVectors, Cavp) {
 }
 #endif
 
-DAEL_FOR_EVERY_BACKEND(XtsVectors);
+DAEL_FOR_KNOWN_ANSWERS(XtsVectors);
 
 }  // namespace

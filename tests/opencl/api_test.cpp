@@ -243,7 +243,7 @@ TEST_F(OpenClApi, SharedVirtualMemory) {
                             Code::unsupported, "no shared virtual memory");
         GTEST_SKIP() << "this device has none, and says so";
     }
-    const std::size_t size = (std::size_t{5} << 20) + 16 * 3;
+    const std::size_t size = (std::size_t{1} << 20) + 16 * 3;
     auto* memory = static_cast<std::uint8_t*>(clSVMAlloc(context_(), CL_MEM_READ_WRITE, size, 64));
     ASSERT_NE(memory, nullptr);
     const auto data = opencl::adopt_shared(*engine_, memory, size);

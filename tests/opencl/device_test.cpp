@@ -146,7 +146,7 @@ TEST_F(OpenClDevice, PinnedMemoryIsKnownAsSuch) {
 
 TEST_F(OpenClDevice, EventsOrderStreamsAndTellTimes) {
     const Key key = *Key::import(pattern(16));
-    const Bytes in = pattern(1 << 20);
+    const Bytes in = pattern(1 << 18);
     auto* memory = put(in);
     const Stream first = *device_->order().create_timed_stream(),
                  second = *device_->order().create_stream();

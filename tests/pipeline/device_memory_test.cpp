@@ -112,6 +112,27 @@ TEST_F(DeviceMemory, OneLaunchOnTheCallersStream) {
         }
 }
 
+// Before anything is launched: kernels take what they are given for a mode that they have.
+TEST_F(DeviceMemory, AModeThatTheBackendLacksIsRefused) {
+    for (const Mode mode : kModes) {
+        if (authenticates(mode)) continue;
+        HostDevice without({.lacks = mode});
+        {
+            Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(without));
+            const KeyRing ring(random_, 1, mode == Mode::xts);
+            const Cipher cipher{mode, Direction::decrypt};
+            OnDevice memory(without, pattern(512));
+            const Message m = message(cipher, memory, fitting_start(cipher, random_));
+            const auto ran = engine.run(cipher, ring.keys[0], m, Stream{});
+            ASSERT_EQ(ran.code(), Code::unsupported) << name(mode);
+            EXPECT_NE(ran.error().message.find("'auto'"), std::string::npos) << ran.error().message;
+            EXPECT_EQ(difference(pattern(512), memory.bytes), "");
+            EXPECT_EQ(without.kernels(), 0u);
+        }
+        expect_clean(without);
+    }
+}
+
 TEST_F(DeviceMemory, TheNamedCalls) {
     const Bytes raw = random_.bytes(32), in = random_.bytes(1000);
     const Key key = *Key::import(raw), xts_key = *Key::import_xts(raw);
@@ -622,7 +643,7 @@ class TwoDevices : public testing::Test {
     }
     std::string run_on(const Message& message) {
         const auto ran = engine_->run({Mode::ctr}, keys_.keys[0], message, {});
-        return ran ? ran->backend : ran.error().message;
+        return ran ? std::string(ran->backend) : ran.error().message;
     }
     std::string batch_on(std::initializer_list<Message> messages, Code* code = nullptr) {
         std::vector<Message> list = messages;
@@ -635,7 +656,7 @@ class TwoDevices : public testing::Test {
         if (!batch) return batch.error().message;
         const auto ran = engine_->launch(*batch, {});
         for (HostDevice* device : {&one_, &two_}) (void)device->wait(Stream{});
-        return ran ? ran->backend : ran.error().message;
+        return ran ? std::string(ran->backend) : ran.error().message;
     }
 
     HostDevice one_{{.name = "one:0"}}, two_{{.name = "two:0"}};

@@ -64,8 +64,7 @@ class DeviceSubject final : public Subject {
 
     Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
+        for (const Key& key : keys) DAEL_TRY(modes::check(cipher, key));
         if (!keys.empty())
             if (const auto can = calls_->can(cipher, keys[0].bits()); can.answer == core::Can::no)
                 return core::cannot(calls_->info().name, cipher, can);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/registry.hpp"
+#include "support/bytes.hpp"
 #include "support/host_device_parts.hpp"
 
 namespace dael::test {
@@ -141,8 +142,7 @@ void HostDevice::release_pinned(void* memory) noexcept {
         violations_.insert("release of unknown page-locked memory");
         return;
     }
-    if (!std::all_of(found->first, found->first + found->second,
-                     [](std::uint8_t byte) { return byte == 0; }))
+    if (!all_are({found->first, found->second}, 0))
         violations_.insert("page-locked memory released unwiped");
     pinned_used_ -= found->second;
     delete[] found->first;

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct HostDeviceOptions {
     bool reads_lists = true;                        // that lie in device memory
     std::vector<std::string> forms{};               // of its kernels, as it says;
     std::set<std::string> refused{};                // but these it refuses to use
+    std::optional<Mode> lacks{};                    // a mode that its backend says it has not
 };
 
 class HostDevice final : public core::Device, public Memory, public Order, private core::Forms {
@@ -43,6 +45,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     explicit HostDevice(HostDeviceOptions options = {});
     ~HostDevice() override;
 
+    const HostDeviceOptions& options() const { return options_; }
     const DeviceInfo& info() const override { return info_; }
     Memory& memory() override { return *this; }
     Order& order() override { return *this; }

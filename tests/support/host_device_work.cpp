@@ -20,6 +20,7 @@ bool sequential(const Cipher& cipher) {
 }  // namespace
 
 core::Can HostDeviceBackend::can(const Cipher& cipher, int key_bits) const {
+    if (cipher.mode == device_.options().lacks) return {core::Can::no, "use the backend 'auto'"};
     if (cipher.mode == Mode::xts && key_bits == 192)
         return {core::Can::no, "XTS has no AES-192; use another key"};
     if (sequential(cipher)) return {core::Can::batches, "one message alone is sequential"};

@@ -20,6 +20,14 @@ class ModesTest : public SubjectTest {
                 if (HasFatalFailure()) return;
             }
     }
+    // The lengths of a sweep to `most`, as a mode takes them.
+    std::vector<std::size_t> lengths(const Cipher& cipher, std::size_t most) const {
+        std::vector<std::size_t> list;
+        for (std::size_t size = 0; size <= most; size = next_length(size))
+            if (const std::size_t fits = fitting(cipher, size); list.empty() || fits != list.back())
+                list.push_back(fits);
+        return list;
+    }
     Bytes random_key(const Cipher& cipher) {
         return random_.bytes(cipher.mode == Mode::xts ? 32 << random_.below(2)
                                                       : kKeySizes[random_.below(3)]);

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <ostream>
 
@@ -33,8 +34,7 @@ class BackendSubject final : public Subject {
     // With tables of the keys in half of the calls, and without in the others.
     Result<> run(const Cipher& cipher, std::span<const Key> keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
-        DAEL_TRY(modes::check(cipher));
-        DAEL_TRY(modes::check(cipher, keys));
+        for (const Key& key : keys) DAEL_TRY(modes::check(cipher, key));
         if (!keys.empty())
             if (const auto can = this->can(cipher, keys[0].bits()); can.answer == core::Can::no)
                 return core::cannot(backend_->profile().name, cipher, can);
@@ -148,12 +148,17 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
     // On a device the form that it takes by itself, which differs from one to the next; a host
     // backend takes one of its forms.
     if (device || forms.empty())
-        list.push_back({.name = name, .backend = name, .slow = is_slow(""), .family = hint.family});
+        list.push_back({.name = name,
+                        .backend = name,
+                        .slow = is_slow(""),
+                        .on_device = device,
+                        .family = hint.family});
     for (const std::string& form : forms)
         list.push_back({.name = name + "_" + in_a_name(form),
                         .backend = name,
                         .form = form,
                         .slow = is_slow(form),
+                        .on_device = device,
                         .family = hint.family});
     Target engine{.name = "engine_" + name,
                   .backend = name,
@@ -179,6 +184,7 @@ void add_targets(std::vector<Target>& list, const core::BackendEntry& entry) {
     Target memory = engine;
     memory.name += "_memory";
     memory.level = Level::memory;
+    memory.on_device = true;
     list.push_back(memory);
 }
 
@@ -188,7 +194,7 @@ const std::vector<Target>& all_targets() {
         for (const core::BackendEntry& entry : core::backend_list()) add_targets(targets, entry);
         targets.push_back({.name = "engine_auto", .backend = "auto", .level = Level::engine});
         const std::string threads = "threads";
-        targets.push_back({.name = threads, .backend = threads});
+        targets.push_back({.name = threads, .backend = threads, .on_device = true});
         targets.push_back({.name = "engine_threads_chunks",
                            .backend = threads,
                            .level = Level::engine,
@@ -197,7 +203,8 @@ const std::vector<Target>& all_targets() {
         targets.push_back({.name = "engine_threads_memory",
                            .backend = threads,
                            .level = Level::memory,
-                           .slow = true});
+                           .slow = true,
+                           .on_device = true});
         return targets;
     }();
     return list;
@@ -206,7 +213,7 @@ const std::vector<Target>& all_targets() {
 }  // namespace
 
 Result<> Subject::run(const Cipher& cipher, const Key& key, const Message& message) {
-    DAEL_TRY(modes::check(cipher));
+    DAEL_TRY(modes::check(cipher, key));
     DAEL_TRY(modes::check(cipher, message, 1));
     Code code = Code::ok;
     DAEL_TRY(run(cipher, std::span(&key, 1), std::span(&message, 1), std::span(&code, 1)));
@@ -226,6 +233,22 @@ std::vector<Target> targets(Family family) {
     std::vector<Target> found;
     std::ranges::copy_if(all_targets(), std::back_inserter(found),
                          [&](const Target& target) { return target.family == family; });
+    return found;
+}
+
+std::vector<Target> targets_for_known_answers(Family family) {
+    auto found = targets(family);
+    if (family == Family::OpenCl)
+        std::erase_if(found, [](const Target& target) {
+            return target.level != Level::backend ||
+                   (!target.form.empty() && target.form != hint_of(target.backend).quick_form);
+        });
+    return found;
+}
+
+std::vector<Target> targets_in_host_memory(Family family) {
+    auto found = targets(family);
+    std::erase_if(found, [](const Target& target) { return target.on_device; });
     return found;
 }
 
@@ -278,8 +301,31 @@ void without(const Target& target, const Error& error) {
 
 }  // namespace
 
+namespace {
+
+using Kept = std::map<std::string, std::shared_ptr<Subject>>;
+Kept& kept() {
+    static Kept subjects;
+    return subjects;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Subject>> SubjectTest::subject_of(const Target& target) {
+    if (const auto found = kept().find(target.name); found != kept().end()) return found->second;
+    DAEL_LET(opened, open_subject(target));
+    const std::shared_ptr<Subject> subject = std::move(opened);
+    if (target.far()) kept()[target.name] = subject;
+    return subject;
+}
+
+// Before the drivers go, as they do where a process ends.
+void SubjectTest::TearDownTestSuite() {
+    kept().clear();
+}
+
 void SubjectTest::SetUp() {
-    auto opened = open_subject(GetParam());
+    auto opened = subject_of(GetParam());
     if (!opened) return without(GetParam(), opened.error());
     subject_ = std::move(*opened);
 }

@@ -14,6 +14,7 @@
 
 #include "core/backend.hpp"
 #include "support/bytes.hpp"
+#include "support/thorough.hpp"
 
 namespace dael::test {
 
@@ -28,17 +29,30 @@ struct Target {
         engine,  // from host memory
         memory,  // an engine on a device, whose memory holds the messages
     } level = Level::backend;
-    int threads = 0;        // engine: host threads, 0 for all
-    std::size_t chunk = 0;  // engine: bytes of a chunk to a device and back, 0 for the usual
-    bool slow = false;      // gets smaller sizes: the constant-time reference
+    int threads = 0;         // engine: host threads, 0 for all
+    std::size_t chunk = 0;   // engine: bytes of a chunk to a device and back, 0 for the usual
+    bool slow = false;       // gets smaller sizes: the constant-time reference
+    bool on_device = false;  // the test itself puts the messages into device memory
 
     // What they need, which is also the prefix of their tests' names and, in lower case, their
     // label in CTest: nothing, an NVIDIA GPU, a driver for OpenCL, one for OpenGL.
     enum class Family { Host, Gpu, OpenCl, OpenGl } family = Family::Host;
     // Each call costs a trip to another processor: what goes one by one gets fewer.
     bool far() const { return family != Family::Host; }
+    // Sweeps over lengths, alignments and the like take samples: of what is slow; of OpenCL, whose
+    // driver may be a CPU's with half a millisecond for a call; of an engine on a device whose
+    // kernels are swept below the engine; and under sanitizers.
+    bool sampled() const {
+        return kSanitized || slow || family == Family::OpenCl || (far() && level != Level::backend);
+    }
 };
 std::vector<Target> targets(Target::Family family);
+// Those for known answers, which are there to show that a kernel computes AES: where OpenCL's
+// driver is a CPU's they need no more of its forms than the one that it takes by itself and the
+// quickest. The other ways to the same kernels are compared byte for byte across backends.
+std::vector<Target> targets_for_known_answers(Target::Family family);
+// Those that work on the messages where they are.
+std::vector<Target> targets_in_host_memory(Target::Family family);
 void PrintTo(const Target& target, std::ostream* stream);
 
 class Subject {
@@ -62,17 +76,31 @@ Result<std::unique_ptr<Subject>> open_subject(const Target& target);
 // is then a failure.
 bool required(const std::string& name);
 
-// A fixture for tests over targets. An absent target skips, loudly, unless it is required().
+// A fixture for tests over targets. An absent target skips, loudly, unless it is required(). Those
+// on devices stay open for the other tests of the suite: to start a driver and to have it compile
+// its kernels takes a second.
 class SubjectTest : public ::testing::TestWithParam<Target> {
+  public:
+    static void TearDownTestSuite();
+
   protected:
     void SetUp() override;
     Subject& subject() { return *subject_; }
     bool slow() const { return GetParam().slow; }
+    bool sampled() const { return GetParam().sampled(); }
+    // From a length in a sweep to the next: each one to four blocks, and from there each one or
+    // samples, which come by every remainder of a block.
+    std::size_t next_length(std::size_t length) const {
+        return length + (sampled() && length >= 64 ? 61 : 1);
+    }
     bool can(Mode mode, Direction direction, int bits = 128) {
         return subject().can({mode, direction}, bits).answer != core::Can::no;
     }
 
-    std::unique_ptr<Subject> subject_;
+    // Of any target, for the time of a test or longer.
+    static Result<std::shared_ptr<Subject>> subject_of(const Target& target);
+
+    std::shared_ptr<Subject> subject_;
 };
 
 inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
@@ -80,17 +108,19 @@ inline std::string target_name(const ::testing::TestParamInfo<Target>& info) {
 }
 
 // Instances for CTest: Host/..., Gpu/..., OpenCl/... and OpenGl/..., labelled by
-// tests/CMakeLists.txt.
-#define DAEL_FOR_FAMILY(suite, family)                                                    \
-    INSTANTIATE_TEST_SUITE_P(                                                             \
-        family, suite,                                                                    \
-        ::testing::ValuesIn(::dael::test::targets(::dael::test::Target::Family::family)), \
+// tests/CMakeLists.txt. `list`: targets, or a function that gives some of them.
+#define DAEL_FOR_FAMILY(suite, list, family)                                           \
+    INSTANTIATE_TEST_SUITE_P(                                                          \
+        family, suite,                                                                 \
+        ::testing::ValuesIn(::dael::test::list(::dael::test::Target::Family::family)), \
         ::dael::test::target_name)
-#define DAEL_FOR_EVERY_BACKEND(suite)                     \
+#define DAEL_FOR_FAMILIES(suite, list)                    \
     GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite); \
-    DAEL_FOR_FAMILY(suite, Host);                         \
-    DAEL_FOR_FAMILY(suite, Gpu);                          \
-    DAEL_FOR_FAMILY(suite, OpenCl);                       \
-    DAEL_FOR_FAMILY(suite, OpenGl)
+    DAEL_FOR_FAMILY(suite, list, Host);                   \
+    DAEL_FOR_FAMILY(suite, list, Gpu);                    \
+    DAEL_FOR_FAMILY(suite, list, OpenCl);                 \
+    DAEL_FOR_FAMILY(suite, list, OpenGl)
+#define DAEL_FOR_EVERY_BACKEND(suite) DAEL_FOR_FAMILIES(suite, targets)
+#define DAEL_FOR_KNOWN_ANSWERS(suite) DAEL_FOR_FAMILIES(suite, targets_for_known_answers)
 
 }  // namespace dael::test

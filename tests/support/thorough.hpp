@@ -26,10 +26,4 @@ constexpr T thorough(T all, T fewer) {
     return kSanitized ? fewer : all;
 }
 
-// From a length in a sweep to the next: each one, or under a sanitizer each to ten blocks and every
-// seventh from there, which comes by every remainder of 16 and 64.
-constexpr unsigned next_length(unsigned long length) {
-    return thorough(1u, length < 160 ? 1u : 7u);
-}
-
 }  // namespace dael::test

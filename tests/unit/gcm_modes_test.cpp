@@ -161,6 +161,7 @@ TEST(Starts, NoncesAreToldFromOtherIvs) {
 
 class GcmCheck : public testing::Test {
   protected:
+    const Key key = *Key::import(Bytes(16));
     Bytes memory_ = Bytes(400);
     const Message good_{.in = memory_.data(),
                         .out = memory_.data() + 100,
@@ -193,12 +194,12 @@ TEST_F(GcmCheck, TakesWhatIsRight) {
               }),
               Code::ok);
     for (const std::size_t size : {4, 8, 12, 13, 14, 15, 16})
-        EXPECT_TRUE(modes::check(gcm::sealing(size))) << size;
+        EXPECT_TRUE(modes::check(gcm::sealing(size), key)) << size;
 }
 
 TEST_F(GcmCheck, RefusesWhatIsNot) {
     for (const std::size_t size : {0, 1, 2, 3, 5, 6, 7, 9, 10, 11, 17, 32})
-        EXPECT_EQ(modes::check(gcm::sealing(size)).code(), Code::invalid_argument) << size;
+        EXPECT_EQ(modes::check(gcm::sealing(size), key).code(), Code::invalid_argument) << size;
     EXPECT_EQ(code_of([](auto& m) { m.key = 3; }), Code::invalid_argument);
     EXPECT_EQ(code_of([](auto& m) { m.in = nullptr; }), Code::invalid_argument);
     EXPECT_EQ(code_of([](auto& m) { m.out = nullptr; }), Code::invalid_argument);

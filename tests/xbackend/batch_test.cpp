@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many messages at once, under many keys, and many callers at once: each message comes out as if it
 // had been alone, and one that is forged or makes no sense fails alone.
-#include <numeric>
 #include <thread>
 
 #include "support/modes_test.hpp"
@@ -30,8 +29,10 @@ class XBatch : public ModesTest {
 TEST_P(XBatch, EveryMessageAsIfAlone) {
     for_each_cipher([&](const Cipher& cipher) {
         // Around the numbers of lanes that multi-buffer code fills, and of a warp's messages.
-        for (const std::size_t count : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 63, 64, 65, 200}) {
-            if (slow() && count > 33) continue;
+        for (const std::size_t count :
+             sampled() ? std::vector<std::size_t>{1, 3, 8, 17, 33}
+                       : std::vector<std::size_t>{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 63, 64,
+                                                  65, 200}) {
             check_sizes(cipher, 1 + count % 7, sizes_below(count, slow() ? 60 : 1500));
             if (HasFatalFailure()) return;
         }
@@ -40,14 +41,16 @@ TEST_P(XBatch, EveryMessageAsIfAlone) {
 
 TEST_P(XBatch, ManySmallMessages) {
     for_each_cipher([&](const Cipher& cipher) {
-        check_sizes(cipher, 5, sizes_below(slow() ? 50 : 1000, 100));
-        check_sizes(cipher, 1, sizes_below(slow() ? 50 : 1000, 100));
+        const std::size_t count = slow() ? 50 : sampled() ? 200 : 1000;
+        check_sizes(cipher, 5, sizes_below(count, 100));
+        check_sizes(cipher, 1, sizes_below(count, 100));
     });
 }
 
 TEST_P(XBatch, EveryLengthUnderKeysOfEverySize) {
-    std::vector<std::size_t> sizes(slow() ? 200 : 2049);
-    std::iota(sizes.begin(), sizes.end(), std::size_t{0});
+    std::vector<std::size_t> sizes;
+    for (std::size_t size = 0; size <= (slow() ? 200u : 2048u); size = next_length(size))
+        sizes.push_back(size);
     for_each_cipher([&](const Cipher& cipher) { check_sizes(cipher, 7, sizes); });
 }
 
@@ -63,11 +66,11 @@ TEST_P(XBatch, NoMessagesOneAndManyKeys) {
 // Long ones are cut where the mode allows it, between threads and chunks.
 TEST_P(XBatch, LongOnesAmongShortOnes) {
     std::vector<std::size_t> sizes(60, slow() ? 40 : 1000);
-    sizes[7] = slow() ? 2048 : (std::size_t{1} << 20) + 16;
-    sizes[8] = slow() ? 1007 : 300007;
+    sizes[7] = slow() ? 2048 : ((sampled() ? 256 : 1024) << 10) + 16;
+    sizes[8] = slow() ? 1007 : sampled() ? 100007 : 300007;
     for_each_cipher([&](const Cipher& cipher) {
         for (const std::size_t keys : {1, 3}) check_sizes(cipher, keys, sizes);
-        if (!slow()) check_sizes(cipher, 3, sizes_below(20, 300000));
+        if (!sampled()) check_sizes(cipher, 3, sizes_below(20, 300000));
     });
 }
 
@@ -95,7 +98,7 @@ TEST_P(XBatch, AForgedMessageFailsAlone) {
         if (!authenticates(cipher.mode) || cipher.direction == Direction::encrypt) return;
         for (const int tag : {16, 12, 8, 4}) {
             cipher.tag = static_cast<std::uint8_t>(tag);
-            const std::size_t count = slow() ? 12 : 300;
+            const std::size_t count = slow() ? 12 : sampled() ? 60 : 300;
             const KeyRing keys = ring(cipher, 4);
             TestBatch batch(random_, keys, cipher);
             batch.add_sizes(sizes_below(count, slow() ? 100 : 3000));
@@ -153,11 +156,15 @@ TEST_P(XBatch, ManyThreadsAtOnce) {
             for (std::size_t t = 0; t < faults.size(); ++t)
                 threads.emplace_back([&, t] {
                     Random random(t);
-                    for (int round = 0; round < (slow() ? 3 : 8) && faults[t].empty(); ++round) {
+                    for (int round = 0; round < (sampled() ? 4 : 8) && faults[t].empty(); ++round) {
                         const KeyRing own(random, 3, cipher.mode == Mode::xts);
                         TestBatch batch(random, round % 2 ? shared : own, cipher);
                         const bool alone = round % 4 == 3;
-                        for (std::size_t i = 0; i < (alone ? 1u : slow() ? 5u : 60u); ++i)
+                        for (std::size_t i = 0; i < (alone       ? 1u
+                                                     : slow()    ? 5u
+                                                     : sampled() ? 20u
+                                                                 : 60u);
+                             ++i)
                             batch.add(any_shape(cipher, random.below(slow() ? 100 : 4000), random));
                         faults[t] = fault_of(batch);
                     }

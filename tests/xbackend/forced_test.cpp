@@ -24,7 +24,7 @@ std::string runs(Result<Engine> engine) {
     const auto ran = ctr::crypt(*engine, *key, {}, in, out);
     if (!ran) return "error: " + ran.error().message;
     EXPECT_EQ(difference(oracle(bytes, {Mode::ctr, Direction::encrypt, {}, 0}, in), out), "");
-    return ran->backend;
+    return std::string(ran->backend);
 }
 
 TEST(Forced, EveryPresentBackendProvesThatItRan) {
@@ -106,6 +106,21 @@ TEST(Forced, UnknownFormsAreRefused) {
     EXPECT_NE(engine.error().message.find("avx1024"), std::string::npos) << engine.error().message;
     EXPECT_NE(engine.error().message.find("avx512"), std::string::npos)
         << "should list the known ones";
+}
+
+TEST(Forced, AFormIsRefusedWhereThereIsOneOnly) {
+    std::size_t tried = 0;
+    for (const core::BackendEntry& entry : core::backend_list()) {
+        std::string why;
+        if (entry.forms || entry.count(&why) == 0) continue;
+        ++tried;
+        const auto engine = Engine::open({.backend = entry.name, .form = "avx2"});
+        ASSERT_EQ(engine.code(), Code::invalid_argument) << entry.name;
+        for (const char* word : {"'avx2'", entry.name, "one form only"})
+            EXPECT_NE(engine.error().message.find(word), std::string::npos)
+                << engine.error().message;
+    }
+    EXPECT_GE(tried, 2u);  // reference and openssl
 }
 
 TEST(Forced, NegativeThreadsAreRefused) {

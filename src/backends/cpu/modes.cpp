@@ -373,11 +373,10 @@ Result<> dispatch(Modes& modes, const Cipher& cipher) {
 
 Result<> run(Workspace& workspace, const Cipher& cipher, std::span<const Key> keys,
              std::span<const Message> messages) {
+    unsigned sizes = 0;  // a bit for each eight bytes that any key has
+    for (const Message& m : messages) sizes |= 1u << keys[m.key].schedule().key_bytes / 8;
     for (const int key_bytes : {16, 24, 32}) {
-        if (std::ranges::none_of(messages, [&](const Message& m) {
-                return keys[m.key].schedule().key_bytes == key_bytes;
-            }))
-            continue;
+        if (!(sizes >> key_bytes / 8 & 1)) continue;
         Modes modes(workspace, keys, messages, key_bytes);
         auto result = dispatch(modes, cipher);
         auto wiped = modes.wipe_keystream();

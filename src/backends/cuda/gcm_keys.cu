@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
             __syncthreads();
         }
     }
-    wipe_shared(columns, sizeof columns, thread, kThreads);
+    wipe_shared<sizeof columns, kThreads>(columns, thread);
 }
 
 }  // namespace

@@ -108,9 +108,10 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
     // Hashes that no tag covers yet tell of H: those in the scratch, and those that were added to
     // the tiles' first blocks.
     warpgroup_barrier(group);
-    wipe_shared(scratch, shapes::kHashScratch, thread, kTileThreads);
+    wipe_shared<shapes::kHashScratch, kTileThreads>(scratch, thread);
+#pragma unroll
     for (std::uint32_t stage = 0; stage < kStages; ++stage)
-        wipe_shared(ring + stage * kTileBytes, kernels::kTileColumns * 16, thread, kTileThreads);
+        wipe_shared<kernels::kTileColumns * 16, kTileThreads>(ring + stage * kTileBytes, thread);
 #endif
 }
 

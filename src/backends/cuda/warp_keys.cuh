@@ -24,7 +24,7 @@ class WarpKeys {
     // The same, at the kernel's end.
     __device__ void wipe() const {
         __syncwarp();
-        wipe_shared(place_, kBytes, threadIdx.x % kernels::kLanes, kernels::kLanes);
+        wipe_shared<kBytes, kernels::kLanes>(place_, threadIdx.x % kernels::kLanes);
     }
 
   private:

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/cache_folder.hpp"
+#include "core/guard.hpp"
 #include "core/libcrypto.hpp"
 
 namespace dael::opencl {
@@ -132,6 +133,7 @@ std::optional<Binary> load_binary(const std::string& identity) {
 }
 
 void store_binary(const std::string& identity, const Binary& binary) noexcept try {
+    const core::Uncancelled whole;
     const std::string name = file_name(identity);
     const auto seal = seal_of(identity, binary);
     const Descriptor folder(name.empty() || !seal ? -1 : open_folder());
