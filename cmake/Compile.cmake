@@ -30,7 +30,21 @@ endif()
 
 # What is compiled far more often than it runs gets less optimisation while one works on it.
 function(dael_compile_quickly target)
-    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O1>)
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O1>
+                                            $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-O0>)
+endfunction()
+
+# Most of what a file takes to compile is what it includes. The library has none of these two but under
+# sanitizers: elsewhere each of its files must include what it needs.
+if(DAELSTROM_TOGETHER STREQUAL "ON" OR (DAELSTROM_TOGETHER STREQUAL "AUTO" AND NOT CCACHE))
+    set(together ON)
+else()
+    set(together OFF)
+endif()
+
+# A target's C++ sources, ten in one go: their names must differ, in anonymous namespaces too.
+function(dael_compile_together target)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${together} UNITY_BUILD_BATCH_SIZE 10)
 endfunction()
 
 # Most of what a file takes to compile is what it includes, which these two compile once for many. The library

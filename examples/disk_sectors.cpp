@@ -38,7 +38,7 @@ int main() {
     // The whole image in place: sectors 0 to 999.
     auto ran = dael::xts::encrypt(*engine, *key, {.first = 0, .size = kSector}, disk, disk);
     if (!ran) return report(ran.error());
-    std::printf("encrypted %zu sectors on %s\n", disk.size() / kSector, ran->backend.c_str());
+    std::printf("encrypted %zu sectors on %s\n", disk.size() / kSector, ran->backend.data());
 
     // Sector 123 by itself: read, changed, written back.
     const dael::HostOut sector = dael::HostOut(disk).subspan(123 * kSector, kSector);

@@ -39,7 +39,7 @@ int main() {
 
     auto ran = dael::ctr::crypt(*engine, *key, counter, plain, secret);
     if (!ran) return report(ran.error());
-    std::printf("encrypted %zu MiB on %s\n", plain.size() >> 20, ran->backend.c_str());
+    std::printf("encrypted %zu MiB on %s\n", plain.size() >> 20, ran->backend.data());
 
     // CTR decrypts by doing the same again, and may start anywhere: here, at byte 1000.
     auto back = dael::ctr::crypt(*engine, *key, counter, std::span(secret).subspan(1000),

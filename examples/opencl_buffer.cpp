@@ -72,7 +72,7 @@ int main() {
     if (!host) return report(host.error());
     if (auto checked = dael::ctr::crypt(*host, *key, counter, plain, expected); !checked)
         return report(checked.error());
-    std::printf("%s: %s\n", ran->backend.c_str(), got == expected ? "as on the host" : "WRONG");
+    std::printf("%s: %s\n", ran->backend.data(), got == expected ? "as on the host" : "WRONG");
 
     clReleaseMemObject(buffer);
     clReleaseCommandQueue(queue);

@@ -51,7 +51,7 @@ int main() {
     std::vector<dael::Code> codes(kMessages);
     auto sealed = engine->run(dael::gcm::sealing(), *keys, messages, codes);
     if (!sealed) return report(sealed.error());
-    std::printf("sealed %zu messages on %s\n", kMessages, sealed->backend.c_str());
+    std::printf("sealed %zu messages on %s\n", kMessages, sealed->backend.data());
 
     data[7 * kSize + 3] ^= 1;  // what an attacker, or a bad disk, might do
     auto opened = engine->run(dael::gcm::opening(), *keys, messages, codes);

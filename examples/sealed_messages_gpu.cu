@@ -98,7 +98,7 @@ int main() {
         for (std::uint32_t k = 0; k < kSize; ++k)
             right = right && messages[i].out[k] == static_cast<std::uint8_t>(i + k);
     }
-    std::printf("%u records sealed on %s: %s\n", kRecords, sealed->backend.c_str(),
+    std::printf("%u records sealed on %s: %s\n", kRecords, sealed->backend.data(),
                 right ? "opened on the host, the forged one refused" : "WRONG");
     cudaStreamDestroy(stream);
     cudaFree(list);

@@ -87,7 +87,7 @@ int main() {
         !fine(cudaMemcpyAsync(&got, sum, sizeof got, cudaMemcpyDefault, stream)) ||
         !fine(cudaStreamSynchronize(stream)))
         return 1;
-    std::printf("%s: %llu bytes, %s\n", ran->backend.c_str(),
+    std::printf("%s: %llu bytes, %s\n", ran->backend.data(),
                 static_cast<unsigned long long>(file->size()),
                 got == expected ? "as on the host" : "WRONG");
 

@@ -47,9 +47,9 @@ struct EngineOptions {
 
 // What a call did, for those who want to know.
 struct Ran {
-    std::string_view
-        backend;      // that processed the data: "cpu", "cuda:0"; lasts as the program does
-    int threads = 1;  // host threads that took part
+    // Who processed the data: "cpu", "cuda:0". Lasts as long as the program, and a 0 ends it.
+    std::string_view backend = "";
+    int threads = 1;           // host threads that took part
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
 };
 

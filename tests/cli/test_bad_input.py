@@ -247,7 +247,7 @@ class Padding(CliTest):
             for at in {16 - count, 14}:
                 faults.append(bytes(padded[:at]) + bytes([padded[at] ^ 1]) + bytes(padded[at + 1:]))
         messages = set()
-        for last in faults:
+        for last in faults[::5 if sanitized() else 1]:
             for cipher, options in self.decrypts(data(64) + last):
                 before = self.listing()
                 for output in ((), TO_FILE):

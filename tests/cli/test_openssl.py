@@ -18,10 +18,10 @@ class WithIv(CliTest):
         self.ok("decrypt", *options, "cipher", "-o", "again", "-f")
         self.assertTrue(self.read("again") == plain, (mode, bits, len(plain), "decrypt"))
 
-    def test_every_mode_key_and_small_size(self):
+    def test_every_mode_and_small_size_and_every_key(self):
         for mode in MODES:
             for bits in (128, 192, 256):
-                for size in SMALL:
+                for size in SMALL if bits == 128 else (0, 17, 4095):
                     self.both_ways(mode, bits, data(size))
 
     def test_around_the_edges_of_chunks(self):

@@ -277,14 +277,14 @@ class Rewrap(SealTest):
     def test_interrupted(self):
         with open(self.dir / "sealed", "ab") as sealed:
             sealed.truncate(400 << 20)
-        before = set(self.listing())
+        before = set(os.listdir(self.dir))
         program = subprocess.Popen([PROGRAM, *self.change, "sealed"], cwd=self.dir)
         time.sleep(0.15)
         program.send_signal(signal.SIGTERM)
         if program.wait(60) == 0:
             self.skipTest("it was done before the signal came")
         self.assertEqual(program.returncode, -signal.SIGTERM)
-        self.assertEqual(set(self.listing()), before)
+        self.assertEqual(set(os.listdir(self.dir)), before)
         with open(self.dir / "sealed", "rb") as sealed:
             self.assertEqual(sealed.read(LOCK), self.before[:LOCK])
 

@@ -33,7 +33,7 @@ const Backends& backends() {
     return all;
 }
 
-struct Plan {
+struct Sketch {
     std::size_t size = 0, aad_size = 0, in_at = 0, out_at = 0;
     bool in_place = false, keystream = false, forged = false;
     Message message;  // start, skip and key
@@ -43,7 +43,7 @@ struct Plan {
 // buffer of exactly its size, so that AddressSanitizer sees what goes past it. `tags`: of what is
 // opened.
 Bytes run(core::Backend& backend, const Cipher& cipher, std::span<const Key> keys, bool prepared,
-          const std::vector<Plan>& plans, const Bytes& content, std::vector<Bytes> tags) {
+          const std::vector<Sketch>& sketches, const Bytes& content, std::vector<Bytes> tags) {
     std::vector<Bytes> ins, outs, aads;
     std::vector<Message> messages;
     const auto filled = [&](std::size_t size) {
@@ -51,18 +51,18 @@ Bytes run(core::Backend& backend, const Cipher& cipher, std::span<const Key> key
         for (std::size_t i = 0; i < size; ++i) bytes[i] = content[i % content.size()];
         return bytes;
     };
-    for (const Plan& plan : plans) {
-        ins.push_back(filled(plan.in_at + plan.size));
-        outs.emplace_back(plan.out_at + plan.size);
-        aads.push_back(filled(plan.aad_size));
+    for (const Sketch& sketch : sketches) {
+        ins.push_back(filled(sketch.in_at + sketch.size));
+        outs.emplace_back(sketch.out_at + sketch.size);
+        aads.push_back(filled(sketch.aad_size));
     }
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-        const Plan& plan = plans[i];
-        Message& m = messages.emplace_back(plan.message);
-        std::uint8_t* const in = ins[i].data() + plan.in_at;
-        m.in = plan.keystream ? nullptr : in;
-        m.out = plan.in_place ? in : outs[i].data() + plan.out_at;
-        m.size = plan.size;
+    for (std::size_t i = 0; i < sketches.size(); ++i) {
+        const Sketch& sketch = sketches[i];
+        Message& m = messages.emplace_back(sketch.message);
+        std::uint8_t* const in = ins[i].data() + sketch.in_at;
+        m.in = sketch.keystream ? nullptr : in;
+        m.out = sketch.in_place ? in : outs[i].data() + sketch.out_at;
+        m.size = sketch.size;
         if (authenticates(cipher.mode)) {
             m.aad = aads[i].data();
             m.aad_size = aads[i].size();
@@ -72,17 +72,17 @@ Bytes run(core::Backend& backend, const Cipher& cipher, std::span<const Key> key
     }
     std::unique_ptr<core::KeyTables> tables;
     if (prepared) tables = value(backend.tables(keys), "tables");
-    std::vector<Code> codes(plans.size(), Code::ok);
+    std::vector<Code> codes(sketches.size(), Code::ok);
     value(backend.run(cipher, {keys, tables.get()}, messages, codes), "run");
     Bytes all;
-    for (std::size_t i = 0; i < plans.size(); ++i) {
+    for (std::size_t i = 0; i < sketches.size(); ++i) {
         const Message& m = messages[i];
         all.push_back(static_cast<std::uint8_t>(codes[i]));
         all.insert(all.end(), tags[i].begin(), tags[i].end());
         if (codes[i] == Code::ok) {
             all.insert(all.end(), m.out, m.out + m.size);
-        } else if (plans[i].in_place) {
-            require(filled(plans[i].in_at + m.size) == ins[i], "what is forged stays in place");
+        } else if (sketches[i].in_place) {
+            require(filled(sketches[i].in_at + m.size) == ins[i], "what is forged stays in place");
         }
     }
     return all;
@@ -102,27 +102,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     std::vector<Key> keys;
     const auto key_count = data.ConsumeIntegralInRange<std::size_t>(1, 4);
     while (keys.size() < key_count) keys.push_back(fuzz::key(data, cipher.mode == Mode::xts));
-    std::vector<Plan> plans(data.ConsumeIntegralInRange<std::size_t>(1, 20));
-    for (Plan& plan : plans) {
-        plan.size = data.ConsumeIntegralInRange<std::size_t>(0, plans.size() == 1 ? 1200 : 200);
-        if (whole_blocks_only(cipher.mode)) plan.size = plan.size / kBlockSize * kBlockSize;
-        if (cipher.mode == Mode::xts && plan.size % cipher.sector < 16)
-            plan.size = plan.size / cipher.sector * cipher.sector;
-        plan.in_at = data.ConsumeIntegralInRange<std::size_t>(0, 15);
-        plan.out_at = data.ConsumeIntegralInRange<std::size_t>(0, 15);
-        plan.in_place = data.ConsumeBool();
+    std::vector<Sketch> sketches(data.ConsumeIntegralInRange<std::size_t>(1, 20));
+    for (Sketch& sketch : sketches) {
+        sketch.size =
+            data.ConsumeIntegralInRange<std::size_t>(0, sketches.size() == 1 ? 1200 : 200);
+        if (whole_blocks_only(cipher.mode)) sketch.size = sketch.size / kBlockSize * kBlockSize;
+        if (cipher.mode == Mode::xts && sketch.size % cipher.sector < 16)
+            sketch.size = sketch.size / cipher.sector * cipher.sector;
+        sketch.in_at = data.ConsumeIntegralInRange<std::size_t>(0, 15);
+        sketch.out_at = data.ConsumeIntegralInRange<std::size_t>(0, 15);
+        sketch.in_place = data.ConsumeBool();
         if (authenticates(cipher.mode)) {
-            plan.aad_size = data.ConsumeIntegralInRange<std::size_t>(0, 100);
-            plan.forged = data.ConsumeIntegralInRange(0, 7) == 0;
+            sketch.aad_size = data.ConsumeIntegralInRange<std::size_t>(0, 100);
+            sketch.forged = data.ConsumeIntegralInRange(0, 7) == 0;
         }
-        plan.message.start = block(data);
-        if (cipher.mode == Mode::xts) plan.message.start.back() &= 0x7f;
-        plan.message.key =
+        sketch.message.start = block(data);
+        if (cipher.mode == Mode::xts) sketch.message.start.back() &= 0x7f;
+        sketch.message.key =
             static_cast<std::uint32_t>(data.ConsumeIntegralInRange<std::size_t>(0, key_count - 1));
         if (makes_keystream(cipher.mode)) {
-            plan.message.skip = data.ConsumeIntegralInRange<std::uint8_t>(0, 15);
-            plan.keystream = data.ConsumeIntegralInRange(0, 7) == 0;
-            plan.in_place = plan.in_place && !plan.keystream;
+            sketch.message.skip = data.ConsumeIntegralInRange<std::uint8_t>(0, 15);
+            sketch.keystream = data.ConsumeIntegralInRange(0, 7) == 0;
+            sketch.in_place = sketch.in_place && !sketch.keystream;
         }
     }
     const bool prepared = data.ConsumeBool();
@@ -130,30 +131,30 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     content.push_back(0);
 
     core::Backend& reference = *backends().at("reference ");
-    std::vector<Bytes> tags(plans.size(), Bytes(authenticates(cipher.mode) ? cipher.tag : 0));
+    std::vector<Bytes> tags(sketches.size(), Bytes(authenticates(cipher.mode) ? cipher.tag : 0));
     if (authenticates(cipher.mode) && cipher.direction == Direction::decrypt) {
         // What is opened must first have a tag: the pieces yield it whatever it is compared with.
         auto tables = value(reference.tables(keys), "tables");
-        for (std::size_t i = 0; i < plans.size(); ++i) {
-            const Plan& plan = plans[i];
-            auto pieces = value(
-                reference.begin(cipher, {keys, tables.get()}, plan.message.key, plan.message.start),
-                "begin");
-            Bytes in(plan.size), out(plan.size), aad(plan.aad_size);
-            for (std::size_t b = 0; b < plan.size; ++b)
-                in[b] = content[(plan.in_at + b) % content.size()];
-            for (std::size_t b = 0; b < plan.aad_size; ++b) aad[b] = content[b % content.size()];
+        for (std::size_t i = 0; i < sketches.size(); ++i) {
+            const Sketch& sketch = sketches[i];
+            auto pieces = value(reference.begin(cipher, {keys, tables.get()}, sketch.message.key,
+                                                sketch.message.start),
+                                "begin");
+            Bytes in(sketch.size), out(sketch.size), aad(sketch.aad_size);
+            for (std::size_t b = 0; b < sketch.size; ++b)
+                in[b] = content[(sketch.in_at + b) % content.size()];
+            for (std::size_t b = 0; b < sketch.aad_size; ++b) aad[b] = content[b % content.size()];
             value(pieces->aad(aad), "aad");
             value(pieces->update(in.data(), out.data(), in.size()), "update");
             const Block tag = value(pieces->finish(), "finish");
             std::copy_n(tag.begin(), tags[i].size(), tags[i].begin());
-            if (plan.forged) tags[i].back() ^= 1;
+            if (sketch.forged) tags[i].back() ^= 1;
         }
     }
-    const Bytes want = run(reference, cipher, keys, prepared, plans, content, tags);
+    const Bytes want = run(reference, cipher, keys, prepared, sketches, content, tags);
     for (const auto& [name, backend] : backends()) {
         if (backend->can(cipher, 128).answer == core::Can::no) continue;
-        require(run(*backend, cipher, keys, prepared, plans, content, tags) == want,
+        require(run(*backend, cipher, keys, prepared, sketches, content, tags) == want,
                 name + " and the reference agree in " + std::string(dael::name(cipher.mode)) + " " +
                     std::string(dael::name(cipher.direction)));
     }
