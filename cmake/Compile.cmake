@@ -47,19 +47,6 @@ function(dael_compile_together target)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ${together} UNITY_BUILD_BATCH_SIZE 10)
 endfunction()
 
-# Most of what a file takes to compile is what it includes, which these two compile once for many. The library
-# has neither, but under sanitizers: elsewhere each of its files must include what it needs.
-if(DAELSTROM_TOGETHER STREQUAL "ON" OR (DAELSTROM_TOGETHER STREQUAL "AUTO" AND NOT CCACHE))
-    set(together ON)
-else()
-    set(together OFF)
-endif()
-
-# A target's C++ sources, ten in one go: their names must differ, in anonymous namespaces too.
-function(dael_compile_together target)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ${together} UNITY_BUILD_BATCH_SIZE 10)
-endfunction()
-
 # dael_precompile(TARGET HEADER...): large headers of others, compiled once for all of a target's C++ sources.
 function(dael_precompile target)
     if(together)
