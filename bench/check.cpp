@@ -49,13 +49,11 @@ Result<> compare(const Work& work, const Window& window, const Fetch& out, const
         actual.resize(size);
         DAEL_TRY(expect(begin, std::span(expected)));
         DAEL_TRY(out(window.message * work.size + begin, actual.data(), size));
-        const auto wrong = std::ranges::mismatch(actual, expected).in1;
-        if (wrong != actual.end())
-            return worthless(
-                work, window.message,
-                "differs from " + std::string(whose) + " from byte " +
-                    std::to_string(begin + static_cast<std::uint64_t>(wrong - actual.begin())) +
-                    " on");
+        if (actual == expected) continue;
+        const auto wrong = std::ranges::mismatch(actual, expected).in1 - actual.begin();
+        return worthless(work, window.message,
+                         "differs from " + std::string(whose) + " from byte " +
+                             std::to_string(begin + static_cast<std::uint64_t>(wrong)) + " on");
     }
     return {};
 }

@@ -10,6 +10,37 @@ using namespace device;
 
 constexpr unsigned kThreads = 256, kGrid = 3;
 
+// AES is much code, which takes the compiler long. A kernel has it inline once, or twice; where it
+// needs it again it calls these.
+template <class Tables>
+struct OutOfLine {
+    const Tables& aes;
+    template <int kBits>
+    DAEL_HD Block encrypt(const EncryptionKey<kBits>& key, const Block& x) const {
+        return encrypt_xor(key, x, Block{0, 0, 0, 0});
+    }
+    template <int kBits>
+    __host__ __device__ __noinline__ Block encrypt_xor(const EncryptionKey<kBits>& key,
+                                                       const Block& x, const Block& mask) const {
+        return aes.encrypt_xor(key, x, mask);
+    }
+    template <int kBits>
+    __device__ __noinline__ Block decrypt(const DecryptionKey<kBits>& key, const Block& x) const {
+        return aes.decrypt(key, x);
+    }
+};
+
+template <int kBits>
+__device__ __noinline__ void expand_and_invert(const unsigned char* raw,
+                                               DecryptionKey<kBits>& key) {
+    key = invert_key(expand_key<kBits>(NoTables{}, raw));
+}
+
+template <class... Arguments>
+__device__ __noinline__ void share_ctr(const Arguments&... arguments) {
+    ctr(arguments...);
+}
+
 template <int kBits, int kTables>
 __global__ void __launch_bounds__(kThreads)
     forward(const __grid_constant__ EncryptionKey<kBits> key, DeviceBlocks work) {
@@ -20,10 +51,11 @@ __global__ void __launch_bounds__(kThreads)
         const Block x = load_block(work.in + 16 * i);
         const unsigned char* const own = work.keys + kBits / 8 * i;
         store_block(work.by_key + 16 * i, aes.encrypt(key, x));
-        store_block(work.by_own + 16 * i, aes.encrypt(expand_key<kBits>(aes, own), x));
-        store_block(work.hashes + 48 * i, mmo(aes, key, x));
-        store_block(work.hashes + 48 * i + 16, mmo_sigma(aes, key, x));
-        store_block(work.hashes + 48 * i + 32, tmmo(aes, key, x, load_block(own)));
+        const OutOfLine<SharedTables<kTables>> again{aes};
+        store_block(work.by_own + 16 * i, again.encrypt(expand_key<kBits>(aes, own), x));
+        store_block(work.hashes + 48 * i, mmo(again, key, x));
+        store_block(work.hashes + 48 * i + 16, mmo_sigma(again, key, x));
+        store_block(work.hashes + 48 * i + 32, tmmo(again, key, x, load_block(own)));
     }
 }
 
@@ -36,8 +68,10 @@ __global__ void __launch_bounds__(kThreads)
          i += gridDim.x * blockDim.x) {
         const Block x = load_block(work.in + 16 * i);
         store_block(work.by_key + 16 * i, aes.decrypt(key, x));
-        const auto own = expand_key<kBits>(NoTables{}, work.keys + kBits / 8 * i);
-        store_block(work.by_own + 16 * i, aes.decrypt(invert_key(own), x));
+        DecryptionKey<kBits> own;
+        expand_and_invert(work.keys + kBits / 8 * i, own);
+        store_block(work.by_own + 16 * i,
+                    OutOfLine<SharedInverseTables<kTables>>{aes}.decrypt(own, x));
     }
 }
 
@@ -52,14 +86,14 @@ __global__ void __launch_bounds__(kThreads)
     const SharedTables<kTables> aes(memory);  // synchronises the threads
     const unsigned everyone = blockIdx.x * kThreads + thread;
     if (work.piece == 0) {
-        ctr(aes, shared_key, counter, work.offset, work.in, work.out, work.size, everyone,
-            gridDim.x * kThreads);
+        share_ctr(aes, shared_key, counter, work.offset, work.in, work.out, work.size, everyone,
+                  gridDim.x * kThreads);
         return;
     }
     for (std::size_t at = everyone / 32 * work.piece; at < work.size;
          at += gridDim.x * kThreads / 32 * work.piece)
-        ctr(aes, shared_key, counter, work.offset + at, work.in + at, work.out + at,
-            min(work.piece, work.size - at), everyone % 32, 32);
+        share_ctr(aes, shared_key, counter, work.offset + at, work.in + at, work.out + at,
+                  min(work.piece, work.size - at), everyone % 32, 32u);
 }
 
 template <class... Parameters, class... Arguments>
