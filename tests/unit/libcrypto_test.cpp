@@ -2,6 +2,8 @@
 // A process whose openssl.cnf asks for a provider that is not there: libcrypto has no cipher,
 // digest or random bytes for it, and this library works all the same, in a context of its own.
 #include <gtest/gtest.h>
+
+#include <algorithm>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdlib.h>
