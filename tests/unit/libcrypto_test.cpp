@@ -2,13 +2,12 @@
 // A process whose openssl.cnf asks for a provider that is not there: libcrypto has no cipher,
 // digest or random bytes for it, and this library works all the same, in a context of its own.
 #include <gtest/gtest.h>
-
-#include <algorithm>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include <daelstrom/gcm.hpp>
