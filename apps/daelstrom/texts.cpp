@@ -138,7 +138,7 @@ constexpr std::array kTexts{
                 "The first word of a line is what --backend takes.", kDevices},
     CommandText{
         "calibrate", "Measure this machine, so that auto chooses by its figures",
-        "Takes some seconds, during which nothing else should run. The figures are "
+        "Takes some 10 to 20 seconds, during which nothing else should run. The figures are "
         "stored under the user's cache directory; without them, built-in ones serve.",
         kCalibrate},
     CommandText{

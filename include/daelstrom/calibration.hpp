@@ -66,8 +66,8 @@ struct Calibration {
 // Called with what is being measured and how much is done, 0 to 1, on the calling thread.
 using CalibrationProgress = std::function<void(std::string_view what, double done)>;
 
-// Measures every backend here: 3 to 4 seconds, some more for each GPU, and for OpenCL's first time
-// as long as its driver compiles. Stores nothing. A device that fails is left out. Errors: out_of_memory,
+// Measures every backend here: 10 to 20 seconds, and for OpenCL's first time as long
+// as its driver compiles. Stores nothing. A device that fails is left out. Errors: out_of_memory,
 // and those of the host's backends.
 DAEL_API Result<Calibration> calibrate(const CalibrationProgress& progress = {});
 
