@@ -29,9 +29,11 @@ class Documents(CliTest):
     def test_every_document(self):
         counts = {}
         for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]:
-            folder = self.dir / document.name
+            name = str(document.relative_to(SOURCE))
+            folder = self.dir / name.replace("/", "-")
             folder.mkdir()
             (folder / "notes.txt").write_bytes(data(100_000))
-            with self.subTest(document=document.name):
-                counts[document.name] = self.run_document(document, folder)
-        self.assertGreaterEqual(counts["cli.md"], 8, counts)
+            with self.subTest(document=name):
+                counts[name] = self.run_document(document, folder)
+        self.assertGreaterEqual(counts["docs/cli.md"], 8, counts)
+        self.assertGreaterEqual(counts["docs/howto.md"], 6, counts)
