@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "opencl/fixture.hpp"
 
@@ -23,14 +24,18 @@ class OpenClLoader : public ::testing::Test {
         std::string name = (fs::temp_directory_path() / "daelstrom_opencl.XXXXXX").string();
         ASSERT_NE(mkdtemp(name.data()), nullptr);
         folder_ = name;
-        if (const char* set = std::getenv("OCL_ICD_VENDORS")) before_ = set;
+        for (Variable& variable : variables_)
+            if (const char* set = std::getenv(variable.name)) variable.before = set;
+        // Which names more drivers, and is set where a container has no registrations.
+        unsetenv("OCL_ICD_FILENAMES");
     }
     void TearDown() override {
         fs::remove_all(folder_);
-        if (before_.empty())
-            unsetenv("OCL_ICD_VENDORS");
-        else
-            setenv("OCL_ICD_VENDORS", before_.c_str(), 1);
+        for (const Variable& variable : variables_)
+            if (variable.before)
+                setenv(variable.name, variable.before->c_str(), 1);
+            else
+                unsetenv(variable.name);
     }
 
     static fs::path beside_us(const char* name) {
@@ -52,8 +57,12 @@ class OpenClLoader : public ::testing::Test {
     }
     std::string vendors() const { return "OCL_ICD_VENDORS='" + folder_.string() + "'"; }
 
+    struct Variable {
+        const char* name;
+        std::optional<std::string> before;
+    };
     fs::path folder_;
-    std::string before_;
+    std::array<Variable, 2> variables_{{{"OCL_ICD_VENDORS", {}}, {"OCL_ICD_FILENAMES", {}}}};
 };
 
 TEST_F(OpenClLoader, WithoutADriverItSaysSo) {
@@ -116,7 +125,6 @@ TEST_F(OpenClLoader, DriversStandInTheOrderOfTheirFiles) {
     setenv("OCL_ICD_VENDORS", (folder_ / "none").c_str(), 1);
     setenv("OCL_ICD_FILENAMES", "libd.so::libe.so", 1);
     EXPECT_EQ(libraries(), (Names{"libd.so", "libe.so"}));
-    unsetenv("OCL_ICD_FILENAMES");
 }
 
 TEST_F(OpenClLoader, DriversForCpusAreKnownByName) {

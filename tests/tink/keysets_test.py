@@ -158,8 +158,7 @@ def values():
     for name, other in (("space", value[:5] + " " + value[5:]), ("newline", value[:5] + "\n" + value[5:]),
                         ("white space around", " \t" + value + "\r\n"), ("form feed", value[:9] + "\f\v" + value[9:]),
                         ("no padding", value.rstrip("=")), ("more padding", value + "=="), ("empty", ""), ("null", None),
-                        ("number", 5), ("list", []), ("one more", value.rstrip("=") + "A"), ("cut", value[:20]),
-                        ("padding amid", value[:6] + "==" + value[6:])):
+                        ("number", 5), ("list", []), ("one more", value.rstrip("=") + "A"), ("cut", value[:20])):
         yield f"value {name}", in_key(other, "keyData", "value")
     yield "value with a raw newline", changed(None).replace(value, value[:5] + "\n" + value[5:])
     yield "value in escapes", changed(None).replace(value, "".join(f"\\u{ord(c):04x}" for c in value))
@@ -268,6 +267,12 @@ class Keysets(CliTest):
 
     def test_messages(self):
         self.check(messages())
+
+    # Python's base64 ends there up to 3.12 and reads on from 3.13 on, and so does Tink's verdict depend on it.
+    def test_padding_amid_is_refused_whatever_python_says(self):
+        value = good()["key"][0]["keyData"]["value"]
+        self.assertIsNone(self.verdict_of_ours(in_key(value[:6] + "==" + value[6:], "keyData", "value")))
+        self.assertIsNotNone(self.verdict_of_ours(in_key(value, "keyData", "value")))
 
     def test_what_is_refused_here_alone(self):
         for why, text in OURS_ALONE.items():

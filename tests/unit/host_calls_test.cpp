@@ -98,7 +98,7 @@ class HostCalls : public testing::TestWithParam<HostForm> {
 TEST_P(HostCalls, GcmWithAndWithoutTables) {
     for (const Direction direction : test::kDirections)
         for (const bool prepared : {false, true})
-            for (const std::uint8_t tag : {16, 12, 4}) {
+            for (const std::uint8_t tag : std::vector<std::uint8_t>{16, 12, 4}) {
                 TestBatch batch(random_, ring_, {Mode::gcm, direction, tag});
                 for (std::size_t size = 0; size < 300; size += 1 + random_.below(9))
                     batch.add_sizes(std::vector<std::size_t>{size});

@@ -107,8 +107,9 @@ TEST(SecureMemory, IsLockedAndLeftOutOfDumps) {
         EXPECT_NE(flags.find(" dd "), flags.npos) << size << flags;
         rlimit limit{};
         getrlimit(RLIMIT_MEMLOCK, &limit);
-        if (limit.rlim_cur >= (2u << 20))
+        if (limit.rlim_cur >= (2u << 20)) {
             EXPECT_NE(flags.find(" lo "), flags.npos) << size << flags;
+        }
         core::secure_release(memory, size);
     }
 }
@@ -180,11 +181,15 @@ TEST(SecureMemory, ManyKeysShareFewMappingsAndGiveTheirPagesBack) {
         }
     // Of 84 MiB; the vectors are in it. A sanitizer keeps for a while what was freed, and terabytes
     // of its own out of dumps.
-    if (!test::kSanitized) EXPECT_LT(kib("VmRSS") - resident, 12 << 10);
+    if (!test::kSanitized) {
+        EXPECT_LT(kib("VmRSS") - resident, 12 << 10);
+    }
     for (std::size_t i = 1; i < kKeys; i += 10'000)
         EXPECT_TRUE(std::ranges::equal(keys[i].schedule().key(), raw_key(i))) << i;
     keys.clear();
-    if (!test::kSanitized) EXPECT_LT(bytes_left_out_of_dumps(), 48u << 20);
+    if (!test::kSanitized) {
+        EXPECT_LT(bytes_left_out_of_dumps(), 48u << 20);
+    }
 }
 
 TEST(SecureMemory, SetsOfKeysShareMappingsToo) {
