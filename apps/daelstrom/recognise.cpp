@@ -195,6 +195,27 @@ std::string in_words(const Looks& looks) {
     return "";
 }
 
+Error with_looks(Input& input, Error error) {
+    if (error.code != Code::bad_format) return error;
+    const auto looks = recognise(input);
+    if (!looks) return error;
+    switch (looks->as) {
+        case Looks::As::openssl:
+            error.message += "; it looks like " + in_words(*looks) +
+                             ", which `daelstrom decrypt --openssl` takes";
+            break;
+        case Looks::As::armored_age:
+        case Looks::As::age_identity:
+        case Looks::As::keyset:
+        case Looks::As::encrypted_keyset:
+            error.message += "; it looks like " + in_words(*looks);
+            break;
+        default:  // what sealed data is told by, the error says itself
+            break;
+    }
+    return error;
+}
+
 std::string_view word_for(Looks::As as) {
     switch (as) {
         case Looks::As::nothing_known:

@@ -65,6 +65,9 @@ Result<Looks> recognise(Input& input);
 
 // What it is, in a few words that fit behind "it looks like"; empty where nothing is known.
 std::string in_words(const Looks& looks);
+// What `open` says of data that does not begin as it should, with what it looks like instead; any
+// other error as it is. Call it before anything was taken out of the input.
+Error with_looks(Input& input, Error error);
 // The word for programs: "sealed", "age", "unknown".
 std::string_view word_for(Looks::As as);
 
