@@ -133,10 +133,13 @@ Result<Start> start_salted(const CipherJob& job, Input& input) {
 }
 
 Result<Start> start(const CipherJob& job, Engine& engine, Input& input) {
-    if (!job.encrypts()) DAEL_TRY(refuse_foreign(job, input));
-    if (job.salted) return start_salted(job, input);
     Block iv = job.iv.value_or(Block{});
     const bool stored = !job.iv && takes_iv(job.mode);
+    // Nobody waits for a pipe's first bytes before they are needed: who sends them may wait for the
+    // question about the key.
+    const bool at_once = input.is_file() || stored;
+    if (!job.encrypts() && at_once) DAEL_TRY(refuse_foreign(job, input));
+    if (job.salted) return start_salted(job, input);
     if (stored && !job.encrypts()) {
         auto header = peek_header(input, "the IV in front");
         if (!header) return std::move(header).error();
@@ -146,6 +149,7 @@ Result<Start> start(const CipherJob& job, Engine& engine, Input& input) {
     }
     DAEL_LET(bytes, job.key());
     DAEL_LET(key, Key::import(bytes.bytes()));
+    if (!job.encrypts() && !at_once) DAEL_TRY(refuse_foreign(job, input));
     if (!job.encrypts()) DAEL_TRY(refuse_stream(bytes, engine, input));
     if (stored && !job.encrypts()) DAEL_TRY(skip_header(input));
     return Start{std::move(key), iv, iv, stored && job.encrypts() ? iv.size() : 0};
