@@ -296,7 +296,7 @@ Result<> run(const CipherJob& job) {
     DAEL_TRY(output->commit());
     progress.finish(by(stream.ran()));
     if (job.json)
-        print_done({std::string(name(job.direction)), job.input, job.output, input->taken(),
+        print_done({std::string(name(job.direction)), job.input, *job.output.path, input->taken(),
                     output->written(), stream.ran(), time.seconds()});
     return {};
 }

@@ -52,6 +52,7 @@ CLI::App* add_command(CLI::App& app, std::string_view name);
 void add_seal(CLI::App& app, Context& context);
 void add_open(CLI::App& app, Context& context);
 void add_rewrap(CLI::App& app, Context& context);
+void add_reseal(CLI::App& app, Context& context);
 void add_keygen(CLI::App& app, Context& context);
 void add_keyset(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);

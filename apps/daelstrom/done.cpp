@@ -16,7 +16,7 @@ void print_done(const Done& done) {
     std::cout << JsonText::object()
                      .add("command", done.command)
                      .add("input", done.input)
-                     .add("output", done.output.path.value_or("-"))
+                     .add("output", done.output)
                      .add("read", done.read)
                      .add("written", done.written)
                      .add("backend", done.ran.backend)
@@ -26,8 +26,8 @@ void print_done(const Done& done) {
               << std::endl;  // at once: the next file may take long
 }
 
-Result<> check_json(bool json, const OutputOptions& output) {
-    if (!json || (output.path && output.path != "-")) return {};
+Result<> check_json(bool json, const std::optional<std::string>& output) {
+    if (!json || (output && output != "-")) return {};
     return usage("--json writes to standard output, where the data would go too; give -o FILE");
 }
 

@@ -4,12 +4,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <daelstrom/engine.hpp>
 
 #include "commands.hpp"
-#include "io/output.hpp"
 
 namespace dael::cli {
 
@@ -29,7 +29,7 @@ class Stopwatch {
 struct Done {
     std::string command;  // "seal"
     std::string input;    // as it was named
-    OutputOptions output;
+    std::string output;
     std::uint64_t read = 0, written = 0;  // bytes
     Ran ran;
     double seconds = 0;  // from the first byte to the last
@@ -37,6 +37,6 @@ struct Done {
 // --json: a line of JSON on standard output for each file.
 void print_done(const Done& done);
 // Whether that has standard output for itself. Errors: invalid_argument.
-Result<> check_json(bool json, const OutputOptions& output);
+Result<> check_json(bool json, const std::optional<std::string>& output);
 
 }  // namespace dael::cli

@@ -74,6 +74,7 @@ void add_options(CLI::App& command, Context& context, CipherOptions& options) {
     add_openssl(command, context, options);
     add_engine_options(command, context, job.engine);
     add_file_options(command, job.output, options.show);
+    add_json(command, options.show);
 }
 
 // GCM, which authenticates, is what `seal` is for.
@@ -115,7 +116,7 @@ Result<> complete(CipherOptions& options) {
     const SecretSource& secret = options.openssl ? options.password : options.key;
     if (secret.from_stdin() && job.input == "-")
         return usage("standard input cannot be both the secret and the data; name the input file");
-    DAEL_TRY(check_json(options.show.json, job.output));
+    DAEL_TRY(check_json(options.show.json, job.output.path));
     job.show = options.show.show();
     job.json = options.show.json;
     job.output.for_terminal = !job.encrypts();

@@ -24,8 +24,12 @@ void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& sho
     auto* progress = command.add_flag("--progress", show.progress, "Progress even into a log");
     command.add_flag("--no-progress", show.no_progress, "No progress on a terminal")
         ->excludes(progress);
+}
+
+void add_json(CLI::App& command, ShowOptions& show) {
     command.add_flag("--json", show.json,
-                     "What was done, as a line of JSON on standard output; takes an output file");
+                     "What was done, as a line of JSON on standard output for each file; takes "
+                     "output files");
 }
 
 }  // namespace dael::cli

@@ -21,7 +21,8 @@ struct ShowOptions {
         return quiet || no_progress ? Show::never : progress ? Show::always : Show::automatic;
     }
 };
-// --force, --quiet, --progress, --no-progress, --json.
+// --force, --quiet, --progress, --no-progress.
 void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show);
+void add_json(CLI::App& command, ShowOptions& show);  // --json
 
 }  // namespace dael::cli

@@ -53,9 +53,10 @@ int run(int argc, char** argv) {
     // In this order they are shown.
     add_seal(app, context);
     add_open(app, context);
-    add_rewrap(app, context);
     add_keygen(app, context);
     add_keyset(app, context);
+    add_reseal(app, context);
+    add_rewrap(app, context);
     add_info(app, context);
     add_encrypt(app, context);
     add_decrypt(app, context);

@@ -31,24 +31,32 @@ constexpr std::array kDecrypt{
 };
 constexpr std::array kSeal{
     Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
-            "daelstrom seal --passphrase-file passphrase notes.txt -o notes.sealed"},
+            "daelstrom seal --passphrase-file passphrase notes.txt"},
     Example{"With a key, for whoever has Tink and the key",
             "daelstrom seal --key-file key notes.txt -o notes.tink"},
     Example{"In a pipe, bound to a name",
             "tar -c photos | daelstrom seal --key-file key --aad photos > photos.sealed"},
+    Example{"All files in a folder, each for itself, into another folder",
+            "daelstrom seal --key-file key --recursive photos --output-dir backup"},
 };
 constexpr std::array kOpen{
     Example{"What `daelstrom seal` made",
-            "daelstrom open --passphrase-file passphrase notes.sealed -o notes.opened"},
+            "daelstrom open --passphrase-file passphrase notes.txt.sealed -o notes.opened"},
     Example{"The first hundred bytes, without reading the rest",
             "daelstrom open --key-file key --range 0-99 notes.tink"},
     Example{"In a pipe: pipefail says whether all of it was verified",
-            "set -o pipefail; daelstrom open --key-file key --aad photos photos.sealed | tar -t"},
+            "set -o pipefail; daelstrom open --key-file key --aad photos -o - photos.sealed | tar "
+            "-t"},
+    Example{"A folder of sealed files",
+            "daelstrom open --key-file key --recursive backup --output-dir restored"},
 };
 constexpr std::array kRewrap{
     Example{"Another passphrase, in place",
             "daelstrom rewrap --passphrase-file passphrase --new-passphrase-file better "
-            "notes.sealed"},
+            "notes.txt.sealed"},
+};
+constexpr std::array kReseal{
+    Example{"Another key", "daelstrom reseal --key-file key --new-key-file new-key notes.tink"},
 };
 constexpr std::array kKeygen{
     Example{"A key of 256 bits, which only you can read", "daelstrom keygen -o new-key"},
@@ -62,8 +70,8 @@ constexpr std::array kKeyset{
             "new=$(daelstrom keyset add keys.json) && daelstrom keyset promote keys.json $new"},
 };
 constexpr std::array kInfo{
-    Example{"What these files look like", "daelstrom info notes.sealed notes.tink keys.json"},
-    Example{"The same for a program", "daelstrom info --json notes.sealed"},
+    Example{"What these files look like", "daelstrom info notes.txt.sealed notes.tink keys.json"},
+    Example{"The same for a program", "daelstrom info --json notes.txt.sealed"},
 };
 constexpr std::array kAes{
     Example{"Encrypt and decrypt as in the thesis",
@@ -107,17 +115,27 @@ constexpr std::array kTexts{
         "exactly that; with a passphrase, 108 bytes in front hold the key, encrypted under "
         "scrypt of the passphrase.\n\n"
         "Associated data (--aad) is not stored: it binds the file to what you say, a name or a "
-        "version, and opening takes the same.",
+        "version, and opening takes the same.\n\n"
+        "Each input gets an output of its own: INPUT.sealed, or what -o says for a single one, or "
+        "the same names in --output-dir. Many files go through every core at once, and what fails "
+        "with one is told and does not keep the others from being done; the exit status is then "
+        "1. Links and what is no regular file are left alone in folders, as are files that end in "
+        ".sealed already. An output that exists is refused without -f.\n\n"
+        "All files of a call with a passphrase share their 108 bytes in front and the key in them, "
+        "so that scrypt is paid for once.",
         kSeal},
     CommandText{
         "open", "Verify and decrypt what seal made",
         "A flipped bit, a missing or moved part, something added at the end, another key or "
         "other associated data: all are refused, and the message names the segment. An output "
         "file appears only when all of the input is verified.\n\n"
-        "On standard output, verified segments go out before the end is known to be there: "
+        "On standard output (-o -), verified segments go out before the end is known to be there: "
         "check the exit status before you use what you got.\n\n"
-        "With --range only the segments that the range touches are read and verified; one that "
-        "reaches the end verifies the end.",
+        "Each input gets an output of its own: its name without .sealed, or what -o says for a "
+        "single one, or the same names in --output-dir. Of folders (--recursive), files whose "
+        "names end in .sealed are taken.\n\n"
+        "With --range, which writes to standard output unless -o says otherwise, only the segments "
+        "that the range touches are read and verified; one that reaches the end verifies the end.",
         kOpen},
     CommandText{
         "rewrap", "Change the passphrase of a sealed file",
@@ -125,6 +143,16 @@ constexpr std::array kTexts{
         "place in one step. Whoever has kept the old file and knows the old passphrase can still "
         "open that.",
         kRewrap},
+    CommandText{
+        "reseal", "Seal files anew under another key, in their places",
+        "Each file is opened with any enabled key of the keyset and sealed with its primary one, "
+        "or opened with --key-file and sealed with --new-key-file. All of it is verified before "
+        "the new file takes the old one's place, in one step. Files that the new key opens "
+        "already stay as they are, so that a call which was interrupted can be repeated.\n\n"
+        "Of folders (--recursive), files whose names end in .sealed are taken. The associated "
+        "data is the same before and after. Whoever has kept the old file and the old key can "
+        "still open that.",
+        kReseal},
     CommandText{
         "keygen", "Make a new random key",
         "The file can be read by you alone, and one that exists is never overwritten without -f. "

@@ -189,7 +189,42 @@ class Decrypt(InfoTest):
         self.assertEqual(self.ok("decrypt", "--key-file", "key192", given=iv + made), data(100))
 
 
+class Open(InfoTest):
+    def test_it_says_what_something_else_looks_like(self):
+        self.write("pass", b"pw\n")
+        self.ok("keyset", "create", "keys.json")
+        for content, pattern in ((b"Salted__" + bytes(24), "it looks like what openssl enc makes with a password, which "
+                                                           "`daelstrom decrypt --openssl` takes"),
+                                 (self.read("keys.json"), "it looks like a keyset of Tink's"),
+                                 (b"AGE-SECRET-KEY-1QQQ\n", "it looks like an identity of age's, which is a secret key"),
+                                 (b"-----BEGIN AGE ENCRYPTED FILE-----\n", "it looks like a file of age's in letters")):
+            self.write("other", content)
+            for options in (["--key-file", "key256"], ["--passphrase-file", "pass"]):
+                for input_ in (["other"], []):
+                    self.fails(FAILED, pattern, "open", *options, *input_, "-o", "out", given=content)
+                self.fails(FAILED, pattern, "open", *options, "--range", "0-1", "other", "-o", "out")
+
+    def test_a_range_that_ends_behind_the_end(self):
+        self.write("sealed", self.ok("seal", "--key-file", "key256", given=data(100)))
+        for text in ("0-100", "99-100", "5-18446744073709551615"):
+            self.fails(FAILED, "holds 100 bytes of plaintext; the range ends behind them: A- reads up to the end", "open",
+                       "--key-file", "key256", "--range", text, "sealed", "-o", "out")
+        self.assertEqual(self.ok("open", "--key-file", "key256", "--range", "0-99", "-o", "-", "sealed"), data(100))
+
+
 class Results(CliTest):
+    def test_what_was_sealed_and_opened_as_json(self):
+        self.write("plain", data(1000))
+        made = json.loads(self.ok("seal", "--json", "--key-file", "key256", "plain", "-o", "made",
+                                  "--backend", "openssl"))
+        self.assertLess(made.pop("seconds"), 60)
+        self.assertEqual(made, {"command": "seal", "input": "plain", "output": "made", "read": 1000,
+                                "written": 1056, "backend": "openssl", "threads": 1})
+        back = json.loads(self.ok("open", "--json", "--key-file", "key256", "made", "-o", "back"))
+        self.assertEqual((back["command"], back["input"], back["read"], back["written"]), ("open", "made", 1056, 1000))
+        part = json.loads(self.ok("open", "--json", "--key-file", "key256", "--range", "10-19", "made", "-o", "part"))
+        self.assertEqual((part["written"], self.read("part")), (10, data(1000)[10:20]))
+
     def test_what_was_done_as_json(self):
         self.write("plain", data(1000))
         made = json.loads(self.ok("encrypt", "--json", "--key-file", "key128", "plain", "-o", "made",
