@@ -17,15 +17,15 @@ namespace dael::formats {
 // More keys than this are refused: an opener might have to try every one.
 inline constexpr std::size_t kMostKeys = 1000;
 
+struct KeysetKeyData {
+    std::string type;
+    std::int32_t material = 0;
+    std::span<const std::uint8_t> value;  // in base64, where it stands in the text: it is secret
+};
 struct KeysetKey {
+    using Data = KeysetKeyData;
     std::uint32_t id = 0;
     std::int32_t status = 0, prefix = 0;
-    struct Data {
-        std::string type;
-        std::int32_t material = 0;
-        std::span<const std::uint8_t>
-            value;  // in base64, where it stands in the text: it is secret
-    };
     std::optional<Data> data;
 };
 inline constexpr std::int32_t kEnabled = 1, kDisabled = 2, kDestroyed = 3;  // of KeyStatusType

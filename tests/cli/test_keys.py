@@ -38,7 +38,7 @@ class Keygen(KeyTest):
         for bits in (128, 256):
             self.ok("keygen", "--format", "keyset", "--bits", bits, "-o", f"keyset{bits}")
             self.assertEqual(self.mode(f"keyset{bits}"), 0o600)
-            sealed = self.ok("seal", "--keyset", f"keyset{bits}", "plain")
+            sealed = self.ok("seal", "--keyset", f"keyset{bits}", "plain", "-o", "-")
             self.assertEqual(self.ok("open", "--keyset", f"keyset{bits}", given=sealed), data(100))
 
     def test_no_two_are_alike(self):
@@ -103,12 +103,12 @@ class Keyset(KeyTest):
 
     def test_rotation(self):
         self.write("plain", data(5000))
-        old = self.ok("seal", "--keyset", "keys.json", "plain")
+        old = self.ok("seal", "--keyset", "keys.json", "plain", "-o", "-")
         added = int(self.change("add"))
         self.assertEqual(self.keyset()["primaryKeyId"], self.primary)
         self.change("promote", added)
         self.assertEqual(self.keyset()["primaryKeyId"], added)
-        new = self.ok("seal", "--keyset", "keys.json", "plain")
+        new = self.ok("seal", "--keyset", "keys.json", "plain", "-o", "-")
         for sealed in old, new:
             self.assertEqual(self.ok("open", "--keyset", "keys.json", given=sealed), data(5000))
         self.change("disable", self.primary)
@@ -223,13 +223,13 @@ class Shared(KeyTest):
                                        ("--passphrase-file", "pass", "passphrase file")):
                 (self.dir / name).chmod(mode)
                 cheap = ("--cost", "10") if name == "pass" else ()
-                ran = self.run_program("seal", option, name, *cheap, "plain")
+                ran = self.run_program("seal", option, name, *cheap, "plain", "-o", "-")
                 self.assertEqual(ran.returncode, 0)
                 self.assertRegex(ran.stderr.decode(), rf"\Adaelstrom: warning: .*{what} '{name}'.*{who}[^\n]*\n\Z")
-                self.assertEqual(self.run_program("seal", "-q", option, name, *cheap, "plain").stderr, b"")
+                self.assertEqual(self.run_program("seal", "-q", option, name, *cheap, "plain", "-o", "-").stderr, b"")
         # Not for what is no regular file: a pipe's permissions say nothing.
         read_end, write_end = os.pipe()
         os.write(write_end, key(256))
         os.close(write_end)
-        self.ok("seal", "--key-file", f"/dev/fd/{read_end}", "plain", pass_fds=[read_end])
+        self.ok("seal", "--key-file", f"/dev/fd/{read_end}", "plain", "-o", "-", pass_fds=[read_end])
         os.close(read_end)
