@@ -4,7 +4,8 @@
 
 #include "commands.hpp"
 #include "file_options.hpp"
-#include "sealed_job.hpp"
+#include "rewrap_job.hpp"
+#include "sealed_options.hpp"
 
 namespace dael::cli {
 namespace {

@@ -15,7 +15,7 @@ namespace {
 
 using core::JsonReader;
 using Bytes = JsonReader::Bytes;
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 // Of which there are up to sixteen at once.
 constexpr std::size_t kMostChunk = std::size_t{64} << 20;
@@ -153,6 +153,12 @@ Result<> get_rate(JsonReader& json, double& rate) {
     return {};
 }
 
+Result<> get_limit(JsonReader& json, double& rate) {  // 0: none
+    DAEL_TRY(get_number(json, rate));
+    if (!(rate >= 0 && rate < 1e6)) return Error{Code::bad_format, "no rate"};
+    return {};
+}
+
 Result<> get(JsonReader& json, Mode& mode) {
     std::string text;
     DAEL_TRY(get(json, text));
@@ -238,6 +244,7 @@ Result<std::string> to_json(const Calibration& calibration) {
     put(out, calibration.hosts);
     out.raw(",\n \"devices\": ");
     put(out, calibration.devices);
+    out.rate("memory_core", calibration.memory_core).rate("memory_all", calibration.memory_all);
     std::string text = out.raw("}\n").take();
     // Names come from drivers. What could not be read again is not written.
     if (!calibration_of(text))
@@ -246,8 +253,8 @@ Result<std::string> to_json(const Calibration& calibration) {
 }
 
 std::optional<Calibration> calibration_of(std::string_view text) {
-    constexpr std::array<std::string_view, 5> kNames{"version", "machine", "made", "hosts",
-                                                     "devices"};
+    constexpr std::array<std::string_view, 7> kNames{"version", "machine",     "made",      "hosts",
+                                                     "devices", "memory_core", "memory_all"};
     JsonReader json(bytes_of(text), "the calibration");
     Calibration calibration;
     int version = 0;
@@ -256,7 +263,8 @@ std::optional<Calibration> calibration_of(std::string_view text) {
         if (i == 1) return get(json, calibration.machine);
         if (i == 2) return get(json, calibration.made);
         if (i == 3) return get(json, calibration.hosts);
-        return get(json, calibration.devices);
+        if (i == 4) return get(json, calibration.devices);
+        return get_limit(json, i == 5 ? calibration.memory_core : calibration.memory_all);
     });
     if (!read || version != kVersion || !json.end()) return std::nullopt;
     return calibration;
