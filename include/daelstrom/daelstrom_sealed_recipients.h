@@ -46,8 +46,8 @@ DAEL_API dael_status dael_recipients_parse(const void* text, size_t size,
                                            dael_recipients** recipients);
 /* One passphrase, which is bytes. Errors: DAEL_INVALID_ARGUMENT for an empty one, or work that is
  * not 1 to DAEL_MOST_WORK. */
-DAEL_API dael_status dael_recipients_of_passphrase(const void* passphrase, size_t size, int32_t work,
-                                                   dael_recipients** recipients);
+DAEL_API dael_status dael_recipients_of_passphrase(const void* passphrase, size_t size,
+                                                   int32_t work, dael_recipients** recipients);
 /* Those of `others` too. Errors: DAEL_INVALID_ARGUMENT for a passphrase, which is always alone;
  * DAEL_LIMIT. */
 DAEL_API dael_status dael_recipients_add(dael_recipients* recipients,
@@ -86,10 +86,10 @@ DAEL_API dael_status dael_identity_make(char identity[DAEL_IDENTITY_SIZE + 1],
 DAEL_API int dael_is_envelope(const void* start, size_t size);
 /* What the beginning of a file tells of the envelope there. Nothing of it is verified yet. */
 typedef struct dael_envelope_info {
-    size_t size;     /* bytes; the stream begins behind them. 0: give more of the file */
-    size_t stanzas;  /* at most so many recipients; 1 for a passphrase */
-    int32_t work;    /* what it asks of scrypt; 0: it takes identities, not a passphrase */
-    int32_t unused;  /* 0 */
+    size_t size;    /* bytes; the stream begins behind them. 0: give more of the file */
+    size_t stanzas; /* at most so many recipients; 1 for a passphrase */
+    int32_t work;   /* what it asks of scrypt; 0: it takes identities, not a passphrase */
+    int32_t unused; /* 0 */
 } dael_envelope_info;
 /* Where info->size comes out as 0 and there is no more, the file is cut off, or an age file that
  * holds no sealed data. Errors: DAEL_BAD_FORMAT, DAEL_UNSUPPORTED for another version, DAEL_LIMIT:

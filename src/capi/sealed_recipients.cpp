@@ -65,8 +65,8 @@ dael_status dael_recipients_of_passphrase(const void* passphrase, size_t size, i
                                           dael_recipients** recipients) {
     return hand_out(recipients, "recipients", [&]() -> Result<dael_recipients*> {
         DAEL_TRY(readable(passphrase, size, "passphrase"));
-        return handle(Recipients::of_passphrase(bytes(passphrase, size),
-                                                work == 0 ? DAEL_USUAL_WORK : work));
+        return handle(
+            Recipients::of_passphrase(bytes(passphrase, size), work == 0 ? DAEL_USUAL_WORK : work));
     });
 }
 dael_status dael_recipients_add(dael_recipients* recipients, const dael_recipients* others) {

@@ -117,8 +117,8 @@ Result<bool> take_stanza(AgeHeader& header, std::string_view line, Lines& lines)
     DAEL_LET(parts, arguments(line.substr(2), lines));
     if (parts.empty()) return lines.wrong("it is no recipient's stanza");
     if (++header.stanzas > kMostStanzas)
-        return Error{Code::limit, "the age header has more than " + std::to_string(kMostStanzas) +
-                                      " stanzas"};
+        return Error{Code::limit,
+                     "the age header has more than " + std::to_string(kMostStanzas) + " stanzas"};
     std::vector<std::uint8_t> body;
     for (;;) {
         const auto text = lines.next();
@@ -136,7 +136,11 @@ Result<bool> take_stanza(AgeHeader& header, std::string_view line, Lines& lines)
 }
 
 Error no_age_file(std::string_view text) {
-    if (text.starts_with(kAgeLine.substr(0, kAgeLine.size() - 2)))
+    const std::string_view version = kAgeLine.substr(0, kAgeLine.size() - 1);
+    if (text.starts_with(version) && (text[version.size()] < '0' || text[version.size()] > '9'))
+        return {Code::bad_format,
+                "its first line is more than age-encryption.org/v1: were its lines' ends changed?"};
+    if (text.starts_with(version.substr(0, version.size() - 1)))
         return {Code::unsupported,
                 "an age file of another version; daelstrom knows age-encryption.org/v1"};
     return {Code::bad_format, "it does not begin with age-encryption.org/v1"};
@@ -151,8 +155,8 @@ Result<AgeHeader> parse_age_header(HostIn start, std::size_t most) {
     if (!kAgeLine.starts_with(beginning)) return no_age_file(all);
     const auto more = [&]() -> Result<AgeHeader> {
         if (all.size() < most) return AgeHeader{};
-        return Error{Code::limit, "the age header is longer than " + std::to_string(most) +
-                                      " bytes"};
+        return Error{Code::limit,
+                     "the age header is longer than " + std::to_string(most) + " bytes"};
     };
     if (beginning.size() < kAgeLine.size()) return more();
     AgeHeader header;

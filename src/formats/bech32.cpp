@@ -100,7 +100,9 @@ bool decode_bech32(const Bech32& kind, HostIn text, std::span<std::uint8_t, 32> 
 
 void encode_bech32(const Bech32& kind, std::span<const std::uint8_t, 32> bytes,
                    HostOut text) noexcept {
-    const auto put = [&](std::size_t at, std::uint8_t c) { text[at] = kind.capitals ? upper(c) : c; };
+    const auto put = [&](std::size_t at, std::uint8_t c) {
+        text[at] = kind.capitals ? upper(c) : c;
+    };
     for (std::size_t i = 0; i < kind.prefix.size(); ++i)
         put(i, static_cast<std::uint8_t>(kind.prefix[i]));
     const std::size_t first = kind.prefix.size() + 1;

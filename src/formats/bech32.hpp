@@ -27,8 +27,7 @@ inline constexpr Bech32 kIdentityText{"age-secret-key-", true};
 bool begins_as(const Bech32& kind, HostIn text) noexcept;
 // `text` has size() characters; a mix of capitals and small letters, or the other kind, is refused.
 // False: some character or the checksum is wrong, and `bytes` is zeros.
-bool decode_bech32(const Bech32& kind, HostIn text,
-                   std::span<std::uint8_t, 32> bytes) noexcept;
+bool decode_bech32(const Bech32& kind, HostIn text, std::span<std::uint8_t, 32> bytes) noexcept;
 void encode_bech32(const Bech32& kind, std::span<const std::uint8_t, 32> bytes,
                    HostOut text) noexcept;
 

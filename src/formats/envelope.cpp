@@ -131,16 +131,17 @@ Result<> unwrap(Scratch& scratch, const std::vector<formats::Identity>& keys,
                 !shared)
                 return Error{shared.code(), "the age header has " + shared.error().message};
             DAEL_TRY(curve_key(scratch.shared(), stanza.share, key.recipient, scratch.wrapping()));
-            const auto opened = formats::chacha_open(scratch.wrapping(), kNoNonce, stanza.body,
-                                                     scratch.file_key());
+            const auto opened =
+                formats::chacha_open(scratch.wrapping(), kNoNonce, stanza.body, scratch.file_key());
             if (opened || opened.code() != Code::authentication) return opened;
         }
     const std::size_t tried = keys.size();
-    return Error{Code::authentication,
-                 (tried == 1 ? std::string("the identity opens none of ")
-                             : "none of the " + std::to_string(tried) + " identities opens any of ") +
-                     "its " + std::to_string(header.stanzas) +
-                     " stanzas: it was sealed for other recipients, or altered"};
+    return Error{
+        Code::authentication,
+        (tried == 1 ? std::string("the identity opens none of ")
+                    : "none of the " + std::to_string(tried) + " identities opens any of ") +
+            "its " + std::to_string(header.stanzas) +
+            " stanzas: it was sealed for other recipients, or altered"};
 }
 
 Result<> unwrap(Scratch& scratch, const formats::Passphrase& passphrase,
@@ -150,8 +151,8 @@ Result<> unwrap(Scratch& scratch, const formats::Passphrase& passphrase,
                          : std::to_string(std::uint64_t{1} << (work - 10)) + " MiB";
     };
     if (stanza.work > passphrase.work) {
-        const std::string asks = "it asks scrypt for " + shown(stanza.work) +
-                                 " of memory (N = 2^" + std::to_string(stanza.work) + "), ";
+        const std::string asks = "it asks scrypt for " + shown(stanza.work) + " of memory (N = 2^" +
+                                 std::to_string(stanza.work) + "), ";
         if (stanza.work > kMostWork)
             return Error{Code::limit, asks + "more than daelstrom ever takes, " + shown(kMostWork)};
         return Error{Code::limit, asks + "more than " + shown(passphrase.work) +

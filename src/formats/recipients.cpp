@@ -43,8 +43,9 @@ Error too_many(const char* what) {
     return {Code::limit, "more than " + std::to_string(formats::kMostKeys) + " " + what};
 }
 Error alone(const char* what) {
-    return {Code::invalid_argument, std::string("a passphrase is always alone; it goes neither with ") +
-                                        what + " nor with another passphrase"};
+    return {Code::invalid_argument,
+            std::string("a passphrase is always alone; it goes neither with ") + what +
+                " nor with another passphrase"};
 }
 
 // What people take for a recipient.
@@ -70,10 +71,11 @@ Error no_identity(std::string_view line) {
     if (line.starts_with("AGE-PLUGIN-") || line.starts_with("-----BEGIN"))
         return {Code::unsupported,
                 "a key of another kind; daelstrom takes age's own, AGE-SECRET-KEY-1..."};
-    return {Code::bad_format, line.starts_with("AGE-SECRET-KEY-")
-                                  ? "this secret key was copied wrongly: its checksum does not match"
-                                  : "no secret key; one is AGE-SECRET-KEY-1 and 58 letters and "
-                                    "digits"};
+    return {Code::bad_format,
+            line.starts_with("AGE-SECRET-KEY-")
+                ? "this secret key was copied wrongly: its checksum does not match"
+                : "no secret key; one is AGE-SECRET-KEY-1 and 58 letters and "
+                  "digits"};
 }
 
 Result<formats::Passphrase> passphrase_of(HostIn bytes, int work) {
@@ -201,13 +203,13 @@ Result<> make_identity(HostOut identity) {
                   formats::kRecipientText.size() == kRecipientSize);
     return core::guarded([&]() -> Result<> {
         if (identity.size() < kIdentitySize)
-            return Error{Code::invalid_argument,
-                         "room for " + std::to_string(identity.size()) +
-                             " characters; a secret key has " + std::to_string(kIdentitySize)};
+            return Error{Code::invalid_argument, "room for " + std::to_string(identity.size()) +
+                                                     " characters; a secret key has " +
+                                                     std::to_string(kIdentitySize)};
         DAEL_LET(secret, SecretBytes::create(formats::kCurveSize));
         DAEL_TRY(core::fill_random(secret.bytes()));
-        formats::encode_bech32(formats::kIdentityText,
-                               secret.bytes().first<formats::kCurveSize>(), identity);
+        formats::encode_bech32(formats::kIdentityText, secret.bytes().first<formats::kCurveSize>(),
+                               identity);
         return {};
     });
 }
