@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `seal` and `open`: the same options, but for what only one of them asks.
+#include <algorithm>
 #include <charconv>
 #include <memory>
 
@@ -14,11 +15,19 @@ namespace {
 struct SealOptions {
     SecretSource key, passphrase;
     std::optional<std::string> keyset, aad, aad_file, segment, range;
+    RecipientOptions recipients;          // sealing
+    std::vector<std::string> identities;  // opening
+    PassphraseOptions of_passphrase;
+    std::uint32_t segment_size = sealed::kLargeSegment;
     ShowOptions show;
     SealedJob job;
 };
 
 void add_secrets(CLI::App& command, SealOptions& options) {
+    if (options.job.seals)
+        add_recipients(command, options.recipients);
+    else
+        add_identities(command, options.identities);
     add_secret(command, "key",
                "File with the key: 16 or 32 bytes, or hexadecimal (- is standard input)",
                options.key);
@@ -36,6 +45,11 @@ void add_secrets(CLI::App& command, SealOptions& options) {
             ->excludes(keyset)
             ->excludes("--key-file")
             ->excludes("--key-fd");
+    for (const char* envelope : {"--recipient", "--recipients-file", "--identity"})
+        if (auto* option = command.get_option_no_throw(envelope))
+            for (const char* other :
+                 {"--keyset", "--key-file", "--key-fd", "--passphrase-file", "--passphrase-fd"})
+                command.get_option(other)->excludes(option);
 }
 
 void add_options(CLI::App& command, Context& context, SealOptions& options) {
@@ -60,15 +74,18 @@ void add_options(CLI::App& command, Context& context, SealOptions& options) {
                 ->type_name("4K|1M")
                 ->excludes("--keyset");
         context.choices[segment] = {"4K", "1M"};
-        add_cost(command, job.cost)
+        add_cost(command, options.of_passphrase.work)
             ->excludes("--keyset")
             ->excludes("--key-file")
-            ->excludes("--key-fd");
+            ->excludes("--key-fd")
+            ->excludes("--recipient")
+            ->excludes("--recipients-file");
     } else {
-        add_max_cost(command, job.most)
+        add_max_cost(command, options.of_passphrase.most)
             ->excludes("--keyset")
             ->excludes("--key-file")
-            ->excludes("--key-fd");
+            ->excludes("--key-fd")
+            ->excludes("--identity");
         command
             .add_option("--range", options.range,
                         "Only bytes A to B of the plaintext, counted from 0, both included; A- is "
@@ -114,19 +131,37 @@ Result<sealed::Keys> read_keys(const SealOptions& options) {
     DAEL_LET(key, read_key_bytes(options.key, options.job.seals));
     if (key.bytes().size() == 24)
         return Error{Code::key_size, "the key is 24 bytes; seal and open take 16 or 32"};
-    return sealed::Keys::from_key(key.bytes(), options.job.segment);
+    return sealed::Keys::from_key(key.bytes(), options.segment_size);
+}
+
+// Where the keys come from, by the options that were given.
+std::unique_ptr<KeySource> source_of(SealOptions& options) {
+    if (options.keyset || !options.key.from_terminal())
+        return source_of_keys([&options] { return read_keys(options); });
+    if (options.recipients.given())
+        return source_of_recipients(
+            [&options] {
+                return read_recipients(options.recipients.recipients, options.recipients.files);
+            },
+            options.segment_size);
+    if (!options.identities.empty())
+        return source_of_identities([&options] { return read_identities(options.identities); });
+    options.of_passphrase.segment = options.segment_size;
+    return source_of_passphrase(
+        [&options] { return read_password(options.passphrase, options.job.seals, "passphrase"); },
+        options.of_passphrase);
 }
 
 // Everything that the command line alone can tell to be wrong.
 Result<> complete(SealOptions& options) {
     SealedJob& job = options.job;
-    const bool has_key = options.keyset || !options.key.from_terminal();
-    const bool from_stdin =
-        options.keyset == "-" || options.key.from_stdin() || options.passphrase.from_stdin();
+    const bool from_stdin = options.keyset == "-" || options.key.from_stdin() ||
+                            options.passphrase.from_stdin() || options.recipients.from_stdin() ||
+                            std::ranges::count(options.identities, "-") > 0;
     if (from_stdin && job.input == "-")
         return usage("standard input cannot be both the secret and the data; name the input file");
     if (options.segment == "4K")
-        job.segment = sealed::kSmallSegment;
+        options.segment_size = sealed::kSmallSegment;
     else if (options.segment && options.segment != "1M")
         return usage("--segment: " + in_quotes(*options.segment) + " is neither 4K nor 1M");
     if (options.range) {
@@ -145,12 +180,7 @@ Result<> complete(SealOptions& options) {
     }
     job.show = options.show.show();
     job.output.for_terminal = !job.seals;
-    if (has_key)
-        job.keys = [&options] { return read_keys(options); };
-    else
-        job.passphrase = [&options] {
-            return read_password(options.passphrase, options.job.seals, "passphrase");
-        };
+    job.keys = source_of(options);
     return {};
 }
 
@@ -168,26 +198,6 @@ void add(CLI::App& app, Context& context, bool seals) {
 }
 
 }  // namespace
-
-CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost) {
-    return command
-        .add_option("--cost", cost.log2_n,
-                    "With a passphrase: each guess takes 2^N KiB of memory, and time in proportion "
-                    "(default: 17, 128 MiB and some tenths of a second)")
-        ->type_name("N")
-        ->check(CLI::Range(10, 20));
-}
-
-CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most) {
-    return command
-        .add_option_function<int>(
-            "--max-cost",
-            [&most](int log2_n) { most = log2_n == 20 ? sealed::kMostCost : sealed::Cost{log2_n}; },
-            "With a passphrase: how much a file may ask for before it is known to be good, as "
-            "--cost has it (default: 18, 256 MiB and less than a second; 20 is all that there is)")
-        ->type_name("N")
-        ->check(CLI::Range(10, 20));
-}
 
 void add_seal(CLI::App& app, Context& context) {
     add(app, context, true);

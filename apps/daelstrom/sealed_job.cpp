@@ -2,7 +2,6 @@
 #include "sealed_job.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <thread>
 
@@ -16,81 +15,6 @@ namespace {
 
 std::string shown(const std::string& input) {
     return input == "-" ? "standard input" : in_quotes(input);
-}
-
-// What the library says about data, with the name of what holds it.
-Error in_file(const Input& input, Error error) {
-    const bool about_data = error.code == Code::authentication || error.code == Code::bad_format ||
-                            error.code == Code::limit || error.code == Code::unsupported;
-    if (about_data) error.message = input.name() + ": " + error.message;
-    return error;
-}
-
-Result<sealed::Lock> read_lock(Input& input) {
-    sealed::Lock lock{};
-    const auto start = input.peek(lock.size());
-    if (!start) return start.error();
-    if (!sealed::is_lock(*start))
-        return Error{Code::bad_format, input.name() +
-                                           " was not sealed with a passphrase; was it sealed with "
-                                           "a key? Give --key-file or --keyset"};
-    auto got = input.fill(lock);
-    if (!got) return std::move(got).error();
-    if (*got < lock.size())
-        return Error{Code::bad_format, input.name() + " is cut off: it ends after " +
-                                           std::to_string(*got) + " of the 108 bytes of its lock"};
-    return lock;
-}
-
-// A lock that did not open, and which option lets it, if that is all.
-Error not_unlocked(const Input& input, const sealed::Lock& lock, Error error) {
-    if (error.code == Code::limit) {
-        const auto [log2_n, r, p] = sealed::cost_of(lock);
-        const double memory = std::ldexp(r, log2_n - 3), steps = memory * p;  // 2^N and p of --cost
-        const bool at_all = memory <= 1 << 20 && steps <= 1 << 22;
-        int needed = 10;
-        while (needed < 20 && steps > std::ldexp(1, needed)) ++needed;
-        if (at_all) error.message += " (--max-cost " + std::to_string(needed) + ")";
-    }
-    return in_file(input, std::move(error));
-}
-
-// The keys, and for a passphrase the lock that stands in front.
-struct Secrets {
-    sealed::Keys keys;
-    std::optional<sealed::Lock> lock;
-};
-
-Result<Secrets> secrets_of(const SealedJob& job, Engine& engine, Input& input) {
-    if (job.keys) {
-        if (!job.seals) {
-            const auto start = input.peek(sealed::kLockSize);
-            if (!start) return start.error();
-            if (sealed::is_lock(*start))
-                return Error{Code::bad_format, input.name() +
-                                                   " was sealed with a passphrase, not with a key; "
-                                                   "leave the key out"};
-        }
-        auto keys = job.keys();
-        if (!keys) return std::move(keys).error();
-        return Secrets{std::move(*keys), std::nullopt};
-    }
-    std::optional<sealed::Lock> lock;
-    if (!job.seals) {
-        auto read = read_lock(input);
-        if (!read) return std::move(read).error();
-        lock = *read;
-    }
-    auto passphrase = job.passphrase();
-    if (!passphrase) return std::move(passphrase).error();
-    if (lock) {
-        auto keys = sealed::unlock(engine, passphrase->bytes(), *lock, job.most);
-        if (!keys) return not_unlocked(input, *lock, std::move(keys).error());
-        return Secrets{std::move(*keys), lock};
-    }
-    auto locked = sealed::make_lock(engine, passphrase->bytes(), job.segment, job.cost);
-    if (!locked) return std::move(locked).error();
-    return Secrets{std::move(locked->keys), locked->lock};
 }
 
 // How a stream's chunks are transformed, one after another and in place.
@@ -178,20 +102,18 @@ TransferOptions transfer_options(const SealedJob& job, const Engine& engine,
     return options;
 }
 
-Result<> whole(const SealedJob& job, Engine& engine, const Secrets& secrets, Input& input,
+Result<> whole(const SealedJob& job, Engine& engine, const FileKeys& keys, Input& input,
                Output& output) {
-    auto stream = SealedStream::start(job, engine, secrets.keys, input);
+    auto stream = SealedStream::start(job, engine, *keys.keys, input);
     if (!stream) return std::move(stream).error();
     const sealed::Layout& layout = stream->layout();
     const auto size = input.remaining();
-    std::uint64_t front = 0;
     if (size) {
         auto after = job.seals ? layout.sealed_size(*size) : layout.plain_size(*size);
         if (!after) return in_file(input, std::move(after).error());
-        if (job.seals && secrets.lock) front = secrets.lock->size();
-        DAEL_TRY(output.reserve(*after + front));
+        DAEL_TRY(output.reserve(*after + (job.seals ? keys.front.size() : 0)));
     }
-    if (job.seals && secrets.lock) DAEL_TRY(output.write(*secrets.lock));
+    if (job.seals) DAEL_TRY(output.write(keys.front));
     Progress progress(job.show, shown(job.input), size);
     if (auto done = transfer(input, output, progress, transfer_options(job, engine, layout, size),
                              [&stream](Chunk& chunk) { return (*stream)(chunk); });
@@ -204,11 +126,11 @@ Result<> whole(const SealedJob& job, Engine& engine, const Secrets& secrets, Inp
     return {};
 }
 
-Result<> part(const SealedJob& job, Engine& engine, const Secrets& secrets, const Input& input,
+Result<> part(const SealedJob& job, Engine& engine, const FileKeys& keys, const Input& input,
               std::uint64_t size, Output& output) {
-    const std::uint64_t front = secrets.lock ? secrets.lock->size() : 0;
+    const std::uint64_t front = keys.front.size();
     auto file = sealed::File::open(
-        engine, secrets.keys, job.aad,
+        engine, *keys.keys, job.aad,
         [&](std::uint64_t at, HostOut out) { return input.read_at(front + at, out); }, size);
     if (!file) return in_file(input, std::move(file).error());
     const auto [first, last] = *job.range;
@@ -241,6 +163,18 @@ Result<> part(const SealedJob& job, Engine& engine, const Secrets& secrets, cons
     return {};
 }
 
+Result<sealed::Identities> identities_of(const RewrapJob& job) {
+    if (job.identities) return job.identities();
+    DAEL_LET(passphrase, job.old_passphrase());
+    return sealed::Identities::of_passphrase(passphrase.bytes(), job.most);
+}
+
+Result<sealed::Recipients> recipients_of(const RewrapJob& job) {
+    if (job.recipients) return job.recipients();
+    DAEL_LET(passphrase, job.new_passphrase());
+    return sealed::Recipients::of_passphrase(passphrase.bytes(), job.work);
+}
+
 }  // namespace
 
 Result<> run(const SealedJob& job) {
@@ -255,11 +189,10 @@ Result<> run(const SealedJob& job) {
     if (!output) return std::move(output).error();
     auto engine = job.engine.open();
     if (!engine) return std::move(engine).error();
-    auto secrets = secrets_of(job, *engine, *input);
-    if (!secrets) return std::move(secrets).error();
-    if (!job.range) return whole(job, *engine, *secrets, *input, *output);
-    const std::uint64_t front = secrets->lock ? secrets->lock->size() : 0;
-    return part(job, *engine, *secrets, *input, size.value_or(0) - front, *output);
+    auto keys = job.seals ? job.keys->to_seal(*engine) : job.keys->to_open(*engine, *input);
+    if (!keys) return std::move(keys).error();
+    if (!job.range) return whole(job, *engine, *keys, *input, *output);
+    return part(job, *engine, *keys, *input, size.value_or(0) - keys->front.size(), *output);
 }
 
 Result<> run(const RewrapJob& job) {
@@ -269,20 +202,20 @@ Result<> run(const RewrapJob& job) {
         return Error{Code::io, input->name() + " is no file that can be replaced; give -o FILE"};
     auto output = Output::open(job.output, *input);
     if (!output) return std::move(output).error();
-    auto engine = job.engine.open();
-    if (!engine) return std::move(engine).error();
     const auto size = input->remaining();
-    auto lock = read_lock(*input);
-    if (!lock) return std::move(lock).error();
-    auto old_passphrase = job.old_passphrase();
-    if (!old_passphrase) return std::move(old_passphrase).error();
-    auto new_passphrase = job.new_passphrase();
-    if (!new_passphrase) return std::move(new_passphrase).error();
-    auto relocked = sealed::relock(*engine, old_passphrase->bytes(), new_passphrase->bytes(), *lock,
-                                   job.cost, job.most);
-    if (!relocked) return not_unlocked(*input, *lock, std::move(relocked).error());
-    if (size) DAEL_TRY(output->reserve(*size));
-    DAEL_TRY(output->write(*relocked));
+    DAEL_LET(envelope, take_envelope(*input));
+    if (envelope.bytes.empty())
+        return Error{Code::bad_format,
+                     input->name() +
+                         " has no envelope: it was sealed with a key, which `daelstrom reseal` "
+                         "changes"};
+    DAEL_TRY(check_kind(*input, envelope, job.identities ? Kind::recipients : Kind::passphrase));
+    DAEL_LET(identities, identities_of(job));
+    DAEL_LET(recipients, recipients_of(job));
+    auto fresh = sealed::rewrap_envelope(identities, envelope.bytes, recipients);
+    if (!fresh) return not_opened(*input, envelope, std::move(fresh).error());
+    if (size) DAEL_TRY(output->reserve(*size - envelope.bytes.size() + fresh->size()));
+    DAEL_TRY(output->write(*fresh));
     Progress progress(job.show, shown(job.input), size);
     if (auto done = transfer(*input, *output, progress, {}, [](Chunk&) { return Result<>(); });
         !done) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file sealed or opened: Tink's streaming AEAD, with a lock in front where a passphrase takes
-// the key's place (docs/format.md).
+// One file sealed or opened: Tink's streaming AEAD, with an envelope in front that holds the key
+// for recipients or a passphrase (docs/format.md).
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <daelstrom/sealed.hpp>
 
 #include "engine_options.hpp"
+#include "file_keys.hpp"
 #include "io/input.hpp"
 #include "io/output.hpp"
 #include "io/progress.hpp"
@@ -25,13 +27,7 @@ struct SealedJob {
     EngineChoice engine;
     Show show = Show::automatic;
     std::vector<std::uint8_t> aad;
-    // The keys or, where that is not set, the passphrase. Called after everything else that can be
-    // refused has been checked, so that nobody types a passphrase in vain.
-    std::function<Result<sealed::Keys>()> keys;
-    std::function<Result<Secret>()> passphrase;
-    std::uint32_t segment = sealed::kLargeSegment;  // sealing with a passphrase
-    sealed::Cost cost;                              // the same
-    sealed::Cost most = sealed::kUsualLimit;        // opening with one
+    std::shared_ptr<KeySource> keys;
     struct Range {
         std::uint64_t first = 0;
         std::optional<std::uint64_t> last;  // the byte itself included; none: to the end
@@ -41,19 +37,32 @@ struct SealedJob {
 
 Result<> run(const SealedJob& job);
 
-// --cost, for the commands that make a lock, and --max-cost, for those that open one.
-CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost);
-CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most);
+// --cost, for the commands that make an envelope for a passphrase, and --max-cost, for those that
+// open one.
+CLI::Option* add_cost(CLI::App& command, int& work);
+CLI::Option* add_max_cost(CLI::App& command, int& most);
 
-// Another passphrase for a sealed file, whose payload stays as it is.
+// -r and -R, for the commands that make an envelope, and -i, for those that open one.
+struct RecipientOptions {
+    std::vector<std::string> recipients, files;
+    bool given() const { return !recipients.empty() || !files.empty(); }
+    bool from_stdin() const;
+};
+void add_recipients(CLI::App& command, RecipientOptions& options);
+CLI::Option* add_identities(CLI::App& command, std::vector<std::string>& files);
+
+// Another envelope for a sealed file, whose stream stays as it is.
 struct RewrapJob {
     std::string input = "-";
     OutputOptions output;
-    EngineChoice engine;
     Show show = Show::automatic;
+    // What opens the old envelope and what the new one is for: those that are not set are
+    // passphrases.
+    std::function<Result<sealed::Identities>()> identities;
+    std::function<Result<sealed::Recipients>()> recipients;
     std::function<Result<Secret>()> old_passphrase, new_passphrase;
-    sealed::Cost cost;                        // of the new lock
-    sealed::Cost most = sealed::kUsualLimit;  // that the old one may take
+    int work = sealed::kUsualWork;       // of a new passphrase
+    int most = sealed::kUsualWorkLimit;  // that the old one may take
 };
 
 Result<> run(const RewrapJob& job);

@@ -28,7 +28,6 @@
 #include <daelstrom/memory.hpp>
 #include <daelstrom/sealed_chunks.hpp>
 #include <daelstrom/sealed_keys.hpp>
-#include <daelstrom/sealed_lock.hpp>
 #include <daelstrom/sealed_recipients.hpp>
 
 namespace dael::sealed {

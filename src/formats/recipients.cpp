@@ -48,6 +48,11 @@ Error alone(const char* what) {
                 " nor with another passphrase"};
 }
 
+std::string slip(std::string_view line, std::size_t size) {
+    if (line.size() == size) return "its checksum does not match";
+    return "it has " + std::to_string(line.size()) + " characters, not " + std::to_string(size);
+}
+
 // What people take for a recipient.
 Error no_recipient(std::string_view line) {
     if (line.starts_with("AGE-SECRET-KEY-"))
@@ -57,9 +62,9 @@ Error no_recipient(std::string_view line) {
         return {Code::unsupported, "an SSH key; daelstrom takes age's own keys, age1..."};
     if (line.starts_with("age1") && line.find('1', 4) != std::string_view::npos)
         return {Code::unsupported, "a recipient of one of age's plugins; daelstrom takes age1..."};
-    return {Code::bad_format, line.starts_with("age1")
-                                  ? "this recipient was copied wrongly: its checksum does not match"
-                                  : "no recipient; one is age1 and 58 letters and digits"};
+    if (!line.starts_with("age1"))
+        return {Code::bad_format, "no recipient; one is age1 and 58 letters and digits"};
+    return {Code::bad_format, "this recipient was copied wrongly: " + slip(line, kRecipientSize)};
 }
 
 Error no_identity(std::string_view line) {
@@ -71,11 +76,10 @@ Error no_identity(std::string_view line) {
     if (line.starts_with("AGE-PLUGIN-") || line.starts_with("-----BEGIN"))
         return {Code::unsupported,
                 "a key of another kind; daelstrom takes age's own, AGE-SECRET-KEY-1..."};
-    return {Code::bad_format,
-            line.starts_with("AGE-SECRET-KEY-")
-                ? "this secret key was copied wrongly: its checksum does not match"
-                : "no secret key; one is AGE-SECRET-KEY-1 and 58 letters and "
-                  "digits"};
+    if (!line.starts_with("AGE-SECRET-KEY-"))
+        return {Code::bad_format,
+                "no secret key; one is AGE-SECRET-KEY-1 and 58 letters and digits"};
+    return {Code::bad_format, "this secret key was copied wrongly: " + slip(line, kIdentitySize)};
 }
 
 Result<formats::Passphrase> passphrase_of(HostIn bytes, int work) {

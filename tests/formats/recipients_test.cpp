@@ -84,10 +84,12 @@ TEST(Recipients, WhatIsNone) {
         refused(nothing, Code::bad_format, "there is no recipient");
     refused(a + "\n\nx\n", Code::bad_format, "line 3: no recipient; one is age1 and 58");
     refused(a + ' ' + a, Code::unsupported, "line 1: ");
-    refused(a + "q", Code::bad_format, "line 1: this recipient was copied wrongly");
+    refused(a + "q", Code::bad_format,
+            "line 1: this recipient was copied wrongly: it has 63 characters, not 62");
     refused(a.substr(0, 61), Code::bad_format, "copied wrongly");
     refused(capitals(a), Code::bad_format, "no recipient");
-    refused(std::string("age1C") + (kRecipient + 5), Code::bad_format, "copied wrongly");
+    refused(std::string("age1C") + (kRecipient + 5), Code::bad_format,
+            "its checksum does not match");
     refused("age1yubikey1qwertyuiop", Code::unsupported, "age's plugins");
     refused("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI", Code::unsupported, "an SSH key");
     refused(kIdentity, Code::bad_format, "a secret key stands where its recipient belongs");
