@@ -54,6 +54,7 @@ void add_decrypt(CLI::App& app, Context& context);
 void add_seal(CLI::App& app, Context& context);
 void add_open(CLI::App& app, Context& context);
 void add_rewrap(CLI::App& app, Context& context);
+void add_reseal(CLI::App& app, Context& context);
 void add_aes(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);

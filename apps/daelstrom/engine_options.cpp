@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "io/text.hpp"
 
@@ -25,6 +26,11 @@ Result<Engine> EngineChoice::open() const {
         options.backend = kind + ":" + std::to_string(device);
     }
     return Engine::open(std::move(options));
+}
+
+unsigned EngineChoice::most_threads() const {
+    if (threads > 0) return static_cast<unsigned>(threads);
+    return std::max(1u, std::thread::hardware_concurrency());
 }
 
 void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice) {

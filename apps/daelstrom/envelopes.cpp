@@ -1,50 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in front of sealed files (file_keys.hpp): how it is found and refused, and the
-// options that name recipients and identities.
+// What stands in front of sealed files (file_keys.hpp): how it is found and refused.
 #include <algorithm>
-#include <optional>
 #include <string_view>
 
 #include "file_keys.hpp"
-#include "io/text.hpp"
 
 namespace dael::cli {
 namespace {
-
-// An error about a text, with where the text is.
-Error in_text(const std::string& where, Error error, bool one_line) {
-    constexpr std::string_view kFirst = "line 1: ";  // an option's value has one
-    if (one_line && error.message.starts_with(kFirst)) error.message.erase(0, kFirst.size());
-    error.message = where + ": " + error.message;
-    return error;
-}
-
-Result<sealed::Recipients> recipients_in(const std::string& path) {
-    constexpr std::size_t kMost = 1 << 20;
-    DAEL_LET(input, Input::open(path));
-    DAEL_LET(bytes, input.peek(kMost + 1));
-    if (bytes.size() > kMost)
-        return Error{Code::limit, input.name() + " is more than 1 MiB of recipients"};
-    auto parsed =
-        sealed::Recipients::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    if (!parsed) return in_text(input.name(), std::move(parsed).error(), false);
-    return parsed;
-}
 
 // Of whatever version, and also if it is cut off soon after.
 bool begins_as_age_file(std::span<const std::uint8_t> start) {
     constexpr std::string_view kName = "age-encryption.org/";
     const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
     return !text.empty() && (text.starts_with(kName) || kName.starts_with(text));
-}
-
-// Those of all texts.
-template <class Some>
-Result<> add_to(std::optional<Some>& all, Result<Some> more) {
-    if (!more) return std::move(more).error();
-    if (all) return all->add(*more);
-    all = std::move(*more);
-    return {};
 }
 
 }  // namespace
@@ -54,32 +22,6 @@ Error in_file(const Input& input, Error error) {
                             error.code == Code::limit || error.code == Code::unsupported;
     if (about_data) error.message = input.name() + ": " + error.message;
     return error;
-}
-
-Result<sealed::Recipients> read_recipients(const std::vector<std::string>& recipients,
-                                           const std::vector<std::string>& files) {
-    std::optional<sealed::Recipients> all;
-    for (const std::string& text : recipients) {
-        auto parsed = sealed::Recipients::parse(text);
-        if (!parsed) return in_text("--recipient", std::move(parsed).error(), true);
-        DAEL_TRY(add_to(all, std::move(parsed)));
-    }
-    for (const std::string& path : files) DAEL_TRY(add_to(all, recipients_in(path)));
-    if (!all) return usage("no recipient is named; give -r or -R");
-    return std::move(*all);
-}
-
-Result<sealed::Identities> read_identities(const std::vector<std::string>& files) {
-    std::optional<sealed::Identities> all;
-    for (const std::string& path : files) {
-        DAEL_LET(text, read_identity_file(path));
-        auto parsed = sealed::Identities::parse(text.bytes());
-        if (!parsed)
-            return in_text("identity file " + in_quotes(path), std::move(parsed).error(), false);
-        DAEL_TRY(add_to(all, std::move(parsed)));
-    }
-    if (!all) return usage("no identity is named; give -i FILE");
-    return std::move(*all);
 }
 
 Result<Envelope> take_envelope(Input& input) {

@@ -58,11 +58,6 @@ std::unique_ptr<KeySource> source_of_recipients(std::function<Result<sealed::Rec
 // Identities, to open with.
 std::unique_ptr<KeySource> source_of_identities(std::function<Result<sealed::Identities>()> read);
 
-// What -r and -R name, and -i: all of them together, at least one. Errors name the option or file.
-Result<sealed::Recipients> read_recipients(const std::vector<std::string>& recipients,
-                                           const std::vector<std::string>& files);
-Result<sealed::Identities> read_identities(const std::vector<std::string>& files);
-
 // The envelope in front of an input, which is taken out of it; empty bytes where there is none, and
 // nothing is taken out. Errors: bad_format, unsupported, limit, io.
 struct Envelope {

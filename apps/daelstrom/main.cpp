@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
     add_seal(app, context);
     add_open(app, context);
     add_rewrap(app, context);
+    add_reseal(app, context);
     add_aes(app, context);
     add_devices(app, context);
     add_calibrate(app, context);

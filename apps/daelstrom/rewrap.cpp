@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `rewrap`: other recipients or another passphrase for a file that was sealed for some or with one.
-#include <algorithm>
 #include <memory>
 
 #include "commands.hpp"
 #include "file_options.hpp"
-#include "sealed_job.hpp"
+#include "rewrap_job.hpp"
+#include "sealed_options.hpp"
 
 namespace dael::cli {
 namespace {
@@ -13,16 +13,16 @@ namespace {
 struct RewrapOptions {
     SecretSource old_passphrase, new_passphrase;
     RecipientOptions recipients;
-    std::vector<std::string> identities;
+    IdentityOptions identities;
     ShowOptions show;
     RewrapJob job;
 };
 
 Result<> complete(RewrapOptions& options) {
     RewrapJob& job = options.job;
-    const bool from_stdin =
-        options.old_passphrase.from_stdin() || options.new_passphrase.from_stdin() ||
-        options.recipients.from_stdin() || std::ranges::count(options.identities, "-") > 0;
+    const bool from_stdin = options.old_passphrase.from_stdin() ||
+                            options.new_passphrase.from_stdin() ||
+                            options.recipients.from_stdin() || options.identities.from_stdin();
     if (from_stdin && job.input == "-")
         return Error{Code::invalid_argument,
                      "standard input cannot be both the secret and the data; name the input file"};
@@ -32,12 +32,10 @@ Result<> complete(RewrapOptions& options) {
     }
     job.output.for_terminal = false;
     job.show = options.show.show();
-    if (!options.identities.empty())
-        job.identities = [&options] { return read_identities(options.identities); };
+    if (options.identities.given())
+        job.identities = [&options] { return read(options.identities); };
     if (options.recipients.given())
-        job.recipients = [&options] {
-            return read_recipients(options.recipients.recipients, options.recipients.files);
-        };
+        job.recipients = [&options] { return read(options.recipients); };
     job.old_passphrase = [&options] {
         return read_password(options.old_passphrase, false, "passphrase");
     };

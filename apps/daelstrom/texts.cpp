@@ -33,24 +33,34 @@ constexpr std::array kDecrypt{
 };
 constexpr std::array kSeal{
     Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
-            "daelstrom seal --passphrase-file password notes.txt -o notes.sealed"},
+            "daelstrom seal --passphrase-file password notes.txt"},
     Example{"With a key, for whoever has Tink and the key",
             "daelstrom seal --key-file key notes.txt -o notes.tink"},
     Example{"In a pipe, bound to a name",
             "tar -c photos | daelstrom seal --key-file key --aad photos > photos.sealed"},
+    Example{"All files in a folder, each for itself, into another folder",
+            "daelstrom seal --key-file key --recursive photos --output-dir backup"},
 };
 constexpr std::array kOpen{
     Example{"What `daelstrom seal` made",
-            "daelstrom open --passphrase-file password notes.sealed -o notes.opened"},
+            "daelstrom open --passphrase-file password notes.txt.sealed -o notes.opened"},
     Example{"The first hundred bytes, without reading the rest",
             "daelstrom open --key-file key --range 0-99 notes.tink"},
     Example{"In a pipe: pipefail says whether all of it was verified",
-            "set -o pipefail; daelstrom open --key-file key --aad photos photos.sealed | tar -t"},
+            "set -o pipefail; daelstrom open --key-file key --aad photos -o - photos.sealed | tar "
+            "-t"},
+    Example{"A folder of sealed files",
+            "daelstrom open --key-file key --recursive backup --output-dir restored"},
 };
 constexpr std::array kRewrap{
     Example{"Another passphrase, in place",
             "echo 'a better one' > better && daelstrom rewrap --passphrase-file password "
-            "--new-passphrase-file better notes.sealed"},
+            "--new-passphrase-file better notes.txt.sealed"},
+};
+constexpr std::array kReseal{
+    Example{"Another key",
+            "head -c 32 /dev/urandom > newkey && daelstrom reseal --key-file key --new-key-file "
+            "newkey notes.tink"},
 };
 constexpr std::array kAes{
     Example{"Encrypt and decrypt as in the thesis",
@@ -108,17 +118,27 @@ constexpr std::array kTexts{
         "exactly that; with a passphrase, 108 bytes in front hold the key, encrypted under "
         "scrypt of the passphrase.\n\n"
         "Associated data (--aad) is not stored: it binds the file to what you say, a name or a "
-        "version, and opening takes the same.",
+        "version, and opening takes the same.\n\n"
+        "Each input gets an output of its own: INPUT.sealed, or what -o says for a single one, or "
+        "the same names in --output-dir. Many files go through every core at once, and what fails "
+        "with one is told and does not keep the others from being done; the exit status is then "
+        "1. Links and what is no regular file are left alone in folders, as are files that end in "
+        ".sealed already. An output that exists is refused without -f.\n\n"
+        "All files of a call with a passphrase share their 108 bytes in front and the key in them, "
+        "so that scrypt is paid for once.",
         kSeal},
     CommandText{
         "open", "Verify and decrypt what seal made",
         "A flipped bit, a missing or moved part, something added at the end, another key or "
         "other associated data: all are refused, and the message names the segment. An output "
         "file appears only when all of the input is verified.\n\n"
-        "On standard output, verified segments go out before the end is known to be there: "
+        "On standard output (-o -), verified segments go out before the end is known to be there: "
         "check the exit status before you use what you got.\n\n"
-        "With --range only the segments that the range touches are read and verified; one that "
-        "reaches the end verifies the end.",
+        "Each input gets an output of its own: its name without .sealed, or what -o says for a "
+        "single one, or the same names in --output-dir. Of folders (--recursive), files whose "
+        "names end in .sealed are taken.\n\n"
+        "With --range, which writes to standard output unless -o says otherwise, only the segments "
+        "that the range touches are read and verified; one that reaches the end verifies the end.",
         kOpen},
     CommandText{
         "rewrap", "Change the passphrase of a sealed file",
@@ -126,6 +146,16 @@ constexpr std::array kTexts{
         "place in one step. Whoever has kept the old file and knows the old passphrase can still "
         "open that.",
         kRewrap},
+    CommandText{
+        "reseal", "Seal files anew under another key, in their places",
+        "Each file is opened with any enabled key of the keyset and sealed with its primary one, "
+        "or opened with --key-file and sealed with --new-key-file. All of it is verified before "
+        "the new file takes the old one's place, in one step. Files that the new key opens "
+        "already stay as they are, so that a call which was interrupted can be repeated.\n\n"
+        "Of folders (--recursive), files whose names end in .sealed are taken. The associated "
+        "data is the same before and after. Whoever has kept the old file and the old key can "
+        "still open that.",
+        kReseal},
     CommandText{
         "aes", "Encrypt or decrypt with a password on the command line",
         "The interface of the program in Potesil's thesis: the key is the leading bytes of "

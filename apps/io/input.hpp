@@ -18,6 +18,9 @@ class Input {
   public:
     // "-" is standard input. Errors (io): no such file, not readable, a directory.
     static Result<Input> open(const std::string& path);
+    // What was a regular file when it was found, and must be the same one still: what has come in
+    // its place since (a link, a pipe that would keep us waiting) is refused.
+    static Result<Input> open(const std::string& path, const struct stat& found);
     Input(Input&& other) noexcept;
     Input& operator=(Input&&) = delete;
     ~Input();
@@ -43,6 +46,7 @@ class Input {
     Result<std::size_t> read(std::span<std::uint8_t> buffer);
     Result<bool> ready() const;  // false: stopped
     Result<> check_length() const;
+    static Result<Input> open(const std::string& path, int flags);
 
     int fd_;
     int stop_fd_;  // an eventfd; -1 for regular files, which never keep a reader waiting

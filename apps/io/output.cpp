@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "io/attributes.hpp"
-#include "io/signals.hpp"
 #include "io/text.hpp"
 #include "io/warnings.hpp"
 
@@ -27,9 +26,13 @@ bool same_file(const struct stat& a, const struct stat& b) {
     return S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+// Looked at once: to look is to set it, for all threads, and another one may just create a file.
 unsigned current_umask() {
-    const mode_t mask = ::umask(077);
-    ::umask(mask);
+    static const mode_t mask = [] {
+        const mode_t found = ::umask(077);
+        ::umask(found);
+        return found;
+    }();
     return mask;
 }
 
@@ -136,19 +139,22 @@ bool Output::create_unnamed() {
 
 Result<> Output::create_named() {
     temporary_ = random_name();
-    remove_on_signal(directory_fd_, temporary_);
-    fd_ =
-        ::openat(directory_fd_, temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    fd_ = doomed_.create(directory_fd_, temporary_, [this] {
+        return ::openat(directory_fd_, temporary_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC,
+                        0600);
+    });
     if (fd_ >= 0) return {};
-    keep_on_signal();
+    auto error = failure("create");
+    doomed_.keep();
     temporary_.clear();
-    return failure("create");
+    return error;
 }
 
 Output::Output(Output&& other) noexcept
     : name_(std::move(other.name_)),
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
+      doomed_(std::move(other.doomed_)),
       fd_(std::exchange(other.fd_, -1)),
       directory_fd_(std::exchange(other.directory_fd_, -1)),
       mode_(other.mode_),
@@ -157,10 +163,8 @@ Output::Output(Output&& other) noexcept
       shared_(other.shared_) {}
 
 Output::~Output() {
-    if (!temporary_.empty()) {  // a moved-from one has none: it must not call off the signals' duty
-        ::unlinkat(directory_fd_, temporary_.c_str(), 0);
-        keep_on_signal();
-    }
+    if (!temporary_.empty()) ::unlinkat(directory_fd_, temporary_.c_str(), 0);
+    doomed_.keep();  // before the directory's descriptor goes
     if (fd_ > STDOUT_FILENO) ::close(fd_);
     if (directory_fd_ >= 0) ::close(directory_fd_);
     if (replaced_fd_ >= 0) ::close(replaced_fd_);
@@ -232,8 +236,7 @@ Result<> Output::publish() {
     if (temporary_.empty()) {
         if (!overwrite_) return link_to(target_);
         temporary_ = random_name();  // a link cannot replace a file, a rename can
-        remove_on_signal(directory_fd_, temporary_);
-        DAEL_TRY(link_to(temporary_));
+        DAEL_TRY(doomed_.create(directory_fd_, temporary_, [this] { return link_to(temporary_); }));
     }
     const unsigned flags = overwrite_ ? 0 : RENAME_NOREPLACE;
     const char* from = temporary_.c_str();
@@ -249,7 +252,7 @@ Result<> Output::publish() {
         return failure("rename the temporary file to");
     }
     temporary_.clear();
-    keep_on_signal();
+    doomed_.keep();
     return {};
 }
 

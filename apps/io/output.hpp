@@ -2,7 +2,8 @@
 // The data that goes out. A file appears under its name whole or not at all: it is written without
 // a name, or under a dot name in the same directory, and gets its own when all is well. Whatever
 // ends the program before leaves nothing behind. A file that takes another's place is on the disk
-// before it does, and has the other's owner, group, permissions and attributes.
+// before it does, and has the other's owner, group, permissions and attributes. Any number of
+// threads may write outputs of their own.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <daelstrom/error.hpp>
 
 #include "io/input.hpp"
+#include "io/signals.hpp"
 
 namespace dael::app {
 
@@ -54,6 +56,7 @@ class Output {
     std::string name_;
     std::string target_;     // the final name, within directory_fd_; empty: not a file of ours
     std::string temporary_;  // the dot name in use, within directory_fd_; empty: none
+    DoomedFile doomed_;      // the same, for signals
     int fd_ = -1;
     int directory_fd_ = -1;
     unsigned mode_ = 0;

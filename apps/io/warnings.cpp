@@ -14,15 +14,26 @@ namespace {
 
 std::atomic<bool> silent{false};
 
+// On a terminal a line of progress may stand there; it is drawn again if there is more of it.
+void write_line(std::string_view kind, std::string_view text) {
+    const std::string line = std::string(::isatty(STDERR_FILENO) ? "\r\x1b[K" : "") +
+                             program_invocation_short_name + ": " + std::string(kind) +
+                             on_one_line(text) + "\n";
+    (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
 }  // namespace
 
 void warn(std::string_view text) {
-    if (silent) return;
-    // On a terminal a line of progress may stand there; it is drawn again if there is more of it.
-    const std::string line = std::string(::isatty(STDERR_FILENO) ? "\r\x1b[K" : "") +
-                             program_invocation_short_name + ": warning: " + on_one_line(text) +
-                             "\n";
-    (void)!::write(STDERR_FILENO, line.data(), line.size());
+    if (!silent) write_line("warning: ", text);
+}
+
+void tell(std::string_view text) {
+    if (!silent) write_line("", text);
+}
+
+void complain(std::string_view text) {
+    write_line("", text);
 }
 
 void silence_warnings() {

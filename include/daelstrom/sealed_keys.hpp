@@ -39,6 +39,9 @@ class DAEL_API Keys {
     Keys& operator=(Keys&&) noexcept;
     ~Keys();
     std::uint32_t segment() const noexcept;  // bytes, of what is sealed with these keys
+    // The key that seals, alone: what it opens was not sealed with one of the others. Errors:
+    // out_of_memory.
+    Result<Keys> sealing() const;
 
     explicit Keys(std::unique_ptr<State> state) noexcept;  // src/formats
     const State& state() const noexcept { return *state_; }

@@ -98,7 +98,7 @@ class Age(CliTest):
         changed = self.read("sealed")
         self.assertTrue(changed[envelope_size(changed):] == sealed[envelope_size(sealed):])
         self.opens_by_age_alone(changed, age("-d", "-i", self.dir / "id2", given=changed[:envelope_size(changed)]))
-        self.fails(1, "sealed for other recipients", "open", "-i", "id0", "sealed")
+        self.fails(1, "sealed for other recipients", "open", "-i", "id0", "sealed", "-o", "never")
 
 
 if __name__ == "__main__":
