@@ -253,7 +253,7 @@ TransferOptions transfer_options(const CipherJob& job, const Engine& engine, int
     constexpr std::size_t kForCpu = std::size_t{4} << 20, kForDevice = std::size_t{64} << 20;
     TransferOptions options;
     if (size.value_or(0) > kForDevice) {
-        const Plan plan = engine.explain({.cipher = {job.mode, job.direction},
+        const dael::Plan plan = engine.explain({.cipher = {job.mode, job.direction},
                                           .key_bits = key_bits,
                                           .size = kForDevice,
                                           .from = Job::From::pinned});
