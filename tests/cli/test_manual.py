@@ -33,7 +33,7 @@ class Manual(HelpTest):
                               capture_output=True, text=True, timeout=120, **options)
 
     def test_every_command_has_help_on_lines_that_fit(self):
-        self.assertTrue({"encrypt", "decrypt", "seal", "open", "rewrap", "aes", "devices", "bench", "calibrate", "explain", "completion"} <=
+        self.assertTrue({"encrypt", "decrypt", "seal", "open", "rewrap", "reseal", "aes", "devices", "bench", "calibrate", "explain", "completion"} <=
                         set(self.commands()))
         for command in self.commands():
             text = self.help_of(command)
