@@ -201,6 +201,11 @@ Result<Secret> read_keyset(const std::string& path) {
     return read_source({.file = path, .fd = {}}, "keyset", -1, kMost);
 }
 
+Result<Secret> read_identity_file(const std::string& path) {
+    constexpr std::size_t kMost = 128 << 10;
+    return read_source({.file = path, .fd = {}}, "identity", -1, kMost);
+}
+
 Result<Secret> take_password_argument(int argc, char** argv) {
     int first = 1;
     while (first < argc && std::strcmp(argv[first], "aes") != 0) ++first;

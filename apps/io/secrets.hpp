@@ -60,6 +60,9 @@ Result<Secret> read_password(const SecretSource& source, bool confirm,
 // All of a keyset's text, up to 64 KiB. "-" is standard input.
 Result<Secret> read_keyset(const std::string& path);
 
+// All of an identity file's text, age's secret keys, up to 128 KiB. "-" is standard input.
+Result<Secret> read_identity_file(const std::string& path);
+
 // Takes the value of the password option of `daelstrom aes` out of the arguments and overwrites it
 // there, before anything copies it. Empty when there is none.
 Result<Secret> take_password_argument(int argc, char** argv);

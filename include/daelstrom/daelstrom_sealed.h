@@ -3,8 +3,9 @@
  * Sealed data for C: a stream of any size, encrypted and authenticated segment by segment, so that
  * it can be opened in constant memory, in parallel, and from anywhere. The format is Tink's
  * streaming AEAD AES-GCM-HKDF, byte for byte; docs/format.md describes it. daelstrom.h says what
- * holds for every call: errors, who owns what, threads, fork(). Passphrases:
- * daelstrom_sealed_lock.h. For those who move the bytes themselves: daelstrom_sealed_chunks.h.
+ * holds for every call: errors, who owns what, threads, fork(). Recipients and passphrases:
+ * daelstrom_sealed_recipients.h. For those who move the bytes themselves:
+ * daelstrom_sealed_chunks.h.
  *
  * Safety: whoever opens gets verified plaintext only, segment by segment in order. That a stream is
  * whole is known once its last segment is verified: what was handed out before is authentic, but

@@ -14,7 +14,7 @@ from test_interrupts import can_mount
 from test_terminal import Terminal
 
 FAILED, USAGE = 1, 2
-LOCK = 108
+ENVELOPE = 214  # bytes in front, with a passphrase (docs/format.md)
 KEY = ("--key-file", "key256")
 NEW = ("--key-file", "key128")
 SMALL, LARGE = 4096, 1 << 20
@@ -280,8 +280,8 @@ class Secrets(ManyTest):
         begin = time.monotonic()
         self.ok("seal", "--passphrase-file", "password", "--recursive", "in", "--output-dir", "out")
         sealed = [self.read(f"out/{i}.sealed") for i in range(6)]
-        self.assertEqual(len({one[:LOCK] for one in sealed}), 1)
-        self.assertEqual(len({one[LOCK:LOCK + 40] for one in sealed}), 6)
+        self.assertEqual(len({one[:ENVELOPE] for one in sealed}), 1)
+        self.assertEqual(len({one[ENVELOPE:ENVELOPE + 40] for one in sealed}), 6)
         self.assertEqual(len({one[-16:] for one in sealed}), 6)
         one = time.monotonic() - begin
         # Files of several calls side by side, and more of them than are remembered.
