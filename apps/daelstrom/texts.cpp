@@ -129,8 +129,8 @@ constexpr std::array kTexts{
         "with one is told and does not keep the others from being done; the exit status is then "
         "1. Links and what is no regular file are left alone in folders, as are files that end in "
         ".sealed already. An output that exists is refused without -f.\n\n"
-        "All files of a call with a passphrase share what stands in front and the key in it, "
-        "so that scrypt is paid for once.",
+        "All files of a call with a passphrase share what stands in front and the key in it, so that "
+        "scrypt is paid for once; for recipients each file has a key of its own.",
         kSeal},
     CommandText{
         "open", "Verify and decrypt what seal made",

@@ -14,7 +14,7 @@ from test_interrupts import can_mount
 from test_terminal import Terminal
 
 FAILED, USAGE = 1, 2
-ENVELOPE = 214
+ENVELOPE = 214  # bytes in front, with a passphrase (docs/format.md)
 KEY = ("--key-file", "key256")
 NEW = ("--key-file", "key128")
 SMALL, LARGE = 4096, 1 << 20
@@ -354,6 +354,30 @@ class Interrupts(ManyTest):
         self.assertFalse([name for name in names if name.startswith(".daelstrom-")])
         self.assertTrue({(self.dir / "in" / name).stat().st_size for name in names if name.endswith(".sealed")} <=
                         {3, 59})
+
+
+    def test_where_files_always_have_names(self):
+        """Without /proc a file cannot be made without a name: all that are being written must go."""
+        if sanitized():
+            self.skipTest("a sanitizer does not do without /proc")
+        if not can_mount():
+            self.skipTest("mount namespaces are not allowed here")
+        for i in range(300):
+            self.write(f"in/{i}", data(30_000))
+        script = """
+mount -t tmpfs none /proc
+"$@" &
+until [ "$(ls out 2> /dev/null | head -n 20 | wc -l)" = 20 ]; do :; done
+kill -TERM $!
+wait $!
+"""
+        ran = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", PROGRAM, "seal", *KEY, "--threads", "8",
+                              "--backend", "reference", "--recursive", "in", "--output-dir", "out"], cwd=self.dir, capture_output=True, timeout=60)
+        self.assertEqual(ran.returncode, 128 + signal.SIGTERM, ran.stderr)  # the slow backend keeps them open
+        names = self.files("out")
+        self.assertGreaterEqual(len(names), 20)
+        self.assertFalse([name for name in names if name.startswith(".daelstrom-")])
+        self.assertEqual({(self.dir / "out" / name).stat().st_size for name in names}, {30_056})
 
 
 class Speed(ManyTest):
