@@ -34,9 +34,10 @@ constexpr std::array kDecrypt{
 constexpr std::array kSeal{
     Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
             "daelstrom seal --passphrase-file password notes.txt"},
-    Example{"For others, each of whom opens it with an identity of age's",
-            "daelstrom seal -r age1cy0su9fwf3gf9mw868g5yut09p6nytfmmnktexz2ya5uqg9vl9sss4euqm -R team "
-            "notes.txt -o notes.team"},
+    Example{
+        "For others, each of whom opens it with an identity of age's",
+        "daelstrom seal -r age1cy0su9fwf3gf9mw868g5yut09p6nytfmmnktexz2ya5uqg9vl9sss4euqm -R team "
+        "notes.txt -o notes.team"},
     Example{"With a key, for whoever has Tink and the key",
             "daelstrom seal --key-file key notes.txt -o notes.tink"},
     Example{"In a pipe, bound to a name",
@@ -129,7 +130,8 @@ constexpr std::array kTexts{
         "with one is told and does not keep the others from being done; the exit status is then "
         "1. Links and what is no regular file are left alone in folders, as are files that end in "
         ".sealed already. An output that exists is refused without -f.\n\n"
-        "All files of a call with a passphrase share what stands in front and the key in it, so that "
+        "All files of a call with a passphrase share what stands in front and the key in it, so "
+        "that "
         "scrypt is paid for once; for recipients each file has a key of its own.",
         kSeal},
     CommandText{
