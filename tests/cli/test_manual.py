@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 from harness import PROGRAM, CliTest, data, key, openssl
+from test_recipients import BOB
 
 # Needs more than a scratch folder: time, or a device.
 NOT_RUN = {"bench": "it measures for seconds; its own tests run it",
@@ -49,6 +50,8 @@ class Manual(HelpTest):
         self.write("key", key(256))
         self.write("key.hex", key(128).hex().encode() + b"\n")
         self.write("password", b"pw\n")
+        self.write("identity", BOB[0].encode() + b"\n")
+        self.write("team", BOB[1].encode() + b"\n")
         self.write("notes.txt", data(12345))
         (self.dir / "photos").mkdir()
         self.write("photos/one", data(100))
@@ -69,7 +72,7 @@ class Manual(HelpTest):
                 self.assertEqual(ran.returncode, 0, (example, ran.stderr))
                 seen.add(command)
         self.assertEqual(seen, set(self.commands()) - set(NOT_RUN))
-        for made in ("notes.out", "notes.back", "secret.txt", "notes.opened"):
+        for made in ("notes.out", "notes.back", "secret.txt", "notes.opened", "notes.mine"):
             self.assertEqual(self.read(made), data(12345), made)
 
     def test_the_manual_holds_every_command_and_option(self):
