@@ -254,9 +254,9 @@ TransferOptions transfer_options(const CipherJob& job, const Engine& engine, int
     TransferOptions options;
     if (size.value_or(0) > kForDevice) {
         const dael::Plan plan = engine.explain({.cipher = {job.mode, job.direction},
-                                          .key_bits = key_bits,
-                                          .size = kForDevice,
-                                          .from = Job::From::pinned});
+                                                .key_bits = key_bits,
+                                                .size = kForDevice,
+                                                .from = Job::From::pinned});
         options.pinned = plan.options.front().possible && plan.options.front().chunk != 0;
     }
     options.chunk = options.pinned ? kForDevice : kForCpu;
