@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <daelstrom/sealed.hpp>
@@ -40,20 +41,35 @@ std::unique_ptr<KeySource> source_of_keys(std::function<Result<sealed::Keys>()> 
 // A passphrase, which `read` asks for.
 //
 // scrypt makes each guess dear, and each file would be as dear as one. So the files that are sealed
-// in one call get the same lock, and with it the same key, from which every stream derives one of
-// its own (docs/format.md); and a lock that was opened is remembered for those that are the same.
+// in one call get the same envelope, and with it the same key, from which every stream derives one
+// of its own (docs/format.md); and an envelope that was opened is remembered for those that are the
+// same.
 struct PassphraseOptions {
     std::uint32_t segment = sealed::kLargeSegment;  // sealing
-    sealed::Cost cost;                              // the same
-    sealed::Cost most = sealed::kUsualLimit;        // opening
+    int work = sealed::kUsualWork;                  // the same
+    int most = sealed::kUsualWorkLimit;             // opening
 };
 std::unique_ptr<KeySource> source_of_passphrase(std::function<Result<Secret>()> read,
                                                 const PassphraseOptions& options);
 
-// The lock in front of an input, which is taken out of it. Errors: bad_format, io.
-Result<sealed::Lock> read_lock(Input& input);
-// What to say of a lock that did not open, and which option lets it, if that is all.
-Error not_unlocked(const Input& input, const sealed::Lock& lock, Error error);
+// Recipients, to seal for; each file has a key and an envelope of its own.
+std::unique_ptr<KeySource> source_of_recipients(std::function<Result<sealed::Recipients>()> read,
+                                                std::uint32_t segment);
+// Identities, to open with.
+std::unique_ptr<KeySource> source_of_identities(std::function<Result<sealed::Identities>()> read);
+
+// The envelope in front of an input, which is taken out of it; empty bytes where there is none, and
+// nothing is taken out. Errors: bad_format, unsupported, limit, io.
+struct Envelope {
+    std::vector<std::uint8_t> bytes;
+    int work = 0;  // 0: it is for recipients
+};
+Result<Envelope> take_envelope(Input& input);
+// Refuses the wrong kind of secret, and says which is right.
+enum class Kind { key, passphrase, recipients };
+Result<> check_kind(const Input& input, const Envelope& envelope, Kind given);
+// What to say of an envelope that did not open, and which option lets it, if that is all.
+Error not_opened(const Input& input, const Envelope& envelope, Error error);
 // What the library says about data, with the name of what holds it.
 Error in_file(const Input& input, Error error);
 

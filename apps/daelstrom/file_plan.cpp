@@ -104,6 +104,7 @@ class Planner {
             if (request_.output_dir) folder(*request_.output_dir, status.st_mode);
             return walk(input, "");
         }
+        note_input(input, status);  // whatever becomes of it: it must not be written
         PlannedFile file{input, request_.output, std::nullopt,
                          static_cast<std::uint64_t>(status.st_size)};
         if (!file.output && !request_.to_stdout) {
@@ -115,12 +116,11 @@ class Planner {
             if (!refused.empty()) return fail(refused);
             file.output = output_of(input, last_part(input));
         }
-        add(std::move(file), status);
+        plan_.files.push_back(std::move(file));
     }
 
-    void add(PlannedFile file, const struct stat& status) {
-        inputs_.emplace(Identity(status.st_dev, status.st_ino), file.input);
-        plan_.files.push_back(std::move(file));
+    void note_input(const std::string& path, const struct stat& status) {
+        inputs_.emplace(Identity(status.st_dev, status.st_ino), path);
     }
 
     std::string refuse_name(const std::string& path) const {
@@ -175,8 +175,9 @@ class Planner {
                 in_quotes(path) + " is left alone: " +
                 (S_ISLNK(status.st_mode) ? "a symbolic link" : "no regular file"));
         } else {
-            add({path, output_of(path, below), status, static_cast<std::uint64_t>(status.st_size)},
-                status);
+            note_input(path, status);
+            plan_.files.push_back(
+                {path, output_of(path, below), status, static_cast<std::uint64_t>(status.st_size)});
         }
     }
 
@@ -225,8 +226,8 @@ class Planner {
     const FileRequest& request_;
     Plan plan_;
     bool walked_ = false;
-    std::map<Identity, std::string> inputs_;
-    std::map<std::string, mode_t> folders_;  // in this order outer ones come first
+    std::map<Identity, std::string> inputs_;  // named ones, and those found in folders
+    std::map<std::string, mode_t> folders_;   // in this order outer ones come first
     std::map<std::string, std::string> real_folders_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `daelstrom`. Exit status: 0 done, 1 it failed, 2 the command line is wrong.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -31,6 +32,23 @@ std::string see_help(const CLI::App& app) {
     const auto commands = app.get_subcommands();
     return "see daelstrom " + (commands.empty() ? "" : commands.front()->get_name() + " ") +
            "--help";
+}
+
+// The words of the command line, last first, as the parser wants them. Behind "--" there are names
+// only; the parser forgets that where a command takes any number of them, so those that look like
+// options are given as paths.
+std::vector<std::string> words_of(int argc, char** argv) {
+    std::vector<std::string> words;
+    bool names = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (!names && word == "--")
+            names = true;
+        else
+            words.push_back(names && word.size() > 1 && word[0] == '-' ? "./" + word : word);
+    }
+    std::ranges::reverse(words);
+    return words;
 }
 
 int flush_output() {
@@ -69,15 +87,14 @@ int run(int argc, char** argv) {
     add_manual(app, context);
     add_help(app, context);
     try {
-        app.parse(argc, argv);
+        app.parse(words_of(argc, argv));
     } catch (const CLI::Success& request) {  // --help, --version
         app.exit(request);
         return flush_output();
     } catch (const CLI::ParseError& error) {
         return complain(std::string(error.what()) + "; " + see_help(app), kUsage);
     }
-    auto extras = app.remaining(true);
-    std::erase(extras, "--");  // which ends the options, and is kept by the parser
+    const auto extras = app.remaining(true);
     if (!context.action)
         return complain(describe_no_command(app, extras) + "; " + see_help(app), kUsage);
     if (!extras.empty())

@@ -131,11 +131,11 @@ Result<FileDone> reseal(const ResealJob& job, const PlannedFile& file, Buffers& 
     OutputOptions options = job.output;
     options.path = file.output;
     options.replaces_input = true;
-    DAEL_LET(start, input.peek(sealed::kLockSize));
-    if (sealed::is_lock(start))
+    DAEL_LET(envelope, take_envelope(input));
+    if (!envelope.bytes.empty())
         return Error{Code::bad_format, input.name() +
-                                           " was sealed with a passphrase, not with a key; "
-                                           "`daelstrom rewrap` changes that"};
+                                           " was sealed for recipients or with a passphrase, "
+                                           "not with a key; `daelstrom rewrap` changes that"};
     const std::uint64_t size = input.remaining().value_or(0);
     DAEL_LET(is_new, opens(job, *job.to, input, size));
     if (is_new) {

@@ -6,6 +6,21 @@
 #include "io/transfer.hpp"
 
 namespace dael::cli {
+namespace {
+
+Result<sealed::Identities> identities_of(const RewrapJob& job) {
+    if (job.identities) return job.identities();
+    DAEL_LET(passphrase, job.old_passphrase());
+    return sealed::Identities::of_passphrase(passphrase.bytes(), job.most);
+}
+
+Result<sealed::Recipients> recipients_of(const RewrapJob& job) {
+    if (job.recipients) return job.recipients();
+    DAEL_LET(passphrase, job.new_passphrase());
+    return sealed::Recipients::of_passphrase(passphrase.bytes(), job.work);
+}
+
+}  // namespace
 
 Result<> run(const RewrapJob& job) {
     auto input = Input::open(job.input);
@@ -14,20 +29,20 @@ Result<> run(const RewrapJob& job) {
         return Error{Code::io, input->name() + " is no file that can be replaced; give -o FILE"};
     auto output = Output::open(job.output, *input);
     if (!output) return std::move(output).error();
-    auto engine = job.engine.open();
-    if (!engine) return std::move(engine).error();
     const auto size = input->remaining();
-    auto lock = read_lock(*input);
-    if (!lock) return std::move(lock).error();
-    auto old_passphrase = job.old_passphrase();
-    if (!old_passphrase) return std::move(old_passphrase).error();
-    auto new_passphrase = job.new_passphrase();
-    if (!new_passphrase) return std::move(new_passphrase).error();
-    auto relocked = sealed::relock(*engine, old_passphrase->bytes(), new_passphrase->bytes(), *lock,
-                                   job.cost, job.most);
-    if (!relocked) return not_unlocked(*input, *lock, std::move(relocked).error());
-    if (size) DAEL_TRY(output->reserve(*size));
-    DAEL_TRY(output->write(*relocked));
+    DAEL_LET(envelope, take_envelope(*input));
+    if (envelope.bytes.empty())
+        return Error{Code::bad_format,
+                     input->name() +
+                         " was not sealed for recipients or with a passphrase; was it sealed with "
+                         "a key? daelstrom reseal changes that"};
+    DAEL_TRY(check_kind(*input, envelope, job.identities ? Kind::recipients : Kind::passphrase));
+    DAEL_LET(identities, identities_of(job));
+    DAEL_LET(recipients, recipients_of(job));
+    auto fresh = sealed::rewrap_envelope(identities, envelope.bytes, recipients);
+    if (!fresh) return not_opened(*input, envelope, std::move(fresh).error());
+    if (size) DAEL_TRY(output->reserve(*size - envelope.bytes.size() + fresh->size()));
+    DAEL_TRY(output->write(*fresh));
     Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
     if (auto done = transfer(*input, *output, progress, {}, [](Chunk&) { return Result<>(); });
         !done) {
@@ -35,7 +50,7 @@ Result<> run(const RewrapJob& job) {
         return done;
     }
     DAEL_TRY(output->commit());
-    progress.finish("no cipher: the payload stays as it is");
+    progress.finish("no cipher: the stream stays as it is");
     return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another passphrase for a sealed file, whose payload stays as it is.
+// Another envelope for a sealed file, whose stream stays as it is.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 #include <daelstrom/sealed.hpp>
 
-#include "engine_options.hpp"
+#include "commands.hpp"
 #include "io/output.hpp"
 #include "io/progress.hpp"
 
@@ -16,11 +16,14 @@ namespace dael::cli {
 struct RewrapJob {
     std::string input = "-";
     OutputOptions output;
-    EngineChoice engine;
     Show show = Show::automatic;
+    // What opens the old envelope and what the new one is for: those that are not set are
+    // passphrases.
+    std::function<Result<sealed::Identities>()> identities;
+    std::function<Result<sealed::Recipients>()> recipients;
     std::function<Result<Secret>()> old_passphrase, new_passphrase;
-    sealed::Cost cost;                        // of the new lock
-    sealed::Cost most = sealed::kUsualLimit;  // that the old one may take
+    int work = sealed::kUsualWork;       // of a new passphrase
+    int most = sealed::kUsualWorkLimit;  // that the old one may take
 };
 
 Result<> run(const RewrapJob& job);

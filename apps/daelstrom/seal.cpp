@@ -16,6 +16,8 @@ namespace {
 struct SealOptions {
     SecretSource key, passphrase;
     std::optional<std::string> keyset, segment, range;
+    RecipientOptions recipients;  // sealing
+    IdentityOptions identities;   // opening
     PassphraseOptions with_passphrase;
     AadOptions aad;
     EngineChoice engine;
@@ -25,6 +27,10 @@ struct SealOptions {
 };
 
 void add_secrets(CLI::App& command, SealOptions& options) {
+    if (options.job.seals)
+        add_recipients(command, options.recipients);
+    else
+        add_identities(command, options.identities);
     add_secret(command, "key",
                "File with the key: 16 or 32 bytes, or hexadecimal (- is standard input)",
                options.key);
@@ -42,6 +48,11 @@ void add_secrets(CLI::App& command, SealOptions& options) {
             ->excludes(keyset)
             ->excludes("--key-file")
             ->excludes("--key-fd");
+    for (const char* envelope : {"--recipient", "--recipients-file", "--identity"})
+        if (auto* option = command.get_option_no_throw(envelope))
+            for (const char* other :
+                 {"--keyset", "--key-file", "--key-fd", "--passphrase-file", "--passphrase-fd"})
+                command.get_option(other)->excludes(option);
 }
 
 void add_options(CLI::App& command, Context& context, SealOptions& options) {
@@ -71,15 +82,18 @@ void add_options(CLI::App& command, Context& context, SealOptions& options) {
                 ->type_name("4K|1M")
                 ->excludes("--keyset");
         context.choices[segment] = {"4K", "1M"};
-        add_cost(command, options.with_passphrase.cost)
+        add_cost(command, options.with_passphrase.work)
             ->excludes("--keyset")
             ->excludes("--key-file")
-            ->excludes("--key-fd");
+            ->excludes("--key-fd")
+            ->excludes("--recipient")
+            ->excludes("--recipients-file");
     } else {
         add_max_cost(command, options.with_passphrase.most)
             ->excludes("--keyset")
             ->excludes("--key-file")
-            ->excludes("--key-fd");
+            ->excludes("--key-fd")
+            ->excludes("--identity");
         command
             .add_option("--range", options.range,
                         "Only bytes A to B of the plaintext, counted from 0, both included; A- is "
@@ -116,6 +130,11 @@ std::unique_ptr<KeySource> key_source(const SealOptions& options) {
         return source_of_keys([&options, seals] {
             return read_stream_key(options.key, seals, options.with_passphrase.segment);
         });
+    if (options.recipients.given())
+        return source_of_recipients([&options] { return read(options.recipients); },
+                                    options.with_passphrase.segment);
+    if (options.identities.given())
+        return source_of_identities([&options] { return read(options.identities); });
     return source_of_passphrase(
         [&options, seals] { return read_password(options.passphrase, seals, "passphrase"); },
         options.with_passphrase);
@@ -125,7 +144,8 @@ std::unique_ptr<KeySource> key_source(const SealOptions& options) {
 Result<> complete(SealOptions& options) {
     SealedJob& job = options.job;
     const bool secret_from_stdin =
-        options.keyset == "-" || options.key.from_stdin() || options.passphrase.from_stdin();
+        options.keyset == "-" || options.key.from_stdin() || options.passphrase.from_stdin() ||
+        options.recipients.from_stdin() || options.identities.from_stdin();
     const bool data_from_stdin = is_stdin(options.files);
     if (secret_from_stdin && data_from_stdin)
         return usage("standard input cannot be both the secret and the data; name the input file");

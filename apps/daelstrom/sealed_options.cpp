@@ -53,22 +53,20 @@ Result<sealed::Keys> read_stream_keyset(const std::string& path) {
     return sealed::Keys::from_keyset(text.bytes());
 }
 
-CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost) {
+CLI::Option* add_cost(CLI::App& command, int& work) {
     return command
-        .add_option("--cost", cost.log2_n,
+        .add_option("--cost", work,
                     "With a passphrase: each guess takes 2^N KiB of memory, and time in proportion "
                     "(default: 17, 128 MiB and some tenths of a second)")
         ->type_name("N")
         ->check(CLI::Range(10, 20));
 }
 
-CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most) {
+CLI::Option* add_max_cost(CLI::App& command, int& most) {
     return command
-        .add_option_function<int>(
-            "--max-cost",
-            [&most](int log2_n) { most = log2_n == 20 ? sealed::kMostCost : sealed::Cost{log2_n}; },
-            "With a passphrase: how much a file may ask for before it is known to be good, as "
-            "--cost has it (default: 18, 256 MiB and less than a second; 20 is all that there is)")
+        .add_option("--max-cost", most,
+                    "With a passphrase: how much a file may ask for before it is known to be good, "
+                    "as --cost has it (default: 18, 256 MiB and less than a second)")
         ->type_name("N")
         ->check(CLI::Range(10, 20));
 }

@@ -32,6 +32,10 @@ constexpr std::array kDecrypt{
 constexpr std::array kSeal{
     Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
             "daelstrom seal --passphrase-file passphrase notes.txt"},
+    Example{
+        "For others, each of whom opens it with an identity of age's",
+        "daelstrom seal -r age1cy0su9fwf3gf9mw868g5yut09p6nytfmmnktexz2ya5uqg9vl9sss4euqm -R team "
+        "notes.txt -o notes.team"},
     Example{"With a key, for whoever has Tink and the key",
             "daelstrom seal --key-file key notes.txt -o notes.tink"},
     Example{"In a pipe, bound to a name",
@@ -42,6 +46,7 @@ constexpr std::array kSeal{
 constexpr std::array kOpen{
     Example{"What `daelstrom seal` made",
             "daelstrom open --passphrase-file passphrase notes.txt.sealed -o notes.opened"},
+    Example{"What was sealed for you", "daelstrom open -i identity notes.team -o notes.mine"},
     Example{"The first hundred bytes, without reading the rest",
             "daelstrom open --key-file key --range 0-99 notes.tink"},
     Example{"In a pipe: pipefail says whether all of it was verified",
@@ -51,6 +56,7 @@ constexpr std::array kOpen{
             "daelstrom open --key-file key --recursive backup --output-dir restored"},
 };
 constexpr std::array kRewrap{
+    Example{"For other recipients, in place", "daelstrom rewrap -i identity -R team notes.team"},
     Example{"Another passphrase, in place",
             "daelstrom rewrap --passphrase-file passphrase --new-passphrase-file better "
             "notes.txt.sealed"},
@@ -63,6 +69,9 @@ constexpr std::array kKeygen{
     Example{"In hexadecimal, of 128 bits",
             "daelstrom keygen --format hex --bits 128 -o new-key.hex"},
     Example{"A keyset of Tink's", "daelstrom keygen --format keyset -o keys.json"},
+    Example{
+        "An identity of age's, and a file that only it opens",
+        "daelstrom seal -r $(daelstrom keygen --format age -o me.txt) notes.txt -o notes.to-me"},
 };
 constexpr std::array kKeyset{
     Example{"What is in it, without a secret", "daelstrom keyset list keys.json"},
@@ -112,8 +121,8 @@ constexpr std::array kTexts{
         "seal", "Encrypt a file or a stream so that every change to it is noticed",
         "The output is what Tink's streaming AEAD AES-GCM-HKDF makes of it: segments of "
         "AES-GCM, each verified before any of it is released. With --key-file or --keyset it is "
-        "exactly that; with a passphrase, 108 bytes in front hold the key, encrypted under "
-        "scrypt of the passphrase.\n\n"
+        "exactly that; for recipients (-r, -R) or with a passphrase, a small age file in front "
+        "holds the key, which age -d takes out.\n\n"
         "Associated data (--aad) is not stored: it binds the file to what you say, a name or a "
         "version, and opening takes the same.\n\n"
         "Each input gets an output of its own: INPUT.sealed, or what -o says for a single one, or "
@@ -121,8 +130,9 @@ constexpr std::array kTexts{
         "with one is told and does not keep the others from being done; the exit status is then "
         "1. Links and what is no regular file are left alone in folders, as are files that end in "
         ".sealed already. An output that exists is refused without -f.\n\n"
-        "All files of a call with a passphrase share their 108 bytes in front and the key in them, "
-        "so that scrypt is paid for once.",
+        "All files of a call with a passphrase share what stands in front and the key in it, so "
+        "that "
+        "scrypt is paid for once; for recipients each file has a key of its own.",
         kSeal},
     CommandText{
         "open", "Verify and decrypt what seal made",
@@ -138,10 +148,11 @@ constexpr std::array kTexts{
         "that the range touches are read and verified; one that reaches the end verifies the end.",
         kOpen},
     CommandText{
-        "rewrap", "Change the passphrase of a sealed file",
-        "Only the 108 bytes in front change. The file is written anew and takes the old one's "
-        "place in one step. Whoever has kept the old file and knows the old passphrase can still "
-        "open that.",
+        "rewrap", "Change for whom a file is sealed, or its passphrase",
+        "Takes what opens the file (-i, or the passphrase so far) and what shall open it (-r, -R, "
+        "or a new passphrase). Only what stands in front changes. The file is written anew and "
+        "takes the old one's place in one step. Whoever has kept the old file and could open it "
+        "still can. For files that were sealed with a key there is reseal.",
         kRewrap},
     CommandText{
         "reseal", "Seal files anew under another key, in their places",

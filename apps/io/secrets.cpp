@@ -218,6 +218,11 @@ Result<Secret> in_hex(std::span<const std::uint8_t> bytes) {
     return std::move(secret);
 }
 
+Result<Secret> read_identity_file(const std::string& path) {
+    constexpr std::size_t kMost = 128 << 10;
+    return read_source({.file = path, .fd = {}}, "identity", -1, kMost);
+}
+
 Result<Secret> take_password_argument(int argc, char** argv) {
     int first = 1;
     while (first < argc && std::strcmp(argv[first], "aes") != 0) ++first;

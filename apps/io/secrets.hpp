@@ -66,6 +66,9 @@ Result<Secret> read_keyset(const std::string& path);
 Result<Secret> random_secret(std::size_t size);
 Result<Secret> in_hex(std::span<const std::uint8_t> bytes);
 
+// All of an identity file's text, age's secret keys, up to 128 KiB. "-" is standard input.
+Result<Secret> read_identity_file(const std::string& path);
+
 // Takes the value of the password option of `daelstrom aes` out of the arguments and overwrites it
 // there, before anything copies it. Empty when there is none.
 Result<Secret> take_password_argument(int argc, char** argv);
