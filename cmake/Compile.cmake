@@ -40,8 +40,7 @@ function(dael_runs_much target)
     endif()
 endfunction()
 
-# Most of what a file takes to compile is what it includes, which these two compile once for many. The library
-# has neither, but under sanitizers: elsewhere each of its files must include what it needs.
+# Most of what a file takes to compile is what it includes, which these compile once for many.
 if(DAELSTROM_TOGETHER STREQUAL "ON" OR (DAELSTROM_TOGETHER STREQUAL "AUTO" AND NOT CCACHE))
     set(together ON)
 else()
@@ -54,6 +53,19 @@ function(dael_compile_together target)
     if(together)  # GCC takes what is included for a header, whose classes may not use anonymous namespaces
         target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
     endif()
+endfunction()
+
+# The same for the library: each folder's sources in one go.
+function(dael_compile_rooms_together target)
+    dael_compile_together(${target})
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source IN LISTS sources)
+        get_filename_component(room ${source} DIRECTORY)
+        file(RELATIVE_PATH room ${CMAKE_CURRENT_SOURCE_DIR} ${room})
+        string(MAKE_C_IDENTIFIER "${room}" room)
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room})
+    endforeach()
 endfunction()
 
 # dael_precompile(TARGET HEADER...): large headers of others, compiled once for all of a target's C++ sources.

@@ -4,7 +4,7 @@
 set(DAELSTROM_WITH_CUDA OFF)
 if(NOT DAELSTROM_CUDA STREQUAL "OFF")
     if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-        file(GLOB venv_nvcc ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
+        file(GLOB venv_nvcc ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvcc)
         find_program(DAELSTROM_NVCC nvcc HINTS /usr/local/cuda/bin)
         set(nvcc_version 0)
         if(DAELSTROM_NVCC)

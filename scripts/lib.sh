@@ -56,11 +56,15 @@ stage() {
         grep -nE '(^|[^a-z])(fatal )?error:|^FAILED|\*\*\*(Failed|Timeout|Exception)' "$log" | cut -c 1-200 |
             head -n 15 | sed 's/^/    /' || true
         say "The last lines of ${log#"$root"/}:"
-        tail -n 25 "$log" | cut -c 1-200 | sed 's/^/    /'
+        # A command for somebody to copy stays whole.
+        tail -n 25 "$log" | sed -E '/apt-get install/!s/^(.{200}).*/\1 .../; s/^/    /'
         fail "Stopped: '$name' failed. The whole log is $log"
     fi
     printf '%s%s  %sok%s  %s\n' "$clear" "$label" "$green" "$plain" "$elapsed"
 }
+
+# Whether there is an NVIDIA GPU whose driver a program here may reach.
+has_nvidia_gpu() { nvidia-smi -L >/dev/null 2>&1 || compgen -G '/dev/nvidia[0-9]*' >/dev/null; }
 
 # The system's nvcc, if it is new enough (cmake/Cuda.cmake chooses in the same order).
 system_nvcc() {

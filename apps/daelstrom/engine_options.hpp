@@ -19,6 +19,7 @@ struct EngineChoice {
 
     // Errors: as Engine::open, and invalid_argument for options that do not go together.
     Result<Engine> open() const;
+    unsigned most_threads() const;  // that it may take
 };
 
 void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `daelstrom`. Exit status: 0 done, 1 it failed, 2 the command line is wrong.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 
+#include "hints.hpp"
 #include "io/descriptors.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
@@ -32,31 +34,21 @@ std::string see_help(const CLI::App& app) {
            "--help";
 }
 
-// What the parser did not know. Option names are repeated, other words are not: they may be
-// secrets.
-std::string describe_extras(const std::vector<std::string>& extras) {
-    for (const std::string& extra : extras)
-        if (extra.size() > 1 && extra[0] == '-') {
-            const std::string option = extra.substr(0, extra[1] == '-' ? extra.find('=') : 2);
-            const bool secret = option == "-K" || option == "-k" || option == "--key" ||
-                                option == "--pass" || option == "--password" ||
-                                option == "--passphrase";
-            return "unknown option " + in_quotes(option) +
-                   (secret
-                        ? "; secrets are not for the command line, give --key-file, or --openssl "
-                          "with --password-file"
-                        : "");
-        }
-    return "too many arguments; this takes one input file";
-}
-
-std::string describe_no_command(const CLI::App& app, const std::vector<std::string>& extras) {
-    std::string names;
-    for (const CLI::App* command : commands_of(app))
-        names += (names.empty() ? "" : ", ") + command->get_name();
-    if (extras.empty()) return "say what to do: " + names;
-    if (extras[0].starts_with('-')) return describe_extras(extras);
-    return "no command is called " + in_quotes(extras[0]) + "; there are " + names;
+// The words of the command line, last first, as the parser wants them. Behind "--" there are names
+// only; the parser forgets that where a command takes any number of them, so those that look like
+// options are given as paths.
+std::vector<std::string> words_of(int argc, char** argv) {
+    std::vector<std::string> words;
+    bool names = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (!names && word == "--")
+            names = true;
+        else
+            words.push_back(names && word.size() > 1 && word[0] == '-' ? "./" + word : word);
+    }
+    std::ranges::reverse(words);
+    return words;
 }
 
 int flush_output() {
@@ -70,35 +62,44 @@ int run(int argc, char** argv) {
     context.argument_password = std::move(*password);
 
     CLI::App app("Encrypts and decrypts with AES, wherever the data is", "daelstrom");
-    app.set_version_flag("--version", "daelstrom " DAELSTROM_VERSION, "Show the version and exit");
+    app.set_version_flag("-V,--version", "daelstrom " DAELSTROM_VERSION,
+                         "Show the version and exit");
     app.get_help_ptr()->description("Show this help and exit");
     app.formatter(help_formatter(context));  // the commands inherit it
     app.allow_extras();
-    add_encrypt(app, context);
-    add_decrypt(app, context);
+    app.require_subcommand(0, 1);  // what follows a command is none, whatever a file is called
+    // In this order they are shown.
     add_seal(app, context);
     add_open(app, context);
+    add_keygen(app, context);
+    add_keyset(app, context);
+    add_reseal(app, context);
     add_rewrap(app, context);
+    add_info(app, context);
+    add_encrypt(app, context);
+    add_decrypt(app, context);
     add_aes(app, context);
+    add_explain(app, context);
     add_devices(app, context);
     add_calibrate(app, context);
-    add_explain(app, context);
+    add_bench(app, context);
     add_completion(app, context);
     add_manual(app, context);
-    add_bench(app, context);
+    add_help(app, context);
     try {
-        app.parse(argc, argv);
+        app.parse(words_of(argc, argv));
     } catch (const CLI::Success& request) {  // --help, --version
         app.exit(request);
         return flush_output();
     } catch (const CLI::ParseError& error) {
         return complain(std::string(error.what()) + "; " + see_help(app), kUsage);
     }
-    auto extras = app.remaining(true);
-    std::erase(extras, "--");  // which ends the options, and is kept by the parser
+    const auto extras = app.remaining(true);
     if (!context.action)
         return complain(describe_no_command(app, extras) + "; " + see_help(app), kUsage);
-    if (!extras.empty()) return complain(describe_extras(extras) + "; " + see_help(app), kUsage);
+    if (!extras.empty())
+        return complain(
+            describe_extras(*app.get_subcommands().front(), extras) + "; " + see_help(app), kUsage);
 
     if (const auto done = context.action(); !done) return complain(done.error());
     return flush_output();

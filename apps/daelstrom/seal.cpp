@@ -6,19 +6,31 @@
 #include "commands.hpp"
 #include "file_options.hpp"
 #include "io/text.hpp"
-#include "sealed_job.hpp"
+#include "many_files.hpp"
+#include "sealed_file.hpp"
+#include "sealed_options.hpp"
 
 namespace dael::cli {
 namespace {
 
 struct SealOptions {
     SecretSource key, passphrase;
-    std::optional<std::string> keyset, aad, aad_file, segment, range;
+    std::optional<std::string> keyset, segment, range;
+    RecipientOptions recipients;  // sealing
+    IdentityOptions identities;   // opening
+    PassphraseOptions with_passphrase;
+    AadOptions aad;
+    EngineChoice engine;
+    FileRequest files;
     ShowOptions show;
     SealedJob job;
 };
 
 void add_secrets(CLI::App& command, SealOptions& options) {
+    if (options.job.seals)
+        add_recipients(command, options.recipients);
+    else
+        add_identities(command, options.identities);
     add_secret(command, "key",
                "File with the key: 16 or 32 bytes, or hexadecimal (- is standard input)",
                options.key);
@@ -36,23 +48,33 @@ void add_secrets(CLI::App& command, SealOptions& options) {
             ->excludes(keyset)
             ->excludes("--key-file")
             ->excludes("--key-fd");
+    for (const char* envelope : {"--recipient", "--recipients-file", "--identity"})
+        if (auto* option = command.get_option_no_throw(envelope))
+            for (const char* other :
+                 {"--keyset", "--key-file", "--key-fd", "--passphrase-file", "--passphrase-fd"})
+                command.get_option(other)->excludes(option);
 }
 
 void add_options(CLI::App& command, Context& context, SealOptions& options) {
-    SealedJob& job = options.job;
-    command.add_option("INPUT", job.input, "File to read (default: - for standard input)")
-        ->type_name("");
-    command.add_option("-o,--output", job.output.path, "File to write (default: standard output)")
-        ->type_name("FILE");
+    const bool seals = options.job.seals;
+    add_inputs(command, options.files, "Files to read (default: - for standard input)");
+    auto* output =
+        command
+            .add_option("-o,--output", options.files.output,
+                        seals ? "File to write (default: INPUT.sealed; - is standard output, as "
+                                "for what comes from standard input)"
+                              : "File to write (default: INPUT without .sealed; - is standard "
+                                "output, as for ranges and what comes from standard input)")
+            ->type_name("FILE");
+    command
+        .add_option("--output-dir", options.files.output_dir,
+                    "Folder for the outputs, which is made if it is not there; what comes from "
+                    "folders lies in it likewise")
+        ->type_name("DIR")
+        ->excludes(output);
     add_secrets(command, options);
-    auto* aad = command
-                    .add_option("--aad", options.aad,
-                                "Associated data: not stored, and to be the same when opening")
-                    ->type_name("TEXT");
-    command.add_option("--aad-file", options.aad_file, "File with the associated data")
-        ->type_name("FILE")
-        ->excludes(aad);
-    if (job.seals) {
+    add_aad(command, options.aad);
+    if (seals) {
         auto* segment =
             command
                 .add_option("--segment", options.segment,
@@ -60,23 +82,28 @@ void add_options(CLI::App& command, Context& context, SealOptions& options) {
                 ->type_name("4K|1M")
                 ->excludes("--keyset");
         context.choices[segment] = {"4K", "1M"};
-        add_cost(command, job.cost)
+        add_cost(command, options.with_passphrase.work)
             ->excludes("--keyset")
             ->excludes("--key-file")
-            ->excludes("--key-fd");
+            ->excludes("--key-fd")
+            ->excludes("--recipient")
+            ->excludes("--recipients-file");
     } else {
-        add_max_cost(command, job.most)
+        add_max_cost(command, options.with_passphrase.most)
             ->excludes("--keyset")
             ->excludes("--key-file")
-            ->excludes("--key-fd");
+            ->excludes("--key-fd")
+            ->excludes("--identity");
         command
             .add_option("--range", options.range,
                         "Only bytes A to B of the plaintext, counted from 0, both included; A- is "
                         "from A to the end")
-            ->type_name("A-B");
+            ->type_name("A-B")
+            ->excludes("--output-dir");
     }
-    add_engine_options(command, context, job.engine);
-    add_file_options(command, job.output, options.show);
+    add_engine_options(command, context, options.engine);
+    add_file_options(command, options.job.output, options.show);
+    add_json(command, options.show);
 }
 
 Result<SealedJob::Range> parse_range(std::string_view text) {
@@ -94,64 +121,70 @@ Result<SealedJob::Range> parse_range(std::string_view text) {
                  "end");
 }
 
-Result<std::vector<std::uint8_t>> read_aad(const std::string& path) {
-    constexpr std::size_t kMost = 16 << 20;
-    auto input = Input::open(path);
-    if (!input) return std::move(input).error();
-    const auto bytes = input->peek(kMost + 1);
-    if (!bytes) return bytes.error();
-    if (bytes->size() > kMost)
-        return Error{Code::limit, input->name() + " is more than 16 MiB of associated data"};
-    return std::vector<std::uint8_t>(bytes->begin(), bytes->end());
-}
-
-Result<sealed::Keys> read_keys(const SealOptions& options) {
-    if (options.keyset) {
-        auto text = read_keyset(*options.keyset);
-        if (!text) return std::move(text).error();
-        return sealed::Keys::from_keyset(text->bytes());
-    }
-    DAEL_LET(key, read_key_bytes(options.key, options.job.seals));
-    if (key.bytes().size() == 24)
-        return Error{Code::key_size, "the key is 24 bytes; seal and open take 16 or 32"};
-    return sealed::Keys::from_key(key.bytes(), options.job.segment);
+// What yields the keys of every file. The options outlive it.
+std::unique_ptr<KeySource> key_source(const SealOptions& options) {
+    const bool seals = options.job.seals;
+    if (options.keyset)
+        return source_of_keys([&options] { return read_stream_keyset(*options.keyset); });
+    if (!options.key.from_terminal())
+        return source_of_keys([&options, seals] {
+            return read_stream_key(options.key, seals, options.with_passphrase.segment);
+        });
+    if (options.recipients.given())
+        return source_of_recipients([&options] { return read(options.recipients); },
+                                    options.with_passphrase.segment);
+    if (options.identities.given())
+        return source_of_identities([&options] { return read(options.identities); });
+    return source_of_passphrase(
+        [&options, seals] { return read_password(options.passphrase, seals, "passphrase"); },
+        options.with_passphrase);
 }
 
 // Everything that the command line alone can tell to be wrong.
 Result<> complete(SealOptions& options) {
     SealedJob& job = options.job;
-    const bool has_key = options.keyset || !options.key.from_terminal();
-    const bool from_stdin =
-        options.keyset == "-" || options.key.from_stdin() || options.passphrase.from_stdin();
-    if (from_stdin && job.input == "-")
+    const bool secret_from_stdin =
+        options.keyset == "-" || options.key.from_stdin() || options.passphrase.from_stdin() ||
+        options.recipients.from_stdin() || options.identities.from_stdin();
+    const bool data_from_stdin = is_stdin(options.files);
+    if (secret_from_stdin && data_from_stdin)
         return usage("standard input cannot be both the secret and the data; name the input file");
     if (options.segment == "4K")
-        job.segment = sealed::kSmallSegment;
+        options.with_passphrase.segment = sealed::kSmallSegment;
     else if (options.segment && options.segment != "1M")
         return usage("--segment: " + in_quotes(*options.segment) + " is neither 4K nor 1M");
     if (options.range) {
-        auto range = parse_range(*options.range);
-        if (!range) return std::move(range).error();
-        job.range = *range;
+        DAEL_LET(range, parse_range(*options.range));
+        job.range = range;
     }
-    if (options.aad_file) {
-        if (options.aad_file == "-" && (job.input == "-" || from_stdin))
-            return usage("standard input cannot be both the associated data and something else");
-        auto aad = read_aad(*options.aad_file);
-        if (!aad) return std::move(aad).error();
-        job.aad = std::move(*aad);
-    } else if (options.aad) {
-        job.aad.assign(options.aad->begin(), options.aad->end());
-    }
-    job.show = options.show.show();
+    DAEL_LET(aad, options.aad.read(data_from_stdin || secret_from_stdin));
+    job.aad = std::move(aad);
     job.output.for_terminal = !job.seals;
-    if (has_key)
-        job.keys = [&options] { return read_keys(options); };
-    else
-        job.passphrase = [&options] {
-            return read_password(options.passphrase, options.job.seals, "passphrase");
-        };
+    options.files.naming = job.seals ? Naming::seal : Naming::open;
+    options.files.overwrite = job.output.overwrite;
+    options.files.to_stdout = job.range.has_value();
+    job.keys = key_source(options);
     return {};
+}
+
+Result<> run(SealOptions& options) {
+    SealedJob& job = options.job;
+    DAEL_TRY(complete(options));
+    DAEL_LET(plan, plan_files(options.files));
+    DAEL_LET(engine, options.engine.open());
+    job.engine = &engine;
+    job.threads = options.engine.most_threads();
+    if (!plan.single && !plan.files.empty()) DAEL_TRY(job.keys->ready());
+    return do_files(plan,
+                    {.command = job.seals ? "seal" : "open",
+                     .verb = job.seals ? "sealed" : "opened",
+                     .show = options.show.show(),
+                     .json = options.show.json,
+                     .threads = job.threads,
+                     .whole_sizes = !job.range},
+                    [&job](const PlannedFile& file, Buffers& buffers, Progress& progress) {
+                        return seal_or_open(job, file, buffers, progress);
+                    });
 }
 
 void add(CLI::App& app, Context& context, bool seals) {
@@ -160,34 +193,11 @@ void add(CLI::App& app, Context& context, bool seals) {
     options->job.seals = seals;
     add_options(*command, context, *options);
     command->callback([options, &context] {
-        context.action = [options]() -> Result<> {
-            DAEL_TRY(complete(*options));
-            return run(options->job);
-        };
+        context.action = [options]() -> Result<> { return run(*options); };
     });
 }
 
 }  // namespace
-
-CLI::Option* add_cost(CLI::App& command, sealed::Cost& cost) {
-    return command
-        .add_option("--cost", cost.log2_n,
-                    "With a passphrase: each guess takes 2^N KiB of memory, and time in proportion "
-                    "(default: 17, 128 MiB and some tenths of a second)")
-        ->type_name("N")
-        ->check(CLI::Range(10, 20));
-}
-
-CLI::Option* add_max_cost(CLI::App& command, sealed::Cost& most) {
-    return command
-        .add_option_function<int>(
-            "--max-cost",
-            [&most](int log2_n) { most = log2_n == 20 ? sealed::kMostCost : sealed::Cost{log2_n}; },
-            "With a passphrase: how much a file may ask for before it is known to be good, as "
-            "--cost has it (default: 18, 256 MiB and less than a second; 20 is all that there is)")
-        ->type_name("N")
-        ->check(CLI::Range(10, 20));
-}
 
 void add_seal(CLI::App& app, Context& context) {
     add(app, context, true);

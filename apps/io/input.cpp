@@ -26,9 +26,24 @@ Error failure(const std::string& doing, const std::string& name) {
 }  // namespace
 
 Result<Input> Input::open(const std::string& path) {
+    return open(path, 0);
+}
+
+Result<Input> Input::open(const std::string& path, const struct stat& found) {
+    auto input = open(path, O_NOFOLLOW | O_NONBLOCK);
+    if (!input) return input;
+    const struct stat& status = input->status_;
+    if (S_ISREG(status.st_mode) && status.st_dev == found.st_dev && status.st_ino == found.st_ino)
+        return input;
+    return Error{Code::io,
+                 input->name_ + " is not the file that was found there; try again when it rests"};
+}
+
+Result<Input> Input::open(const std::string& path, int flags) {
     const bool standard = path == "-";
     const std::string name = standard ? "standard input" : in_quotes(path);
-    const int fd = standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    const int fd =
+        standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
     if (fd < 0) return failure("open", name);
     struct stat status {};
     if (::fstat(fd, &status) != 0) {
@@ -93,6 +108,9 @@ Result<std::size_t> Input::fill(std::span<std::uint8_t> buffer) {
 }
 
 Result<std::span<const std::uint8_t>> Input::peek(std::size_t size) {
+    // No more room than a short file needs, and a byte in which it may have grown.
+    if (const auto left = remaining(); left && *left < size)
+        size = static_cast<std::size_t>(*left) + 1;
     if (const std::size_t had = peeked_.size(); had < size) {
         peeked_.resize(size);
         auto got = read(std::span(peeked_).subspan(had));

@@ -18,6 +18,9 @@ class Input {
   public:
     // "-" is standard input. Errors (io): no such file, not readable, a directory.
     static Result<Input> open(const std::string& path);
+    // What was a regular file when it was found, and must be the same one still: what has come in
+    // its place since (a link, a pipe that would keep us waiting) is refused.
+    static Result<Input> open(const std::string& path, const struct stat& found);
     Input(Input&& other) noexcept;
     Input& operator=(Input&&) = delete;
     ~Input();
@@ -35,7 +38,8 @@ class Input {
     bool is_file() const noexcept { return S_ISREG(status_.st_mode); }
 
     std::optional<std::uint64_t> remaining() const;  // bytes still to come, where that can be known
-    const std::string& name() const noexcept { return name_; }  // quoted, for messages
+    std::uint64_t taken() const noexcept { return read_ - peeked_.size(); }  // bytes, by fill()
+    const std::string& name() const noexcept { return name_; }               // quoted, for messages
     const struct stat& status() const noexcept { return status_; }
 
   private:
@@ -43,6 +47,7 @@ class Input {
     Result<std::size_t> read(std::span<std::uint8_t> buffer);
     Result<bool> ready() const;  // false: stopped
     Result<> check_length() const;
+    static Result<Input> open(const std::string& path, int flags);
 
     int fd_;
     int stop_fd_;  // an eventfd; -1 for regular files, which never keep a reader waiting

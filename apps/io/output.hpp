@@ -2,7 +2,8 @@
 // The data that goes out. A file appears under its name whole or not at all: it is written without
 // a name, or under a dot name in the same directory, and gets its own when all is well. Whatever
 // ends the program before leaves nothing behind. A file that takes another's place is on the disk
-// before it does, and has the other's owner, group, permissions and attributes.
+// before it does, and has the other's owner, group, permissions and attributes. Any number of
+// threads may write outputs of their own.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <daelstrom/error.hpp>
 
 #include "io/input.hpp"
+#include "io/signals.hpp"
 
 namespace dael::app {
 
@@ -21,6 +23,7 @@ struct OutputOptions {
     bool overwrite = false;           // -f
     bool for_terminal = true;         // whether what is written may be shown on a terminal
     bool replaces_input = false;      // the path is the input's, which this takes the place of
+    bool secret = false;              // for its owner alone, whatever it replaces
 };
 
 class Output {
@@ -29,6 +32,7 @@ class Output {
     // the input itself; it would replace the input, which has other names (hard links); a terminal
     // that should not get this. Creates nothing under the final name.
     static Result<Output> open(const OutputOptions& options, const Input& input);
+    static Result<Output> open(const OutputOptions& options);  // of what is made here
     Output(Output&& other) noexcept;
     Output& operator=(Output&&) = delete;
     ~Output();  // not committed: as if it had never been
@@ -38,11 +42,13 @@ class Output {
     Result<> write(std::span<const std::uint8_t> bytes);
     Result<> commit();
 
-    const std::string& name() const noexcept { return name_; }  // quoted, for messages
+    const std::string& name() const noexcept { return name_; }   // quoted, for messages
+    std::uint64_t written() const noexcept { return written_; }  // bytes
 
   private:
     Output() = default;
-    Result<> check_target(const OutputOptions& options, const Input& input);
+    static Result<Output> open(const OutputOptions& options, const struct stat& input);
+    Result<> check_target(const OutputOptions& options, const struct stat& input);
     Result<> create(std::string path);
     bool create_unnamed();
     Result<> create_named();
@@ -54,12 +60,15 @@ class Output {
     std::string name_;
     std::string target_;     // the final name, within directory_fd_; empty: not a file of ours
     std::string temporary_;  // the dot name in use, within directory_fd_; empty: none
+    DoomedFile doomed_;      // the same, for signals
     int fd_ = -1;
     int directory_fd_ = -1;
     unsigned mode_ = 0;
     bool overwrite_ = false;
+    bool secret_ = false;
     int replaced_fd_ = -1;  // the file that this takes the place of; -1: none
     bool shared_ = false;   // which has other names besides
+    std::uint64_t written_ = 0;
 };
 
 }  // namespace dael::app

@@ -28,6 +28,7 @@ Progress::Progress(Show show, std::string what, std::optional<std::uint64_t> tot
       next_(start_ + (show == Show::always ? milliseconds(0) : milliseconds(300))) {}
 
 void Progress::advance(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
     done_ += bytes;
     if (!enabled_) return;
     const auto now = Clock::now();
@@ -66,6 +67,7 @@ void Progress::draw(const std::string& text, bool last) {
 }
 
 void Progress::finish(std::string_view by) {
+    const std::lock_guard lock(mutex_);
     if (!enabled_ || (!drawn_ && Clock::now() < next_)) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const auto done = static_cast<double>(done_);
@@ -75,6 +77,7 @@ void Progress::finish(std::string_view by) {
 }
 
 void Progress::clear() {
+    const std::lock_guard lock(mutex_);
     if (drawn_ && terminal_) (void)!::write(STDERR_FILENO, "\r\x1b[K", 4);
 }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,20 +13,21 @@ namespace dael::app {
 
 enum class Show { automatic, always, never };  // automatic: on a terminal, once it takes a while
 
-// Not thread-safe: one thread at a time reports.
+// Any number of threads may report.
 class Progress {
   public:
     Progress(Show show, std::string what, std::optional<std::uint64_t> total);
 
     void advance(std::uint64_t bytes);
     void finish(std::string_view by);  // all is well; `by` says who did the work
-    void clear();                      // before an error message
+    void clear();                      // before a message; it is drawn again if more is done
 
   private:
     using Clock = std::chrono::steady_clock;
     void draw(const std::string& line, bool last);
     std::string line(double seconds) const;
 
+    std::mutex mutex_;
     bool enabled_;
     bool terminal_;
     bool drawn_ = false;

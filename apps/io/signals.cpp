@@ -1,30 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/signals.hpp"
 
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <climits>
 #include <csignal>
+#include <utility>
 
 namespace dael::app {
 namespace {
 
-// What the handler reads. It uses only async-signal-safe calls: unlinkat, tcsetattr, sigaction,
-// raise.
-std::array<char, NAME_MAX + 1> doomed_name;
-std::atomic<int> doomed_directory{-1};
+// What the handler reads. It uses only async-signal-safe calls: unlinkat, nanosleep, tcsetattr,
+// sigaction, raise.
+struct Slot {
+    std::atomic<bool> taken{false};
+    std::atomic<int> directory{-1};  // set when the name is
+    std::array<char, 64> name{};
+};
+std::array<Slot, DoomedFile::kMost> slots;
+std::atomic<int> creating{0};    // threads between the noting of a name and its being there
+std::atomic<bool> dying{false};  // no further file may be created
 termios terminal_state;
 std::atomic<int> terminal{-1};
 
-static_assert(std::atomic<int>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+// The threads that are creating a file do not get the signal (Creating blocks it), so that to wait
+// for them ends; a network file system that does not answer gets two seconds.
+void wait_for_creators() {
+    for (int turn = 0; creating.load() > 0 && turn < 2000; ++turn) {
+        const timespec pause{0, 1'000'000};
+        ::nanosleep(&pause, nullptr);
+    }
+}
 
 extern "C" void clean_up_and_die(int signal) {
-    if (const int directory = doomed_directory.load(); directory >= 0)
-        ::unlinkat(directory, doomed_name.data(), 0);
+    dying = true;
+    wait_for_creators();
+    for (const Slot& slot : slots)
+        if (const int directory = slot.directory.load(); directory >= 0)
+            ::unlinkat(directory, slot.name.data(), 0);
     if (const int fd = terminal.load(); fd >= 0) ::tcsetattr(fd, TCSANOW, &terminal_state);
     struct sigaction action {};
     action.sa_handler = SIG_DFL;
@@ -55,14 +75,48 @@ void disable_core_dumps() {
 #endif
 }
 
-void remove_on_signal(int directory_fd, const std::string& name) {
-    const auto size = name.copy(doomed_name.data(), doomed_name.size() - 1);
-    doomed_name[size] = '\0';
-    doomed_directory = directory_fd;
+void block_signals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 
-void keep_on_signal() {
-    doomed_directory = -1;
+DoomedFile::Creating::Creating() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+    ++creating;
+    if (!dying) return;
+    // The handler is at work or about to be. With the count taken back it does not wait for us, and
+    // the process ends before this thread goes on.
+    --creating;
+    for (;;) ::pause();
+}
+
+DoomedFile::Creating::~Creating() {
+    --creating;
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+DoomedFile::DoomedFile(DoomedFile&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
+
+void DoomedFile::note(int directory_fd, const std::string& name) noexcept {
+    keep();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        Slot& slot = slots[i];
+        if (slot.taken.exchange(true)) continue;
+        slot.name[name.copy(slot.name.data(), slot.name.size() - 1)] = '\0';
+        slot.directory = directory_fd;
+        slot_ = static_cast<int>(i);
+        return;
+    }
+}
+
+void DoomedFile::keep() noexcept {
+    if (slot_ < 0) return;
+    Slot& slot = slots[static_cast<std::size_t>(std::exchange(slot_, -1))];
+    slot.directory = -1;
+    slot.taken = false;
 }
 
 void restore_on_signal(int terminal_fd, const termios& state) {

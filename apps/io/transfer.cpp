@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/transfer.hpp"
 
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -13,18 +11,17 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <daelstrom/cipher.hpp>
-#include <daelstrom/key.hpp>
-#include <daelstrom/memory.hpp>
 
 namespace dael::app {
 namespace {
 
 // Two being read, one being worked on, one being written: each stage has one while its neighbours
 // wait, and the reader has one more to see whether anything follows.
-constexpr std::size_t kBuffers = 5;
+static_assert(std::tuple_size_v<Buffers> == 5);
 
 // Chunks on their way from one thread to the next.
 class Channel {
@@ -65,37 +62,6 @@ class Channel {
     bool closed_ = false;
 };
 
-// Page-aligned memory for one chunk and its padding; wiped, since it held plaintext.
-class Buffer {
-  public:
-    Buffer() = default;
-    Buffer(const Buffer&) = delete;
-    ~Buffer() {
-        if (!data_) return;
-        wipe(data_, size_);
-        pinned_ ? release_pinned(data_) : static_cast<void>(::munmap(data_, size_));
-    }
-    Result<> allocate(std::size_t size, bool pinned) {
-        pinned_ = pinned;
-        size_ = size;
-        void* memory = pinned ? allocate_pinned(size)
-                              : ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED || !memory)
-            return Error{Code::out_of_memory,
-                         "no memory for buffers of " + std::to_string(size) +
-                             " bytes; close other programs or use --backend cpu"};
-        data_ = static_cast<std::uint8_t*>(memory);
-        return {};
-    }
-    std::uint8_t* data() const { return data_; }
-
-  private:
-    std::uint8_t* data_ = nullptr;
-    std::size_t size_ = 0;
-    bool pinned_ = false;
-};
-
 // What stands in the way of a new thread: the memory for its stack, where that is limited.
 std::string mend_for_threads() {
     rlimit space{};
@@ -120,19 +86,44 @@ Result<> for_pieces(const Spacing& pieces, std::size_t chunk, bool first, std::u
 
 class Transfer {
   public:
-    Transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options)
-        : input_(input), output_(output), progress_(progress), options_(options) {}
+    Transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
+             Buffers& buffers)
+        : input_(input),
+          output_(output),
+          progress_(progress),
+          options_(options),
+          buffers_(buffers) {}
 
-    Result<> run(const Work& work) {
+    // In the caller's thread. The chunk that is held back and the one that is read take turns.
+    Result<> run_alone(const Work& work) {
+        std::size_t turn = 0;
+        return read_chunks(
+            [&]() -> Result<std::optional<Chunk>> {
+                Buffer& buffer = buffers_[turn++ % 2];
+                DAEL_TRY(allocate(buffer));
+                return std::optional(Chunk{buffer.data(), 0, false});
+            },
+            [&](Chunk chunk) -> Result<> {
+                DAEL_TRY(work(chunk));
+                return write(chunk);
+            });
+    }
+
+    Result<> run_ahead(const Work& work) {
         for (Buffer& buffer : buffers_) {
-            DAEL_TRY(buffer.allocate(options_.chunk + kBlockSize, options_.pinned));
+            DAEL_TRY(allocate(buffer));
             free_.put({buffer.data(), 0, false});
         }
         // A stage that fails stops those before it; what has passed it still goes all the way, so
         // that how much comes out does not depend on chance.
         std::thread reader, writer;
         keep_failure(start(reader, [this] {
-            keep_failure(read_ahead());
+            keep_failure(
+                read_chunks([this]() -> Result<std::optional<Chunk>> { return free_.take(); },
+                            [this](const Chunk& chunk) -> Result<> {
+                                filled_.put(chunk);
+                                return {};
+                            }));
             filled_.finish();
         }));
         keep_failure(start(writer, [this] {
@@ -159,38 +150,48 @@ class Transfer {
         }
     }
 
-    // Keeps one chunk back until it is known whether another follows.
-    Result<> read_ahead() {
+    Result<> allocate(Buffer& buffer) {
+        return buffer.allocate(options_.chunk + kBlockSize, options_.pinned);
+    }
+
+    // Fills the chunks that next() yields, while it does, and hands them on. Keeps one back until
+    // it is known whether another follows.
+    template <class Next, class Put>
+    Result<> read_chunks(Next next, Put put) {
         std::optional<Chunk> held;
-        for (bool first = true; auto chunk = free_.take(); first = false) {
-            auto full = fill(*chunk, first);
-            if (!full) return std::move(full).error();
+        for (bool first = true;; first = false) {
+            DAEL_LET(chunk, next());
+            if (!chunk) return {};
+            DAEL_LET(full, fill(*chunk, first));
             if (held && chunk->size == 0) {
                 held->last = true;
-                filled_.put(*held);
-                return {};
+                return put(*held);
             }
-            if (held) filled_.put(*held);
-            if (!*full) {
+            if (held) DAEL_TRY(put(*held));
+            if (!full) {
                 chunk->last = true;
-                filled_.put(*chunk);
-                return {};
+                return put(*chunk);
             }
             held = chunk;
         }
-        return {};
     }
 
     // Whether there was enough to fill every piece.
     Result<bool> fill(Chunk& chunk, bool first) {
         bool full = true;
+        std::size_t touched = 0;
         DAEL_TRY(for_pieces(options_.in, options_.chunk, first, chunk.data,
                             [&](std::span<std::uint8_t> piece) -> Result<bool> {
                                 auto filled = input_.fill(piece);
                                 if (!filled) return std::move(filled).error();
                                 chunk.size += *filled;
+                                // The work may use the gap, and as much behind as padding takes.
+                                touched = static_cast<std::size_t>(piece.data() - chunk.data) +
+                                          *filled + options_.in.gap + kBlockSize;
                                 return full = *filled == piece.size();
                             }));
+        const auto mine = std::ranges::find(buffers_, chunk.data, &Buffer::data);
+        if (mine != buffers_.end()) mine->touch(touched);
         return full;
     }
 
@@ -203,19 +204,25 @@ class Transfer {
     }
 
     Result<> write_behind() {
-        for (bool first = true; auto chunk = worked_.take(); first = false) {
-            DAEL_TRY(write(*chunk, first));
-            progress_.advance(chunk->size);
+        while (auto chunk = worked_.take()) {
+            DAEL_TRY(write(*chunk));
             free_.put({chunk->data, 0, false});
         }
         return {};
     }
 
-    Result<> write(const Chunk& chunk, bool first) {
+    Result<> write(const Chunk& chunk) {
+        DAEL_TRY(write_pieces(chunk));
+        began_ = true;
+        progress_.advance(chunk.size);
+        return {};
+    }
+
+    Result<> write_pieces(const Chunk& chunk) {
         // Padding makes a chunk longer than its pieces, where these are all in one.
         if (options_.out.stride == 0) return output_.write({chunk.data, chunk.size});
         std::size_t left = chunk.size;
-        return for_pieces(options_.out, options_.chunk, first, chunk.data,
+        return for_pieces(options_.out, options_.chunk, !began_, chunk.data,
                           [&](std::span<std::uint8_t> piece) -> Result<bool> {
                               piece = piece.first(std::min(left, piece.size()));
                               auto written = output_.write(piece);
@@ -243,7 +250,8 @@ class Transfer {
     Output& output_;
     Progress& progress_;
     const TransferOptions& options_;
-    std::array<Buffer, kBuffers> buffers_;
+    Buffers& buffers_;
+    bool began_ = false;  // something has been written
     Channel free_, filled_, worked_;
     std::mutex mutex_;
     std::optional<Error> failure_;
@@ -252,8 +260,15 @@ class Transfer {
 }  // namespace
 
 Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
+                  Buffers& buffers, const Work& work) {
+    Transfer transfer(input, output, progress, options, buffers);
+    return options.ahead ? transfer.run_ahead(work) : transfer.run_alone(work);
+}
+
+Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
                   const Work& work) {
-    return Transfer(input, output, progress, options).run(work);
+    Buffers buffers;
+    return transfer(input, output, progress, options, buffers, work);
 }
 
 }  // namespace dael::app

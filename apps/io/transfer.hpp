@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves data of any size from an Input through a function to an Output in constant memory: one
-// thread reads ahead, one writes behind, and the caller's works in between, on a ring of buffers.
+// thread reads ahead, one writes behind, and the caller's works in between, on a ring of buffers;
+// or, for what is short, the caller's does all of it.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +10,7 @@
 
 #include <daelstrom/error.hpp>
 
+#include "io/buffers.hpp"
 #include "io/input.hpp"
 #include "io/output.hpp"
 #include "io/progress.hpp"
@@ -33,6 +35,7 @@ struct Spacing {
 struct TransferOptions {
     std::size_t chunk = std::size_t{4} << 20;  // bytes; a multiple of 16
     bool pinned = false;                       // buffers that a device copies from at full speed
+    bool ahead = true;  // reads ahead and writes behind; else all in the caller's thread
     Spacing in, out;
 };
 
@@ -41,6 +44,8 @@ struct TransferOptions {
 // of a chunk is written before `work` has agreed to it.
 using Work = std::function<Result<>(Chunk&)>;
 Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
-                  const Work& work);
+                  Buffers& buffers, const Work& work);
+Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
+                  const Work& work);  // with buffers of its own
 
 }  // namespace dael::app

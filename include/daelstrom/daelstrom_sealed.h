@@ -3,8 +3,9 @@
  * Sealed data for C: a stream of any size, encrypted and authenticated segment by segment, so that
  * it can be opened in constant memory, in parallel, and from anywhere. The format is Tink's
  * streaming AEAD AES-GCM-HKDF, byte for byte; docs/format.md describes it. daelstrom.h says what
- * holds for every call: errors, who owns what, threads, fork(). Passphrases:
- * daelstrom_sealed_lock.h. For those who move the bytes themselves: daelstrom_sealed_chunks.h.
+ * holds for every call: errors, who owns what, threads, fork(). Recipients and passphrases:
+ * daelstrom_sealed_recipients.h. For those who move the bytes themselves:
+ * daelstrom_sealed_chunks.h.
  *
  * Safety: whoever opens gets verified plaintext only, segment by segment in order. That a stream is
  * whole is known once its last segment is verified: what was handed out before is authentic, but
@@ -41,6 +42,10 @@ DAEL_API dael_status dael_sealed_keys_import(const void* bytes, size_t size, uin
  * opens. Nothing of the text is kept but the keys. Errors: DAEL_BAD_FORMAT, DAEL_UNSUPPORTED,
  * DAEL_LIMIT. */
 DAEL_API dael_status dael_sealed_keys_parse(const void* json, size_t size, dael_sealed_keys** keys);
+/* The key that seals, alone, in a handle of its own: what it opens was not sealed with one of the
+ * others. Errors: DAEL_OUT_OF_MEMORY. */
+DAEL_API dael_status dael_sealed_keys_sealing(const dael_sealed_keys* keys,
+                                              dael_sealed_keys** alone);
 /* Bytes of a segment of what is sealed with these keys. Null: 0. */
 DAEL_API uint32_t dael_sealed_keys_segment(const dael_sealed_keys* keys);
 /* Wipes them, unless a handle still needs them: then when that goes. */

@@ -9,7 +9,8 @@
 // opening takes the same. A sealed stream tells its size and nothing else about its plaintext.
 //
 // Here are streams in memory, through callbacks and in files. sealed_keys.hpp has the keys,
-// sealed_lock.hpp passphrases, and sealed_chunks.hpp the parts for those who move bytes themselves.
+// sealed_recipients.hpp recipients and passphrases, and sealed_chunks.hpp the parts for those who
+// move bytes themselves.
 //
 // Calls block until done. One Engine and one Keys serve any number of threads at once; a File is
 // for one thread at a time. What a callback throws becomes an error (internal); a thread that is
@@ -27,7 +28,7 @@
 #include <daelstrom/memory.hpp>
 #include <daelstrom/sealed_chunks.hpp>
 #include <daelstrom/sealed_keys.hpp>
-#include <daelstrom/sealed_lock.hpp>
+#include <daelstrom/sealed_recipients.hpp>
 
 namespace dael::sealed {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of sealed data (sealed.hpp): bare ones, and Tink's keysets. Passphrases take
-// sealed_lock.hpp.
+// The keys of sealed streams (sealed.hpp): bare ones, and Tink's keysets. Recipients and
+// passphrases take sealed_recipients.hpp.
 //
 // Safety: AES-GCM does not commit to its key, so do not try keys that a stranger chose. Keys lie in
 // locked memory that wipes itself. Any number of threads may use one Keys at once.
@@ -39,6 +39,9 @@ class DAEL_API Keys {
     Keys& operator=(Keys&&) noexcept;
     ~Keys();
     std::uint32_t segment() const noexcept;  // bytes, of what is sealed with these keys
+    // The key that seals, alone: what it opens was not sealed with one of the others. Errors:
+    // out_of_memory.
+    Result<Keys> sealing() const;
 
     explicit Keys(std::unique_ptr<State> state) noexcept;  // src/formats
     const State& state() const noexcept { return *state_; }

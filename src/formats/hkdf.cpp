@@ -8,10 +8,7 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <memory>
-
-#include <daelstrom/key.hpp>
 
 #include "core/libcrypto.hpp"
 
@@ -24,48 +21,43 @@ const char* name_of(Hash hash) {
     return hash == Hash::sha1 ? "SHA1" : hash == Hash::sha256 ? "SHA256" : "SHA512";
 }
 
-// A digest that wipes itself.
-struct Digest {
-    std::array<std::uint8_t, 64> bytes{};
-    std::size_t size = 0;
-    ~Digest() { wipe(bytes.data(), bytes.size()); }
-    Bytes view() const { return {bytes.data(), size}; }
-};
+}  // namespace
 
-// HMAC of the parts, one after another.
-bool hmac(Hash hash, Bytes key, std::initializer_list<Bytes> parts, Digest& out) {
+Result<> hmac(Hash hash, Bytes key, std::initializer_list<Bytes> parts, Digest& out) {
+    const Error failed{Code::internal, "HMAC of libcrypto failed"};
+    constexpr std::uint8_t kZero[1]{};
+    if (key.empty()) key = kZero;  // the same key (RFC 2104 2), where null would be none at all
     struct Free {
         void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
         void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
     };
     const std::unique_ptr<EVP_MAC, Free> mac(EVP_MAC_fetch(core::libcrypto(), "HMAC", nullptr));
     const std::unique_ptr<EVP_MAC_CTX, Free> context(mac ? EVP_MAC_CTX_new(mac.get()) : nullptr);
-    if (!context) return false;
+    if (!context) return failed;
     const std::array<OSSL_PARAM, 2> parameters{
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, const_cast<char*>(name_of(hash)),
                                          0),
         OSSL_PARAM_construct_end()};
-    if (EVP_MAC_init(context.get(), key.data(), key.size(), parameters.data()) != 1) return false;
+    if (EVP_MAC_init(context.get(), key.data(), key.size(), parameters.data()) != 1) return failed;
     for (const Bytes part : parts)
         if (!part.empty() && EVP_MAC_update(context.get(), part.data(), part.size()) != 1)
-            return false;
-    return EVP_MAC_final(context.get(), out.bytes.data(), &out.size, out.bytes.size()) == 1;
+            return failed;
+    if (EVP_MAC_final(context.get(), out.bytes.data(), &out.size, out.bytes.size()) != 1)
+        return failed;
+    return {};
 }
-
-}  // namespace
 
 Result<> hkdf(Hash hash, Bytes key, Bytes salt, Bytes info, std::span<std::uint8_t> out) {
     Digest extracted, block;
-    bool good = hmac(hash, salt, {key}, extracted);                    // RFC 5869 2.2
-    for (std::uint8_t counter = 1; good && !out.empty(); ++counter) {  // 2.3
+    DAEL_TRY(hmac(hash, salt, {key}, extracted));              // RFC 5869 2.2
+    for (std::uint8_t counter = 1; !out.empty(); ++counter) {  // 2.3
         Digest next;
-        good = hmac(hash, extracted.view(), {block.view(), info, {&counter, 1}}, next);
+        DAEL_TRY(hmac(hash, extracted.view(), {block.view(), info, {&counter, 1}}, next));
         block = next;
         const std::size_t size = std::min(out.size(), block.size);
         std::copy_n(block.bytes.begin(), size, out.begin());
         out = out.subspan(size);
     }
-    if (!good) return Error{Code::internal, "HMAC of libcrypto failed"};
     return {};
 }
 

@@ -56,6 +56,16 @@ Result<Keys> Keys::from_key(HostIn bytes, std::uint32_t segment) {
     });
 }
 
+Result<Keys> Keys::sealing() const {
+    return core::guarded([&]() -> Result<Keys> {
+        const formats::StreamKey& key = state_->keys.front();
+        DAEL_LET(copy, formats::SecretBytes::copy(key.key.bytes()));
+        auto state = std::make_unique<State>();
+        state->keys.push_back({std::move(copy), key.segment, key.derived, key.hash});
+        return Keys(std::move(state));
+    });
+}
+
 Result<Keys> Keys::from_keyset(HostIn json) {
     return core::guarded([&]() -> Result<Keys> {
         auto keys = formats::parse_keyset(json);

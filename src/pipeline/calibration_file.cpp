@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calibration as a file: where it lies, what it is keyed by, JSON to and fro.
+// The calibration as a file: where it lies, what it is keyed by, who may have written it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,110 +10,22 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include <daelstrom/calibration.hpp>
 
 #include "core/cache_folder.hpp"
 #include "core/guard.hpp"
+#include "pipeline/calibration_json.hpp"
 
 namespace dael {
 namespace {
-
-using nlohmann::json;
-constexpr int kVersion = 3;
 
 std::string first_line_with(const char* path, std::string_view start) {
     std::ifstream file(path);
     for (std::string line; std::getline(file, line);)
         if (line.starts_with(start)) return line;
     return {};
-}
-
-json to_json(const HostRate& rate) {
-    return {{"backend", rate.backend},           {"mode", name(rate.mode)},
-            {"direction", name(rate.direction)}, {"key_bits", rate.key_bits},
-            {"one_core", rate.one_core},         {"all_cores", rate.all_cores},
-            {"batch_core", rate.batch_core},     {"batch_all", rate.batch_all}};
-}
-
-json to_json(const KernelRate& rate) {
-    return {{"mode", name(rate.mode)},
-            {"direction", name(rate.direction)},
-            {"key_bits", rate.key_bits},
-            {"rate", rate.rate}};
-}
-
-json to_json(const DeviceRates& rates) {
-    json kernels = json::array();
-    for (const KernelRate& rate : rates.kernels) kernels.push_back(to_json(rate));
-    return {{"backend", rates.backend},
-            {"device", rates.device},
-            {"start_seconds", rates.start_seconds},
-            {"setup_seconds", rates.setup_seconds},
-            {"copy_in", rates.copy_in},
-            {"copy_out", rates.copy_out},
-            {"duplex", rates.duplex},
-            {"pageable", rates.pageable},
-            {"chunk", rates.chunk},
-            {"form", rates.form},
-            {"kernels", kernels}};
-}
-
-// Of which there are up to sixteen at once.
-constexpr std::size_t kMostChunk = std::size_t{64} << 20;
-
-// These throw nlohmann's exceptions, or Damaged, on anything that is not as to_json() writes it.
-struct Damaged {};
-
-double rate_at(const json& object, const char* field) {
-    const double value = object.at(field).get<double>();
-    if (!(value > 0 && value < 1e6)) throw Damaged{};
-    return value;
-}
-
-Mode mode_at(const json& object) {
-    const auto mode = mode_by_name(object.at("mode").get<std::string>());
-    if (!mode) throw Damaged{};
-    return *mode;
-}
-
-Direction direction_at(const json& object) {
-    const auto text = object.at("direction").get<std::string>();
-    if (text == name(Direction::encrypt)) return Direction::encrypt;
-    if (text == name(Direction::decrypt)) return Direction::decrypt;
-    throw Damaged{};
-}
-
-HostRate host_from(const json& object) {
-    return {object.at("backend").get<std::string>(),
-            mode_at(object),
-            direction_at(object),
-            object.at("key_bits").get<int>(),
-            rate_at(object, "one_core"),
-            rate_at(object, "all_cores"),
-            rate_at(object, "batch_core"),
-            rate_at(object, "batch_all")};
-}
-
-DeviceRates device_from(const json& object) {
-    DeviceRates rates{object.at("backend").get<std::string>(),
-                      object.at("device").get<std::string>(),
-                      rate_at(object, "start_seconds"),
-                      rate_at(object, "setup_seconds"),
-                      rate_at(object, "copy_in"),
-                      rate_at(object, "copy_out"),
-                      rate_at(object, "duplex"),
-                      rate_at(object, "pageable"),
-                      object.at("chunk").get<std::size_t>(),
-                      {},
-                      object.at("form").get<std::string>()};
-    if (rates.chunk == 0 || rates.chunk % 4096 != 0 || rates.chunk > kMostChunk) throw Damaged{};
-    for (const json& kernel : object.at("kernels"))
-        rates.kernels.push_back({mode_at(kernel), direction_at(kernel),
-                                 kernel.at("key_bits").get<int>(), rate_at(kernel, "rate")});
-    return rates;
 }
 
 Error io_error(const std::string& what, const std::string& path) {
@@ -150,16 +62,9 @@ Result<std::string> write_file(const Calibration& calibration) {
     const std::string path = calibration_path();
     if (path.empty())
         return Error{Code::io, "no place for the calibration: set XDG_CACHE_HOME or HOME"};
-    json hosts = json::array(), devices = json::array();
-    for (const auto& rate : calibration.hosts) hosts.push_back(to_json(rate));
-    for (const auto& rates : calibration.devices) devices.push_back(to_json(rates));
-    const std::string text = json{{"version", kVersion},
-                                  {"machine", calibration.machine},
-                                  {"made", calibration.made},
-                                  {"hosts", hosts},
-                                  {"devices", devices}}
-                                 .dump(1) +
-                             "\n";
+    const auto json = pipeline::to_json(calibration);
+    if (!json) return json.error();
+    const std::string& text = *json;
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
     std::error_code fault;
     std::filesystem::create_directories(folder, fault);
@@ -217,22 +122,9 @@ std::optional<Calibration> load_calibration() {
     if (path.empty()) return std::nullopt;
     const auto text = read_file(path);
     if (!text) return std::nullopt;
-    try {
-        const json document = json::parse(*text);
-        if (document.at("version").get<int>() != kVersion) return std::nullopt;
-        Calibration calibration{document.at("machine").get<std::string>(),
-                                document.at("made").get<std::string>(),
-                                {},
-                                {}};
-        if (calibration.machine != describe_machine()) return std::nullopt;
-        for (const json& rate : document.at("hosts")) calibration.hosts.push_back(host_from(rate));
-        for (const json& rates : document.at("devices"))
-            calibration.devices.push_back(device_from(rates));
-        return calibration;
-    } catch (const json::exception&) {
-    } catch (const Damaged&) {
-    }
-    return std::nullopt;
+    auto calibration = pipeline::calibration_of(*text);
+    if (!calibration || calibration->machine != describe_machine()) return std::nullopt;
+    return calibration;
 }
 
 }  // namespace dael

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/readme_table: that the table holds the result's figures, and that --check notices a change."""
+"""scripts/readme_table: that the pages hold the results' figures, and that --check notices a change."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -18,7 +18,7 @@ loader = importlib.machinery.SourceFileLoader("readme_table", str(ROOT / "script
 script = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme_table", loader))
 loader.exec_module(script)
 
-README = f"# A project\n\n{page_tables.BEGIN}old\n{page_tables.END}\nThe rest.\n"
+PAGE = f"# A project\n\n{page_tables.BEGIN}old\n{page_tables.END}\nThe rest.\n"
 
 
 def row(**fields):
@@ -63,85 +63,117 @@ SECOND = [row(mode="gcm", **DEVICE, gbps=rate(811.0)), row(mode="gcm", bits=256,
               gbps=rate(44.4))]
 
 
+SEALED = {"machine": {"cpu": "Other CPU", "cores": 2}, "age": "1.1.1",
+          "rows": [{"name": "cp", "size": 4 << 30, "gbps": 1.5}, {"name": "daelstrom seal", "size": 4 << 30, "gbps": 2.199},
+                   {"name": "openssl enc -aes-256-ctr -pbkdf2 (no authentication)", "size": 4 << 30, "gbps": 0.659},
+                   {"name": "age", "size": 4 << 30, "gbps": 0.876}]}
+
+
 class Table(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.readme = pathlib.Path(folder.name, "README.md")
-        self.result = pathlib.Path(folder.name, "result.json")
-        self.readme.write_text(README)
+        self.readme, self.page, self.result, self.sealed = (
+            pathlib.Path(folder.name, name) for name in ("README.md", "page.md", "result.json", "sealed.json"))
+        self.readme.write_text(PAGE)
+        self.page.write_text(PAGE)
         self.result.write_text(json.dumps(result(ROWS)))
 
     def run_script(self, *arguments):
         self.errors = io.StringIO()
         with contextlib.redirect_stderr(self.errors):
-            return script.main(["--readme", str(self.readme), *arguments])
+            return script.main(["--readme", str(self.readme), "--page", str(self.page),
+                                "--sealed", str(self.sealed), *arguments])
 
     def test_figures_hardware_and_ceilings_are_the_results(self):
         self.assertEqual(self.run_script(str(self.result)), 0)
-        text = self.readme.read_text()
-        self.assertIn("| CTR | 952 |  | 655 | 50% of copy within device memory (1903) |", text)
-        self.assertIn("| CTR | 23.9 |  |  | 97% of libipsec-mb called directly (24.5), "
-                      "2.2x OpenSSL EVP called directly |", text)
+        text = self.page.read_text()
+        self.assertIn("| AES-128, GB/s | AES-192, GB/s | AES-256, GB/s | Ceiling, in the same turns | Ceiling, GB/s |", text)
+        self.assertIn("| CTR | 952 |  | 655 | copy within device memory | 1903 | 50% |  |", text)
+        self.assertIn("| CTR | 23.9 |  |  | libipsec-mb called directly | 24.5 | 97% | 2.2 |", text)
         self.assertIn("Some GPU (132 multiprocessors, driver 580.1, CUDA 13.0) with 16 cores of Some CPU", text)
+        self.assertIn("[all rows](result.json)", text)
         self.assertNotIn("9.87", text)  # not the best instruction set
         self.assertTrue(text.startswith("# A project\n") and text.endswith("\nThe rest.\n"))
         self.assertNotIn("old", text)
+        # Every line has as many cells as the titles have.
+        table = [line for line in text.splitlines() if line.startswith("|")]
+        self.assertEqual({line.count("|") for line in table}, {9})
 
     def test_gcm_and_xts_have_a_table_of_their_own(self):
-        self.result.write_text(json.dumps(result(ROWS)))
         self.run_script(str(self.result))
-        before = self.readme.read_text()
+        before = self.page.read_text()
         self.assertNotIn("GCM", before)
         self.result.write_text(json.dumps(result(ROWS + SECOND)))
         self.assertEqual(self.run_script(str(self.result)), 0)
-        text = self.readme.read_text()
-        copy = "50% of copy within device memory (1903)"
-        cpu = "97% of libipsec-mb called directly (24.5), 2.2x OpenSSL EVP called directly"
+        text = self.page.read_text()
+        copy = "copy within device memory | 1903 | 50% | "
+        cpu = "libipsec-mb called directly | 24.5 | 97% | 2.2"
         second = f"""
-| | AES-128 | AES-256 | AES-128 is |
-|---|--:|--:|---|
-| **GPU memory, 1 GiB** | | | |
+|  | AES-128, GB/s | AES-256, GB/s | Ceiling, in the same turns | Ceiling, GB/s | AES-128, of the ceiling | AES-128, times OpenSSL's EVP |
+|---|--:|--:|---|--:|--:|--:|
+| **GPU memory, 1 GiB** | | | | | | |
 | GCM | 811 | 599 | {copy} |
 | GCM, opening | 777 |  | {copy} |
 | GMAC | 2345 |  | {copy} |
 | XTS encryption, sectors of 512 bytes | 606 |  | {copy} |
 | XTS encryption, sectors of 4 KiB | 707 |  | {copy} |
-| **GPU memory, batches in one call** | | | |
+| **GPU memory, batches in one call** | | | | | | |
 | GCM, 65,536 messages of 1 KiB, one key | 512 |  | {copy} |
 | GCM, 65,536 messages of 1 KiB, a key each | 303 |  | {copy} |
-| **Host memory, 16 CPU threads** | | | |
-| GCM, 1,024 messages of 1 MiB, one key | 44.4 |  | 97% of memcpy, 16 threads (50.0) |
-| **One CPU core, new nonces in each call** | | | |
+| **Host memory, 16 CPU threads** | | | | | | |
+| GCM, 1,024 messages of 1 MiB, one key | 44.4 |  | memcpy, 16 threads | 50.0 | 97% |  |
+| **One CPU core, new nonces in each call** | | | | | | |
 | GCM, 256 messages of 1 KiB, one key | 9.12 |  | {cpu} |
 | GCM, a message of 16 KiB | 14.1 |  | {cpu} |
 """
         self.assertIn(second + "\n" + page_tables.END, text)
         self.assertEqual(text.replace(second, ""), before)  # the first table is as it was
 
+    def test_the_front_page_has_three_figures_with_what_stands_beside_them(self):
+        self.result.write_text(json.dumps(result(ROWS + SECOND)))
+        self.sealed.write_text(json.dumps(SEALED))
+        self.assertEqual(self.run_script(str(self.result)), 0)
+        rows = [line for line in self.readme.read_text().splitlines() if line.startswith("|")][2:]
+        self.assertEqual(rows, [
+            "| `daelstrom seal` of a file of 4 GiB, 2 cores of Other CPU | **2.20** | "
+            "age 1.1.1: 0.88, `openssl enc`, which does not authenticate: 0.66 |",
+            "| AES-128-GCM, 256 messages of 1 KiB in one call, one core of Some CPU | **9.12** | OpenSSL's EVP: 10.8 |",
+            "| AES-128-GCM of 1 GiB in the memory of one Some GPU | **811** | a copy within device memory: 1903 |"])
+
     def test_check_passes_after_writing_and_fails_after_a_change(self):
+        self.sealed.write_text(json.dumps(SEALED))
         self.assertEqual(self.run_script("--check", str(self.result)), 1)
-        self.assertEqual(self.readme.read_text(), README)
+        self.assertEqual(self.page.read_text(), PAGE)
+        self.assertEqual(self.readme.read_text(), PAGE)
         self.run_script(str(self.result))
         self.assertEqual(self.run_script("--check", str(self.result)), 0)
-        self.readme.write_text(self.readme.read_text().replace("| 952 |", "| 1952 |"))
-        self.assertEqual(self.run_script("--check", str(self.result)), 1)
+        for page, was, now in ((self.page, "| 952 |", "| 1952 |"), (self.readme, "**2.20**", "**4.20**")):
+            text = page.read_text()
+            self.assertIn(was, text)
+            page.write_text(text.replace(was, now))
+            self.assertEqual(self.run_script("--check", str(self.result)), 1)
+            self.assertIn(page.name, self.errors.getvalue())
+            page.write_text(text)
 
     def test_faults_are_told_in_one_line_and_change_nothing(self):
         self.result.write_text(json.dumps(result([])))
         self.assertEqual(self.run_script(str(self.result)), 1)
         self.assertIn("none of the rows", self.errors.getvalue())
-        self.assertEqual(self.readme.read_text(), README)
+        self.assertEqual(self.page.read_text(), PAGE)
+        self.assertEqual(self.readme.read_text(), PAGE)
         self.result.write_text("{")
         self.assertEqual(self.run_script(str(self.result)), 1)
         self.result.write_text(json.dumps(result(ROWS)))
-        self.readme.write_text("no markers")
-        self.assertEqual(self.run_script(str(self.result)), 1)
-        self.assertIn("bench:begin", self.errors.getvalue())
+        for page in (self.readme, self.page):
+            page.write_text("no markers")
+            self.assertEqual(self.run_script(str(self.result)), 1)
+            self.assertIn("bench:begin", self.errors.getvalue())
+            page.write_text(PAGE)
 
 
-class Readme(unittest.TestCase):
-    def test_readme_has_the_table_of_the_committed_result(self):
+class Pages(unittest.TestCase):
+    def test_the_pages_have_what_the_committed_results_say(self):
         self.assertEqual(script.main(["--check"]), 0)
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Sealed data from C: what Tink made, memory, streams, files, chunks and passphrases. */
+ * Sealed data from C: what Tink made, memory, streams, files, chunks and envelopes. */
 #include <daelstrom/daelstrom_sealed_chunks.h>
-#include <daelstrom/daelstrom_sealed_lock.h>
+#include <daelstrom/daelstrom_sealed_recipients.h>
 #include <stdlib.h>
 
 #include "capi.h"
@@ -226,35 +226,91 @@ static void chunks(struct made* m) {
     EXPECT(dael_opener_head_size(NULL) == 0);
 }
 
-static void locks(struct made* m) {
-    uint8_t lock[DAEL_LOCK_SIZE], sealed[256], out[kPlain];
-    const dael_cost cheap = {11, 1, 1}, least = {10, 1, 1};
-    dael_cost cost = {0, 0, 0};
+static void opens(struct made* m, const dael_identities* identities, const void* envelope,
+                  size_t size, const uint8_t* sealed, uint64_t sealed_size) {
+    uint8_t out[kPlain];
+    dael_sealed_keys* keys = NULL;
+    EXPECT(dael_envelope_open(identities, envelope, size, 0, &keys) == DAEL_OK);
+    EXPECT(dael_sealed_open(m->engine, keys, NULL, 0, sealed, sealed_size, out, kPlain, NULL,
+                            NULL) == DAEL_OK);
+    EXPECT(memcmp(out, m->plain, kPlain) == 0);
+    dael_sealed_keys_free(keys);
+}
+
+static void envelopes(struct made* m) {
+    uint8_t envelope[512], fresh[512], sealed[256];
+    char alice[DAEL_IDENTITY_SIZE + 1], bob[DAEL_IDENTITY_SIZE + 1], text[DAEL_RECIPIENT_SIZE + 1];
+    dael_recipients *both = NULL, *more = NULL, *house = NULL;
+    dael_identities *of_alice = NULL, *of_bob = NULL, *by_house = NULL, *by_trees = NULL;
+    dael_sealed_keys *keys = NULL, *none = NULL;
+    dael_envelope_info info;
     uint64_t size = 0;
-    dael_sealed_keys *keys = NULL, *again = NULL;
-    EXPECT(dael_sealed_lock(m->engine, "tree", 4, 4096, &cheap, lock, &keys) == DAEL_OK);
-    EXPECT(dael_sealed_is_lock(lock, 8) && !dael_sealed_is_lock(m->sealed, 8));
-    EXPECT(!dael_sealed_is_lock(NULL, 0));
-    EXPECT(dael_sealed_lock_cost(lock, &cost) == DAEL_OK && cost.log2_n == 11 && cost.p == 1);
+
+    EXPECT(dael_identity_make(alice, text) == DAEL_OK);
+    EXPECT(strlen(alice) == DAEL_IDENTITY_SIZE && strlen(text) == DAEL_RECIPIENT_SIZE);
+    EXPECT(dael_identity_make(bob, NULL) == DAEL_OK);
+    EXPECT(dael_recipients_parse(text, strlen(text), &both) == DAEL_OK);
+    EXPECT(dael_identities_parse(alice, strlen(alice), &of_alice) == DAEL_OK);
+    EXPECT(dael_identities_parse(bob, strlen(bob), &of_bob) == DAEL_OK);
+    EXPECT(dael_identities_recipients(of_bob, &more) == DAEL_OK);
+    EXPECT(dael_recipients_add(both, more) == DAEL_OK);
+    dael_recipients_free(more);
+    EXPECT(dael_recipients_of_passphrase("house", 5, 3, &house) == DAEL_OK);
+    EXPECT(dael_recipients_add(both, house) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_identities_of_passphrase("house", 5, 0, &by_house) == DAEL_OK);
+    EXPECT(dael_identities_of_passphrase("trees", 5, 2, &by_trees) == DAEL_OK);
+
+    const size_t has = dael_recipients_envelope_size(both);
+    EXPECT(has > 200 && has < sizeof envelope);
+    EXPECT(dael_envelope_make(both, 4096, envelope, has - 1, &keys) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_envelope_make(both, 4096, envelope, has, &keys) == DAEL_OK);
+    EXPECT(dael_sealed_keys_segment(keys) == 4096);
     EXPECT(dael_sealed_size(keys, kPlain, &size) == DAEL_OK);
     EXPECT(dael_sealed_seal(m->engine, keys, NULL, 0, m->plain, kPlain, sealed, size, NULL) ==
            DAEL_OK);
-    EXPECT(dael_sealed_unlock(m->engine, "trees", 5, lock, NULL, &again) == DAEL_AUTHENTICATION);
-    EXPECT(again == NULL);
-    EXPECT(dael_sealed_unlock(m->engine, "tree", 4, lock, &least, &again) == DAEL_LIMIT);
-    EXPECT(dael_sealed_relock(m->engine, "tree", 4, "house", 5, lock, &cheap, NULL, lock) ==
-           DAEL_OK);
-    EXPECT(dael_sealed_unlock(m->engine, "tree", 4, lock, NULL, &again) == DAEL_AUTHENTICATION);
-    EXPECT(dael_sealed_unlock(m->engine, "house", 5, lock, NULL, &again) == DAEL_OK);
-    EXPECT(dael_sealed_open(m->engine, again, NULL, 0, sealed, size, out, kPlain, NULL, NULL) ==
-           DAEL_OK);
-    EXPECT(memcmp(out, m->plain, kPlain) == 0);
+    EXPECT(dael_is_envelope(envelope, 22) && !dael_is_envelope(m->sealed, 22));
+    EXPECT(!dael_is_envelope(NULL, 0));
+    EXPECT(dael_envelope_read(envelope, has, &info) == DAEL_OK);
+    EXPECT(info.size == has && info.stanzas == 2 && info.work == 0);
+    EXPECT(dael_envelope_read(envelope, has - 1, &info) == DAEL_OK && info.size == 0);
+    EXPECT(dael_envelope_read(m->sealed, 30, &info) == DAEL_BAD_FORMAT);
+    opens(m, of_alice, envelope, has, sealed, size);
+    opens(m, of_bob, envelope, sizeof envelope, sealed, size);
+    EXPECT(dael_envelope_open(by_house, envelope, has, 0, &none) == DAEL_INVALID_ARGUMENT);
+    EXPECT(none == NULL);
+
+    const size_t then = dael_recipients_envelope_size(house);
+    EXPECT(dael_envelope_rewrap(of_bob, envelope, has, house, fresh, then + 1) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_envelope_rewrap(of_bob, envelope, has, house, fresh, then) == DAEL_OK);
+    EXPECT(dael_envelope_read(fresh, then, &info) == DAEL_OK && info.work == 3);
+    opens(m, by_house, fresh, then, sealed, size);
+    EXPECT(dael_envelope_open(by_trees, fresh, then, 0, &none) == DAEL_LIMIT);
+    dael_identities_free(by_trees);
+    EXPECT(dael_identities_of_passphrase("trees", 5, 3, &by_trees) == DAEL_OK);
+    EXPECT(dael_envelope_open(by_trees, fresh, then, 0, &none) == DAEL_AUTHENTICATION);
+    EXPECT(dael_envelope_open(of_alice, fresh, then, 0, &none) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_identities_add(of_alice, of_bob) == DAEL_OK);
+    EXPECT(dael_identities_add(of_alice, by_house) == DAEL_INVALID_ARGUMENT);
+
+    EXPECT(dael_recipients_parse("age1x", 5, &more) == DAEL_BAD_FORMAT && more == NULL);
+    EXPECT(dael_recipients_parse(NULL, 1, &more) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_recipients_of_passphrase("x", 1, 21, &more) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_identities_recipients(by_house, &more) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_envelope_open(NULL, fresh, then, 0, &none) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_envelope_make(NULL, 0, fresh, then, &none) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_envelope_rewrap(of_bob, envelope, has, NULL, fresh, then) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_identity_make(NULL, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_recipients_envelope_size(NULL) == 0);
     dael_sealed_keys_free(keys);
-    dael_sealed_keys_free(again);
-    EXPECT(dael_sealed_lock(NULL, "x", 1, 0, &cheap, lock, &keys) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_sealed_lock(m->engine, NULL, 1, 0, &cheap, lock, &keys) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_sealed_unlock(m->engine, "x", 1, NULL, NULL, &keys) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_sealed_lock_cost(NULL, &cost) == DAEL_INVALID_ARGUMENT);
+    dael_recipients_free(both);
+    dael_recipients_free(house);
+    dael_recipients_free(NULL);
+    dael_identities_free(of_alice);
+    dael_identities_free(of_bob);
+    dael_identities_free(by_house);
+    dael_identities_free(by_trees);
+    dael_identities_free(NULL);
 }
 
 int main(void) {
@@ -270,7 +326,7 @@ int main(void) {
         streams(&m);
         files(&m);
         chunks(&m);
-        locks(&m);
+        envelopes(&m);
     }
     dael_sealed_keys_free(m.bare);
     dael_sealed_keys_free(m.keys);
@@ -279,7 +335,12 @@ int main(void) {
     EXPECT(dael_sealed_keys_import(NULL, 16, 0, &m.keys) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_sealed_keys_import(key, 16, 0, &m.keys) == DAEL_OK);
     EXPECT(dael_sealed_keys_segment(m.keys) == DAEL_SEALED_LARGE_SEGMENT);
+    dael_sealed_keys* alone = NULL;
+    EXPECT(dael_sealed_keys_sealing(m.keys, &alone) == DAEL_OK && alone != NULL);
     dael_sealed_keys_free(m.keys);
+    EXPECT(dael_sealed_keys_segment(alone) == DAEL_SEALED_LARGE_SEGMENT);
+    dael_sealed_keys_free(alone);
+    EXPECT(dael_sealed_keys_sealing(NULL, &alone) == DAEL_INVALID_ARGUMENT && alone == NULL);
     EXPECT(dael_sealed_keys_parse("{}", 2, &m.keys) == DAEL_BAD_FORMAT);
     EXPECT(dael_sealed_keys_parse(NULL, 2, &m.keys) == DAEL_INVALID_ARGUMENT);
     dael_sealed_keys_free(NULL);

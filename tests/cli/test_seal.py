@@ -11,7 +11,7 @@ from harness import PROGRAM, CliTest, data, key, sanitized
 from test_terminal import Terminal
 
 FAILED, USAGE = 1, 2
-LOCK = 108  # bytes in front, with a passphrase (docs/format.md)
+ENVELOPE = 214  # bytes in front, with a passphrase (docs/format.md)
 SMALL, LARGE = 4096, 1 << 20
 CHEAP = ("--cost", "10")
 KEY = ("--key-file", "key256")
@@ -61,12 +61,12 @@ class RoundTrips(SealTest):
             by_fd = self.ok("seal", "--key-fd", handle.fileno(), given=data(100), pass_fds=[handle.fileno()])
         self.assertEqual(self.ok("open", "--key-file", "hex", given=by_fd), data(100))
         self.write("sealed", by_fd)
-        self.assertEqual(self.ok("open", "--key-file", "-", "sealed", given=key(128)), data(100))
+        self.assertEqual(self.ok("open", "--key-file", "-", "sealed", "-o", "-", given=key(128)), data(100))
         self.write("plain", data(100))
-        sealed = self.ok("seal", "--passphrase-file", "-", *CHEAP, "plain", given=b"correct horse\nmore\n")
+        sealed = self.ok("seal", "--passphrase-file", "-", *CHEAP, "plain", "-o", "-", given=b"correct horse\nmore\n")
         self.assertEqual(self.ok("open", *self.with_passphrase, given=sealed), data(100))
-        self.assertEqual(len(sealed), LOCK + 40 + 100 + 16)
-        self.assertEqual(sealed[:8], b"DAELSEAL")
+        self.assertEqual(len(sealed), ENVELOPE + 40 + 100 + 16)
+        self.assertEqual(sealed[:22], b"age-encryption.org/v1\n")
 
     def test_every_backend_and_thread_count_opens_it(self):
         plain = data(5 * LARGE + 17)
@@ -96,7 +96,7 @@ class RoundTrips(SealTest):
         sealed, err, status = terminal.finish(data(100))
         self.assertEqual((err, status), (b"", 0))
         self.write("sealed", sealed)  # which is looked at before anybody is asked
-        terminal = Terminal(self, "open", "sealed")
+        terminal = Terminal(self, "open", "sealed", "-o", "-")
         terminal.answer(b"Passphrase: ", b"correct horse")
         self.assertEqual(terminal.finish(), (data(100), b"", 0))
         self.assertNotIn(b"correct horse", terminal.shown)
@@ -151,31 +151,32 @@ class Damage(SealTest):
         self.refused("does not begin as sealed data", self.sealed, "--key-file", "key128")
         self.refused("was not sealed with a passphrase", self.sealed, *self.with_passphrase)
         self.refused("was not sealed with a passphrase", b"", *self.with_passphrase)
-        locked = self.seal(self.plain, *self.with_passphrase, *CHEAP)
-        self.refused("was sealed with a passphrase, not with a key", locked)
-        self.refused("another passphrase, or the lock", locked, "--passphrase-file", "other")
-        for size in (8, 50, LOCK - 1):
-            self.refused(f"ends after {size} of the 108 bytes", locked[:size], *self.with_passphrase)
-        for size in (LOCK, LOCK + 39, len(locked) - 1):
-            self.refused("cut off|the only one", locked[:size], *self.with_passphrase)
-        for at in (8, 12, 20, 50, 70, 100):
-            self.refused("lock", locked[:at] + bytes([locked[at] ^ 0x40]) + locked[at + 1:], *self.with_passphrase)
+        sealed = self.seal(self.plain, *self.with_passphrase, *CHEAP)
+        self.refused("was sealed with a passphrase, not with a key", sealed)
+        self.refused("another passphrase, or the envelope", sealed, "--passphrase-file", "other")
+        for size in (1, 8, 50, ENVELOPE - 1):
+            self.refused("ends within the envelope in front of sealed data", sealed[:size], *self.with_passphrase)
+            self.refused("ends within the envelope in front of sealed data", sealed[:size])
+        for size in (ENVELOPE, ENVELOPE + 39, len(sealed) - 1):
+            self.refused("cut off|the only one", sealed[:size], *self.with_passphrase)
+        for at in (8, 23, 40, 70, 110, 140, 160, 200):
+            self.refused("altered|age header|another version|does not begin with|sealed with a key",
+                         sealed[:at] + bytes([sealed[at] ^ 0x20]) + sealed[at + 1:], *self.with_passphrase)
 
     def test_a_cost_from_a_file_is_capped(self):
-        locked = self.seal(b"", *self.with_passphrase, *CHEAP)
+        sealed = self.seal(b"", *self.with_passphrase, *CHEAP)
+        asks_for = lambda work: sealed.replace(b" 10\n", b" " + work + b"\n", 1)
         begin = time.monotonic()
-        for cost, says in ((bytes([30, 8, 1]), "more than any lock may"),
-                           (bytes([20, 8, 200]), "more than any lock may"), (bytes([0, 0, 0]), "makes no sense")):
-            self.refused(says, locked[:9] + cost + locked[12:], *self.with_passphrase, "--max-cost", "20")
+        for work, says in ((b"21", "more than daelstrom ever takes"), (b"63", "more than daelstrom ever takes"),
+                           (b"64", "work is not 1 to 63"), (b"010", "work is not 1 to 63"), (b"0", "is not 1 to 63")):
+            self.refused(says, asks_for(work), *self.with_passphrase, "--max-cost", "20")
         # What has not been verified may not cost much, unless it is allowed.
-        for cost, option in ((bytes([19, 8, 1]), 19), (bytes([20, 8, 1]), 20), (bytes([18, 8, 2]), 19),
-                             (bytes([20, 8, 4]), 20), (bytes([10, 4, 255]), 17)):
-            limit = ("--max-cost", str(option - 1))
-            self.refused(f"more than .*\\(--max-cost {option}\\)", locked[:9] + cost + locked[12:],
-                         *self.with_passphrase, *limit)
-        self.write("sealed", locked[:9] + bytes([19, 8, 1]) + locked[12:])
-        self.fails(FAILED, "more than 256 MiB .*--max-cost 19", "open", *self.with_passphrase, "sealed")
-        self.fails(FAILED, "more than 256 MiB .*--max-cost 19", "rewrap", *self.with_passphrase,
+        for work in (19, 20, 17, 11):
+            self.refused(f"more than .*\\(--max-cost {work}\\)", asks_for(str(work).encode()), *self.with_passphrase,
+                         "--max-cost", str(work - 1))
+        self.write("sealed", asks_for(b"19"))
+        self.fails(FAILED, "more than 256 MiB.*--max-cost 19", "open", *self.with_passphrase, "sealed", "-o", "-")
+        self.fails(FAILED, "more than 256 MiB.*--max-cost 19", "rewrap", *self.with_passphrase,
                    "--new-passphrase-file", "other", "sealed")
         self.assertLess(time.monotonic() - begin, 10)
 
@@ -188,7 +189,7 @@ class Ranges(SealTest):
             extra = CHEAP if options != KEY else ()
             self.write("sealed", self.ok("seal", *options, *extra, "--segment", "4K", given=plain))
             for begin, end in ((0, 0), (0, 99), (first - 1, first), (first, first), (100, 2 * SMALL),
-                               (len(plain) - 1, len(plain) - 1), (0, len(plain) - 1), (len(plain) - 5, 10**9),
+                               (len(plain) - 1, len(plain) - 1), (0, len(plain) - 1), (len(plain) - 5, ""),
                                (5000, "")):
                 got = self.ok("open", *options, "--range", f"{begin}-{end}", "sealed")
                 self.assertEqual(got, plain[begin:] if end == "" else plain[begin:end + 1], (begin, end))
@@ -215,7 +216,7 @@ class Ranges(SealTest):
         self.fails(FAILED, "holds 0 bytes", "open", *KEY, "--range", "0-", "empty")
         self.write("nothing", b"")
         self.fails(FAILED, "cut off", "open", *KEY, "--range", "0-", "nothing")
-        self.write("short", self.seal(b"", *self.with_passphrase, *CHEAP)[:LOCK])
+        self.write("short", self.seal(b"", *self.with_passphrase, *CHEAP)[:ENVELOPE])
         self.fails(FAILED, "cut off", "open", *self.with_passphrase, "--range", "0-", "short")
 
 
@@ -227,8 +228,8 @@ class Rewrap(SealTest):
         self.change = ("rewrap", *CHEAP, "--passphrase-file", "password", "--new-passphrase-file", "other")
 
     def check(self, content):
-        self.assertNotEqual(content[:LOCK], self.before[:LOCK])
-        self.assertTrue(content[LOCK:] == self.before[LOCK:])
+        self.assertNotEqual(content[:ENVELOPE], self.before[:ENVELOPE])
+        self.assertTrue(content[ENVELOPE:] == self.before[ENVELOPE:])
         self.assertTrue(self.ok("open", "--passphrase-file", "other", given=content) == data(3 * LARGE))
         self.refused("another passphrase", content, *self.with_passphrase)
 
@@ -266,7 +267,7 @@ class Rewrap(SealTest):
         self.fails(FAILED, "another passphrase", "rewrap", "--passphrase-file", "other", "--new-passphrase-file",
                    "password", "sealed")
         self.write("bare", self.seal(data(10)))
-        self.fails(FAILED, "was not sealed with a passphrase", *self.change, "bare")
+        self.fails(FAILED, "was it sealed with a key. daelstrom reseal changes that", *self.change, "bare")
         self.write("empty", b"\n")
         self.fails(FAILED, "new passphrase is empty", "rewrap", *self.with_passphrase, "--new-passphrase-file", "empty",
                    "sealed")
@@ -286,7 +287,7 @@ class Rewrap(SealTest):
         self.assertEqual(program.returncode, -signal.SIGTERM)
         self.assertEqual(set(os.listdir(self.dir)), before)
         with open(self.dir / "sealed", "rb") as sealed:
-            self.assertEqual(sealed.read(LOCK), self.before[:LOCK])
+            self.assertEqual(sealed.read(ENVELOPE), self.before[:ENVELOPE])
 
     def test_prompts(self):
         terminal = Terminal(self, "rewrap", *CHEAP, "sealed")
@@ -344,7 +345,7 @@ class Streams(SealTest):
         size = 512 << 20
         with open(self.dir / "large", "wb") as large:
             large.truncate(size)
-        command = (f"ulimit -v 500000; '{PROGRAM}' seal --threads 2 --key-file key256 large | "
+        command = (f"ulimit -v 500000; '{PROGRAM}' seal --threads 2 --key-file key256 large -o - | "
                    f"'{PROGRAM}' open --threads 2 --key-file key256 | cmp - large")
         ran = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=self.dir, capture_output=True)
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, b"", b""))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealed data, keysets and locks that come from elsewhere. Nothing but what was sealed may be
-// opened; whatever else comes is refused with an error of the input's kind.
+// Sealed data, keysets, envelopes, recipients and identities that come from elsewhere. Nothing but
+// what was sealed may be opened; whatever else comes is refused with an error of the input's kind.
 #include <algorithm>
 
 #include <daelstrom/sealed.hpp>
+#include <daelstrom/sealed_keyset.hpp>
 
 #include "formats/keyset.hpp"
 #include "fuzz/fuzz.hpp"
@@ -141,8 +142,25 @@ void check_stream(FuzzedDataProvider& data) {
     check_opening(used, stream, aad, stream == before ? &plain : nullptr);
 }
 
+// What is read to be changed and written again is the same keyset.
+void check_editing(const Bytes& text, bool usable) {
+    const auto keyset = sealed::Keyset::parse(text);
+    require(keyset || !usable, "what seals can be changed");
+    if (!keyset) return;
+    Bytes again(keyset->json_size()), once_more;
+    value(keyset->write_json(again), "writing it");
+    const auto reread = value(sealed::Keyset::parse(again), "reading what was written");
+    once_more.resize(reread.json_size());
+    value(reread.write_json(once_more), "writing it");
+    require(again == once_more, "writing and reading change nothing");
+    require(keyset->entries().size() == reread.entries().size(), "no key is lost");
+    require(static_cast<bool>(sealed::Keys::from_keyset(again)) == usable,
+            "what was written is as good as what was read");
+}
+
 void check_keyset(const Bytes& text) {
     const auto parsed = sealed::Keys::from_keyset(text);
+    check_editing(text, static_cast<bool>(parsed));
     if (!parsed) {
         require(parsed.code() == Code::bad_format || parsed.code() == Code::unsupported ||
                     parsed.code() == Code::limit,
@@ -154,30 +172,95 @@ void check_keyset(const Bytes& text) {
     require(parsed->segment() <= formats::kMostSegment, "no key wants more memory than the limit");
 }
 
-// Locks whose cost is small enough to run; the others must be refused at once.
-void check_lock(const Bytes& input) {
-    sealed::Lock lock{};
-    std::copy_n(input.begin(), std::min(input.size(), lock.size()), lock.begin());
-    const Bytes passphrase(3, 'x');
-    const auto opened = sealed::unlock(engine(), passphrase, lock, {7, 8, 1});
-    require(!opened, "nobody locked this");
-    require(opened.code() == Code::authentication || opened.code() == Code::bad_format ||
-                opened.code() == Code::unsupported || opened.code() == Code::limit,
-            "refused for what the lock is: " + opened.error().message);
+// A key, and an envelope for it, which is the same in every run but for its random parts.
+struct Mine {
+    Bytes text = Bytes(sealed::kIdentitySize);
+    sealed::Identities identities = [this] {
+        value(sealed::make_identity(text), "an identity");
+        return value(sealed::Identities::parse(text), "which is one");
+    }();
+    sealed::Recipients recipients = value(
+        sealed::Recipients::parse(value(identities.recipients(), "its recipient")), "which is one");
+    Bytes envelope = value(sealed::make_envelope(recipients), "an envelope").envelope;
+};
+
+// Envelopes, from nothing or from a good one: none opens but that, and what the beginning says of
+// its size holds. Work is small enough to run; more must be refused at once.
+void check_envelope(FuzzedDataProvider& data) {
+    static const Mine mine;
+    static const auto passphrase =
+        value(sealed::Identities::of_passphrase(Bytes(3, 'x'), 4), "a passphrase");
+    Bytes file;
+    if (data.ConsumeBool()) {
+        file = mine.envelope;
+        while (data.remaining_bytes() > 0) {
+            const auto at = data.ConsumeIntegralInRange<std::size_t>(0, file.size());
+            const auto from = file.begin() + static_cast<std::ptrdiff_t>(at);
+            const int what = data.ConsumeIntegralInRange(0, 3);
+            if (what == 0 && at < file.size())
+                file[at] ^= data.ConsumeIntegral<std::uint8_t>();
+            else if (what == 1)
+                file.resize(at);
+            else if (what == 2)
+                file.insert(from, data.ConsumeIntegral<std::uint8_t>());
+            else {
+                constexpr std::string_view kStanza = "-> x\n\n";
+                file.insert(from, kStanza.begin(), kStanza.end());
+            }
+        }
+    } else {
+        file = data.ConsumeRemainingBytes<std::uint8_t>();
+    }
+    const auto expected = [](const Error& error) {
+        require(error.code == Code::authentication || error.code == Code::bad_format ||
+                    error.code == Code::unsupported || error.code == Code::limit ||
+                    error.code == Code::invalid_argument,  // the other kind of secret
+                "refused for what the envelope is: " + error.message);
+    };
+    const bool good = file.size() >= mine.envelope.size() &&
+                      std::equal(mine.envelope.begin(), mine.envelope.end(), file.begin());
+    const auto says = sealed::read_envelope(file);
+    if (says) require(says->size <= file.size(), "an envelope lies within the file");
+    for (const auto* identities : {&mine.identities, &passphrase}) {
+        const auto opened = sealed::open_envelope(*identities, file);
+        require(static_cast<bool>(opened) == (good && identities == &mine.identities),
+                "only what was made opens");
+        if (!opened) expected(opened.error());
+        require(!opened || (says && says->size == mine.envelope.size()), "as long as it was made");
+    }
+}
+
+// Texts of people: what is taken can be written again, and comes out the same.
+void check_people(const Bytes& text) {
+    const auto identities = sealed::Identities::parse(text);
+    if (identities) {
+        const auto written = value(identities->recipients(), "their recipients");
+        require(static_cast<bool>(sealed::Recipients::parse(written)), "which are recipients");
+    }
+    const auto recipients =
+        sealed::Recipients::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+    require(!recipients || !identities, "nothing is both");
+    for (const Error* error :
+         {identities ? nullptr : &identities.error(), recipients ? nullptr : &recipients.error()})
+        require(!error || error->code == Code::bad_format || error->code == Code::unsupported ||
+                    error->code == Code::limit,
+                "refused for what the text is");
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t size) {
     FuzzedDataProvider data(input, size);
-    const int which = data.ConsumeIntegralInRange(0, 3);
+    const int which = data.ConsumeIntegralInRange(0, 4);
     if (which == 0)
         check_stream(data);
     else if (which == 1)
         check_chunks(data);
     else if (which == 2)
         check_keyset(data.ConsumeRemainingBytes<std::uint8_t>());
+    else if (which == 3)
+        check_envelope(data);
     else
-        check_lock(data.ConsumeRemainingBytes<std::uint8_t>());
+        check_people(data.ConsumeRemainingBytes<std::uint8_t>());
     return 0;
 }

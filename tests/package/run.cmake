@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-function(run)
-    execute_process(COMMAND ${ARGN} COMMAND_ECHO STDOUT RESULT_VARIABLE status)
-    if(status)
-        message(FATAL_ERROR "failed: ${ARGN}")
-    endif()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 
 set(prefix ${WORK}/prefix)
 set(build ${WORK}/build)
@@ -21,6 +16,20 @@ run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples -B ${build} -D CMAKE_BUILD_T
 run(${CMAKE_COMMAND} --build ${build})
 run(${CMAKE_CTEST_COMMAND} --test-dir ${build} --output-on-failure --no-tests=error)
 
+# What is installed stands by itself: nothing that others build with points into the clone or its build folder.
+file(GLOB_RECURSE texts ${prefix}/*.cmake ${prefix}/*.pc)
+foreach(file IN LISTS texts)
+    file(READ ${file} text)
+    foreach(folder IN ITEMS ${SOURCE} ${BUILD})
+        get_filename_component(real ${folder} REALPATH)
+        string(FIND "${text}" "${folder}" at)
+        string(FIND "${text}" "${real}" really_at)
+        if(at GREATER -1 OR really_at GREATER -1 OR text MATCHES "/\\.venv/")
+            message(FATAL_ERROR "${file} points into ${folder}:\n${text}")
+        endif()
+    endforeach()
+endforeach()
+
 # And without CMake, by what pkg-config says.
 find_program(PKG_CONFIG NAMES pkg-config pkgconf)
 file(GLOB_RECURSE pc ${prefix}/*/daelstrom.pc)
@@ -34,4 +43,9 @@ if(PKG_CONFIG)
     get_filename_component(lib_dir ${pc_dir} DIRECTORY)
     set(ENV{LD_LIBRARY_PATH} ${lib_dir})
     run(${build}/by_pkg_config)
+endif()
+
+# The examples of the documents that need all this.
+if(PYTHON)
+    run(${PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/howto.py ${SOURCE} ${BUILD} ${prefix} ${SHARED} ${WORK}/howto)
 endif()

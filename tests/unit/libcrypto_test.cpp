@@ -52,14 +52,21 @@ TEST_P(Libcrypto, EnginesWork) {
 
 INSTANTIATE_TEST_SUITE_P(Backend, Libcrypto, testing::Values("auto", "openssl"));
 
-TEST(Libcrypto, LocksWork) {
-    auto engine = Engine::open({.calibrated = false});
-    ASSERT_TRUE(engine) << engine.error().message;
-    const Bytes passphrase(8, 'p');
-    const auto locked = sealed::make_lock(*engine, passphrase, 4096, {.log2_n = 4, .r = 1, .p = 1});
-    ASSERT_TRUE(locked) << locked.error().message;
-    const auto keys = sealed::unlock(*engine, passphrase, locked->lock);
+TEST(Libcrypto, EnvelopesWork) {
+    Bytes identity(sealed::kIdentitySize);
+    ASSERT_TRUE(sealed::make_identity(identity));
+    auto identities = sealed::Identities::parse(identity);
+    ASSERT_TRUE(identities) << identities.error().message;
+    const auto passphrase = sealed::Recipients::of_passphrase(Bytes(8, 'p'), 4);
+    const auto recipients = sealed::Recipients::parse(*identities->recipients());
+    ASSERT_TRUE(passphrase && recipients);
+    const auto made = sealed::make_envelope(*recipients);
+    ASSERT_TRUE(made) << made.error().message;
+    const auto keys = sealed::open_envelope(*identities, made->envelope);
     EXPECT_TRUE(keys) << keys.error().message;
+    const auto other = sealed::rewrap_envelope(*identities, made->envelope, *passphrase);
+    ASSERT_TRUE(other) << other.error().message;
+    EXPECT_TRUE(sealed::open_envelope(*sealed::Identities::of_passphrase(Bytes(8, 'p')), *other));
 }
 
 TEST(RandomBytes, FillAllOfIt) {

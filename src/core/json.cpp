@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/json.hpp"
+#include "core/json.hpp"
 
-namespace dael::formats {
+namespace dael::core {
 namespace {
 
 bool is_digit(std::uint8_t c) {
@@ -191,4 +191,4 @@ Result<> JsonReader::end() {
     return {};
 }
 
-}  // namespace dael::formats
+}  // namespace dael::core

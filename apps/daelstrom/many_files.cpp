@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "many_files.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "done.hpp"
+#include "io/signals.hpp"
+#include "io/text.hpp"
+#include "io/warnings.hpp"
+
+namespace dael::cli {
+namespace {
+
+void report(const ManyOptions& options, const PlannedFile& file, const FileDone& done,
+            double seconds) {
+    if (options.json)
+        print_done({options.command, file.input, file.output.value_or("-"), done.read, done.written,
+                    done.ran, seconds});
+}
+
+std::string count_of(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " file" : " files");
+}
+
+// The folders for the outputs; those that were made and stay empty, since all their files failed,
+// go again.
+class Folders {
+  public:
+    Result<> make(const std::vector<Plan::Folder>& folders) {
+        for (const auto& [path, mode] : folders) {
+            // The owner must be able to write into it, whatever the other one was.
+            if (::mkdir(path.c_str(), (mode & 0777) | 0700) == 0) {
+                made_.push_back(path);
+                continue;
+            }
+            const int error = errno;
+            struct stat status {};
+            if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+                continue;
+            return Error{Code::io, "cannot make the folder " + in_quotes(path) + ": " +
+                                       std::strerror(error == EEXIST ? ENOTDIR : error)};
+        }
+        return {};
+    }
+    ~Folders() {
+        for (auto path = made_.rbegin(); path != made_.rend(); ++path)
+            if (has_failed) (void)::rmdir(path->c_str());
+    }
+    bool has_failed = true;
+
+  private:
+    std::vector<std::string> made_;
+};
+
+class Run {
+  public:
+    Run(const Plan& plan, const ManyOptions& options, const FileWork& work)
+        : plan_(plan),
+          options_(options),
+          work_(work),
+          failed_(plan.failures.size()),
+          progress_(options.show, count_of(plan.files.size()), total()) {}
+
+    Result<> all() {
+        for (const std::string& failure : plan_.failures) complain(failure);
+        for (const std::string& skipped : plan_.skipped) tell(skipped);
+        Folders folders;
+        DAEL_TRY(folders.make(plan_.folders));
+        const unsigned workers = static_cast<unsigned>(
+            std::min<std::size_t>({options_.threads, plan_.files.size(), DoomedFile::kMost / 2}));
+        // What many threads hold at once stays within some hundred MiB.
+        constexpr std::uint64_t kMebi = 1 << 20;
+        const std::uint64_t small =
+            std::min(chunk_for(options_.threads),
+                     std::max<std::uint64_t>(1, 256 / std::max(1u, workers)) * kMebi);
+        std::vector<const PlannedFile*> large;
+        for (const PlannedFile& file : plan_.files)
+            (file.size <= small ? small_ : large).push_back(&file);
+        side_by_side(workers);
+        Buffers buffers;
+        for (const PlannedFile* file : large) do_one(*file, buffers);
+        folders.has_failed = failed_ > 0;
+        return summary();
+    }
+
+  private:
+    std::optional<std::uint64_t> total() const {
+        std::uint64_t sum = 0;
+        for (const PlannedFile& file : plan_.files) sum += file.size;
+        return options_.whole_sizes && sum > 0 ? std::optional(sum) : std::nullopt;
+    }
+
+    void side_by_side(unsigned workers) {
+        const auto serve = [this] {
+            Buffers buffers;
+            for (std::size_t i; (i = next_++) < small_.size();) do_one(*small_[i], buffers);
+        };
+        std::vector<std::thread> threads;
+        try {
+            for (unsigned i = 1; i < workers && i < small_.size(); ++i)
+                threads.emplace_back([&serve] {
+                    block_signals();
+                    serve();
+                });
+        } catch (const std::system_error&) {  // then there are fewer of them
+        }
+        serve();
+        for (std::thread& thread : threads) thread.join();
+    }
+
+    void do_one(const PlannedFile& file, Buffers& buffers) try {
+        const Stopwatch time;
+        auto done = work_(file, buffers, progress_);
+        const std::lock_guard lock(mutex_);
+        if (!done) {
+            fail(done.error().message);
+        } else if (!done->skipped.empty()) {
+            ++skipped_;
+            tell(in_quotes(file.input) + " " + done->skipped);
+        } else {
+            ++done_;
+            ran_ = done->ran;
+            report(options_, file, *done, time.seconds());
+        }
+    } catch (const std::bad_alloc&) {
+        const std::lock_guard lock(mutex_);
+        fail("memory ran out at " + in_quotes(file.input) + "; close other programs");
+    }
+
+    void fail(const std::string& message) {
+        ++failed_;
+        complain(message);
+    }
+
+    Result<> summary() {
+        const std::uint64_t skipped = skipped_ + plan_.skipped.size() + plan_.other_names;
+        std::string text = count_of(done_) + " " + options_.verb;
+        if (skipped > 0) text += ", " + std::to_string(skipped) + " left alone";
+        if (failed_ > 0) text += ", " + std::to_string(failed_) + " failed";
+        if (failed_ > 0) {
+            progress_.clear();
+            return Error{Code::io, text};
+        }
+        progress_.finish(by(ran_));
+        if (skipped > 0 || done_ == 0) tell(text);
+        return {};
+    }
+
+    const Plan& plan_;
+    const ManyOptions& options_;
+    const FileWork& work_;
+    std::vector<const PlannedFile*> small_;
+    std::atomic<std::size_t> next_{0};
+    std::mutex mutex_;
+    std::uint64_t done_ = 0, skipped_ = 0, failed_;
+    Ran ran_;
+    Progress progress_;
+};
+
+Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork& work) {
+    if (!plan.failures.empty()) return Error{Code::io, plan.failures.front()};
+    Folders folders;
+    DAEL_TRY(folders.make(plan.folders));
+    const PlannedFile& file = plan.files.front();
+    const std::string name = file.input == "-" ? "standard input" : in_quotes(file.input);
+    Progress progress(
+        options.show, name,
+        options.whole_sizes && file.size > 0 ? std::optional(file.size) : std::nullopt);
+    Buffers buffers;
+    const Stopwatch time;
+    auto done = work(file, buffers, progress);
+    if (!done) {
+        progress.clear();
+        return std::move(done).error();
+    }
+    folders.has_failed = false;
+    if (!done->skipped.empty()) {
+        tell(name + " " + done->skipped);
+        return {};
+    }
+    progress.finish(by(done->ran));
+    report(options, file, *done, time.seconds());
+    return {};
+}
+
+}  // namespace
+
+Result<> do_files(const Plan& plan, const ManyOptions& options, const FileWork& work) {
+    for (const PlannedFile& file : plan.files) DAEL_TRY(check_json(options.json, file.output));
+    return plan.single ? do_single(plan, options, work) : Run(plan, options, work).all();
+}
+
+}  // namespace dael::cli

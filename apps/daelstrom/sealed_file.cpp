@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sealed_file.hpp"
+
+#include <algorithm>
+
+#include <daelstrom/gcm.hpp>
+
+#include "io/text.hpp"
+#include "recognise.hpp"
+
+namespace dael::cli {
+
+std::uint64_t chunk_for(unsigned threads) {
+    constexpr std::uint64_t kMebi = 1 << 20;
+    return std::clamp(threads * kMebi, 4 * kMebi, 16 * kMebi);
+}
+
+Result<Input> open_input(const PlannedFile& file) {
+    return file.found ? Input::open(file.input, *file.found) : Input::open(file.input);
+}
+
+namespace {
+
+// How a stream's chunks are transformed, one after another and in place.
+class SealedStream {
+  public:
+    static Result<SealedStream> start(const SealedJob& job, const sealed::Keys& keys,
+                                      Input& input) {
+        SealedStream stream(input);
+        if (job.seals) {
+            auto sealer = sealed::Sealer::start(*job.engine, keys, job.aad);
+            if (!sealer) return std::move(sealer).error();
+            stream.sealer_ = std::move(*sealer);
+            return stream;
+        }
+        const std::size_t wanted = sealed::Opener::head_size(keys);
+        const auto head = input.peek(wanted);
+        if (!head) return head.error();
+        auto opener =
+            sealed::Opener::start(*job.engine, keys, job.aad, *head, head->size() < wanted);
+        if (!opener) return in_file(input, with_looks(input, std::move(opener).error()));
+        stream.opener_ = std::move(*opener);
+        return stream;
+    }
+
+    const sealed::Layout& layout() const { return sealer_ ? sealer_->layout() : opener_->layout(); }
+
+    Result<> operator()(Chunk& chunk) {
+        const std::size_t size = chunk.size;
+        auto ran = sealer_ ? seal(chunk) : open(chunk);
+        if (!ran) return in_file(*input_, std::move(ran).error());
+        done_.ran = std::move(*ran);
+        done_.read += size;
+        done_.written += chunk.size;
+        return {};
+    }
+
+    const FileDone& done() const { return done_; }
+
+  private:
+    explicit SealedStream(const Input& input) : input_(&input) {}
+
+    Result<Ran> seal(Chunk& chunk) {
+        const auto next = sealer_->next(chunk.size, chunk.last);
+        if (!next) return next.error();
+        const HostOut bytes(chunk.data, next->sealed.size);
+        auto ran = sealer_->seal_in_place(bytes, chunk.size, chunk.last);
+        chunk.size = bytes.size();
+        return ran;
+    }
+
+    Result<Ran> open(Chunk& chunk) {
+        const auto next = layout().of_sealed(next_, chunk.size, chunk.last);
+        if (!next) return next.error();
+        auto ran = opener_->open_in_place(*next, {chunk.data, chunk.size});
+        chunk.size = next->plain.size;
+        next_ += next->count;
+        return ran;
+    }
+
+    const Input* input_;
+    std::optional<sealed::Sealer> sealer_;
+    std::optional<sealed::Opener> opener_;
+    std::uint64_t next_ = 0;  // segment to be opened
+    FileDone done_;
+};
+
+// Chunks of whole segments; a device wants larger ones, to overlap copies with work within each.
+TransferOptions transfer_options(const SealedJob& job, const sealed::Layout& layout,
+                                 const Input& input) {
+    constexpr std::uint64_t kForDevice = 64 << 20;
+    const auto size = input.remaining();
+    const auto backends = job.engine->backends();
+    TransferOptions options;
+    options.pinned = size.value_or(0) > kForDevice &&
+                     std::ranges::any_of(backends, [](const std::string& backend) {
+                         return backend.starts_with("cuda");
+                     });
+    std::uint64_t chunk = options.pinned ? kForDevice : chunk_for(job.threads);
+    options.ahead = !input.is_file() || size.value_or(0) > chunk;
+    if (size) chunk = std::min(chunk, *size + *size / 100 + layout.segment);
+    options.chunk = std::max<std::uint64_t>(1, chunk / layout.segment) * layout.segment;
+    const Spacing plain{layout.segment, gcm::kTagSize, layout.header};
+    (job.seals ? options.in : options.out) = plain;
+    return options;
+}
+
+Result<FileDone> whole(const SealedJob& job, const FileKeys& keys, Input& input, Output& output,
+                       Buffers& buffers, Progress& progress) {
+    DAEL_LET(stream, SealedStream::start(job, *keys.keys, input));
+    const sealed::Layout& layout = stream.layout();
+    const std::uint64_t front = job.seals ? keys.front.size() : 0;
+    if (const auto size = input.remaining()) {
+        auto after = job.seals ? layout.sealed_size(*size) : layout.plain_size(*size);
+        if (!after) return in_file(input, std::move(after).error());
+        DAEL_TRY(output.reserve(*after + front));
+    }
+    if (job.seals) DAEL_TRY(output.write(keys.front));
+    DAEL_TRY(transfer(input, output, progress, transfer_options(job, layout, input), buffers,
+                      [&stream](Chunk& chunk) { return stream(chunk); }));
+    DAEL_TRY(output.commit());
+    FileDone done = stream.done();
+    (job.seals ? done.written : done.read) += keys.front.size();
+    return done;
+}
+
+Result<FileDone> part(const SealedJob& job, const FileKeys& keys, Input& input, std::uint64_t size,
+                      Output& output, Progress& progress) {
+    const std::uint64_t front = keys.front.size();
+    auto file = sealed::File::open(
+        *job.engine, *keys.keys, job.aad,
+        [&](std::uint64_t at, HostOut out) { return input.read_at(front + at, out); },
+        size - front);
+    if (!file) return in_file(input, with_looks(input, std::move(file).error()));
+    const auto [first, last] = *job.range;
+    if (first >= file->size() || (last && *last >= file->size())) {
+        // Only the last segment tells whether the file is as long as it was made.
+        if (auto checked = file->check_size(); !checked)
+            return in_file(input, std::move(checked).error());
+        const char* const what = first >= file->size()
+                                     ? " bytes of plaintext; the range begins behind them"
+                                     : " bytes of plaintext; the range ends behind them: A- reads "
+                                       "up to the end";
+        return Error{Code::bad_format,
+                     input.name() + " holds " + std::to_string(file->size()) + what};
+    }
+    const std::uint64_t end = last.value_or(file->size() - 1) + 1;
+    std::vector<std::uint8_t> buffer(std::min<std::uint64_t>(end - first, 32 << 20));
+    FileDone done;
+    for (std::uint64_t at = first; at < end;) {
+        const auto bytes = HostOut(buffer).first(std::min<std::uint64_t>(buffer.size(), end - at));
+        auto read = file->read(at, bytes);
+        auto written = read ? output.write(bytes) : Result<>();
+        wipe(buffer.data(), buffer.size());
+        if (!read) return in_file(input, std::move(read).error());
+        if (!written) return std::move(written).error();
+        progress.advance(bytes.size());
+        at += bytes.size();
+        done.ran = std::move(*read);
+    }
+    DAEL_TRY(output.commit());
+    done.read = done.written = end - first;
+    return done;
+}
+
+}  // namespace
+
+Result<FileDone> seal_or_open(const SealedJob& job, const PlannedFile& file, Buffers& buffers,
+                              Progress& progress) {
+    DAEL_LET(input, open_input(file));
+    const auto size = input.remaining();
+    if (job.range && !input.is_file())
+        return Error{Code::io, input.name() +
+                                   " can only be read from its beginning; --range "
+                                   "takes a file"};
+    OutputOptions options = job.output;
+    options.path = file.output;
+    DAEL_LET(output, Output::open(options, input));
+    auto keys = job.seals ? job.keys->to_seal(*job.engine) : job.keys->to_open(*job.engine, input);
+    if (!keys && job.seals) return std::move(keys).error();
+    if (!keys) return with_looks(input, std::move(keys).error());
+    if (job.range) return part(job, *keys, input, size.value_or(0), output, progress);
+    return whole(job, *keys, input, output, buffers, progress);
+}
+
+}  // namespace dael::cli

@@ -1,0 +1,531 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many files in one call of `seal`, `open` and `reseal`: which are taken, where they go, what a failure does."""
+import base64
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import time
+
+from harness import PROGRAM, CliTest, data, key, sanitized
+from test_interrupts import can_mount
+from test_terminal import Terminal
+
+FAILED, USAGE = 1, 2
+ENVELOPE = 214  # bytes in front, with a passphrase (docs/format.md)
+KEY = ("--key-file", "key256")
+NEW = ("--key-file", "key128")
+SMALL, LARGE = 4096, 1 << 20
+
+
+class ManyTest(CliTest):
+    def write(self, name, content):
+        (self.dir / name).parent.mkdir(parents=True, exist_ok=True)
+        return super().write(name, content)
+
+    def files(self, folder="."):
+        root = self.dir / folder
+        return sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir())
+
+    def partly(self, *arguments, status=FAILED, **options):
+        """Runs the program, which does some of it; returns the lines that it says."""
+        ran = self.run_program(*arguments, **options)
+        self.assertEqual((ran.returncode, ran.stdout), (status, b""), ran.stderr)
+        lines = ran.stderr.decode().splitlines()
+        for line in lines:
+            self.assertRegex(line, r"\Adaelstrom: [^\n]+\Z")
+        return [line.removeprefix("daelstrom: ") for line in lines]
+
+    def opens(self, name, content, *options):
+        self.assertTrue(self.ok("open", *(options or KEY), name, "-o", "-") == content, name)
+
+
+class Names(ManyTest):
+    def test_one_file(self):
+        self.write("plain", data(100))
+        self.ok("seal", *KEY, "plain")
+        self.opens("plain.sealed", data(100))
+        os.remove(self.dir / "plain")
+        self.ok("open", *KEY, "plain.sealed")
+        self.assertEqual(self.read("plain"), data(100))
+        self.fails(FAILED, "'plain' exists; -f overwrites it", "open", *KEY, "plain.sealed")
+        self.fails(FAILED, "'plain.sealed' exists; -f overwrites it", "seal", *KEY, "plain")
+        self.ok("seal", *KEY, "-f", "plain")
+        self.assertEqual(self.ok("open", *KEY, given=self.ok("seal", *KEY, given=b"piped")), b"piped")
+        self.assertEqual(self.ok("open", *KEY, "-", given=self.ok("seal", *KEY, "plain", "-o", "-")), data(100))
+
+    def test_several_and_a_folder_for_them(self):
+        contents = {"a": b"", "sub/b": data(1), "sub/deep/c d": data(5000), "-dash": data(9), "open": data(7)}
+        for name, content in contents.items():
+            self.write(name, content)
+        self.ok("seal", *KEY, "--output-dir", "out", "--", *contents)
+        self.assertEqual(self.files("out"), ["-dash.sealed", "a.sealed", "b.sealed", "c d.sealed", "open.sealed"])
+        self.ok("seal", *KEY, "--", *contents)
+        for name, content in contents.items():
+            self.opens(f"./{name}.sealed", content)
+        self.ok("seal", *KEY, "-f", "open", "a")  # a file that has the name of a command
+        self.ok("open", *KEY, "out/a.sealed", "out/b.sealed", "--output-dir", "back/")
+        self.assertEqual(self.files("back"), ["a", "b"])
+
+    def test_names_that_tell_that_it_is_not_meant(self):
+        self.write("x.sealed", self.ok("seal", *KEY, given=data(10)))
+        self.write("x.tink", self.read("x.sealed"))
+        self.write(".sealed", self.read("x.sealed"))
+        self.fails(FAILED, "'x.sealed' ends in .sealed already; give -o FILE", "seal", *KEY, "x.sealed")
+        for name in "x.tink", ".sealed":
+            self.fails(FAILED, f"'{name}' does not end in .sealed; give -o FILE", "open", *KEY, name)
+        self.ok("open", *KEY, "x.tink", "-o", "opened")
+        self.ok("seal", *KEY, "x.sealed", "-o", "twice")
+        os.mkfifo(self.dir / "pipe")
+        self.fails(FAILED, "'pipe' is no regular file; give -o FILE", "seal", *KEY, "pipe")
+
+    def test_what_the_command_line_cannot_mean(self):
+        self.write("a", b"a")
+        self.write("b", b"b")
+        (self.dir / "d").mkdir()
+        for pattern, arguments in (("-o names one output, and there are 2 inputs", ("a", "b", "-o", "c")),
+                                   ("standard input cannot be one of several", ("a", "-")),
+                                   ("standard input has no name", ("--output-dir", "d")),
+                                   ("excludes", ("a", "-o", "c", "--output-dir", "d"))):
+            self.fails(USAGE, pattern, "seal", *KEY, *arguments)
+        self.fails(USAGE, "--range takes one input", "open", *KEY, "a", "b", "--range", "0-1")
+        self.fails(FAILED, "'d' is a directory; --recursive takes the files in it", "seal", *KEY, "d")
+        self.fails(FAILED, "-o names one output, and 'd' is a directory", "seal", *KEY, "--recursive", "d", "-o", "c")
+        self.fails(FAILED, "cannot make the folder 'a'", "seal", *KEY, "b", "--output-dir", "a")
+        self.fails(FAILED, "cannot make the folder 'no/where'", "seal", *KEY, "b", "--output-dir", "no/where")
+
+    def test_outputs_that_collide_are_refused_before_anything_is_done(self):
+        for name in "a", "d/a", "e/a", "b":
+            self.write(name, name.encode())
+        os.link(self.dir / "a", self.dir / "hard")
+        for arguments in (("a", "a"), ("a", "./d/../a"), ("b", "a", "d/a", "--output-dir", "out"),
+                          ("--recursive", "d", "e", "--output-dir", "out"), ("--recursive", "d", "d/a")):
+            self.fails(FAILED, "would both go to '", "seal", *KEY, "-f", *arguments)
+        # What is read must not be written, whatever its name and whatever becomes of it.
+        self.write("a.sealed", self.ok("seal", *KEY, given=b"a"))
+        for other in "a.sealed", "d/../a.sealed":
+            self.fails(FAILED, "'a.sealed' is an input, and would be the output of 'a'", "seal", *KEY, "-f", "a", "b",
+                       other)
+        self.fails(FAILED, "'a' is an input, and would be the output of 'a.sealed'", "open", *KEY, "-f", "a.sealed", "a")
+        # Behind a link lies what another output is.
+        self.write("b.sealed", b"")
+        os.remove(self.dir / "a.sealed")
+        os.symlink("b.sealed", self.dir / "a.sealed")
+        self.fails(FAILED, "would both go to '", "seal", *KEY, "-f", "a", "b")
+
+
+class Folders(ManyTest):
+    def setUp(self):
+        super().setUp()
+        self.contents = {"top": data(10), "x/one": data(2000), "x/.hidden": b"", "x/y/deep": data(300), "z/w": b"w"}
+        for name, content in self.contents.items():
+            self.write(f"in/{name}", content)
+
+    def test_there_and_back(self):
+        self.ok("seal", *KEY, "--recursive", "in/", "--output-dir", "out")
+        self.assertEqual(self.files("out"), sorted(f"{name}.sealed" for name in self.contents))
+        self.ok("open", *KEY, "--recursive", "out", "--output-dir", "back")
+        self.assertEqual({name: self.read(f"back/{name}") for name in self.files("back")}, self.contents)
+
+    def test_beside_their_inputs_and_once_more(self):
+        self.ok("seal", *KEY, "--recursive", "in")
+        sealed = self.listing()
+        self.assertEqual(self.partly("seal", *KEY, "--recursive", "in")[-1], "0 files sealed, 5 left alone, 5 failed")
+        self.assertEqual(self.listing(), sealed)
+        for name in self.contents:
+            os.remove(self.dir / "in" / name)
+        self.ok("open", *KEY, "--recursive", "in")
+        self.assertEqual({name: self.read(f"in/{name}") for name in self.contents}, self.contents)
+        self.assertEqual(self.partly("open", *KEY, "--recursive", "in", "-f", status=0),
+                         ["5 files opened, 5 left alone"])
+        self.ok("open", *KEY, "--recursive", "in", "-f", "-q")
+
+    def test_links_and_what_is_no_file_are_left_alone(self):
+        self.write("secret", b"outside")
+        os.symlink("../secret", self.dir / "in/link")
+        os.symlink("..", self.dir / "in/up")
+        os.mkfifo(self.dir / "in/pipe")
+        said = self.partly("seal", *KEY, "--recursive", "in", "--output-dir", "out", status=0)
+        self.assertEqual(said, ["'in/link' is left alone: a symbolic link", "'in/pipe' is left alone: no regular file",
+                                "'in/up' is left alone: a symbolic link", "5 files sealed, 3 left alone"])
+        self.assertEqual(len(self.files("out")), 5)
+        # One that is named is what it leads to.
+        self.ok("seal", *KEY, "in/link")
+        self.opens("in/link.sealed", b"outside")
+        os.symlink("in", self.dir / "alias")
+        self.assertEqual(self.partly("seal", *KEY, "-f", "--recursive", "alias", "--output-dir", "out", status=0)[-1],
+                         "5 files sealed, 4 left alone")
+
+    def test_folders_are_as_private_as_those_they_come_from(self):
+        (self.dir / "in/x").chmod(0o700)
+        (self.dir / "in").chmod(0o750)
+        self.ok("seal", *KEY, "--recursive", "in", "--output-dir", "out", umask=0o022)
+        modes = {name: stat.S_IMODE((self.dir / name).stat().st_mode) for name in ("out", "out/x", "out/x/y", "out/z")}
+        self.assertEqual(modes, {"out": 0o750, "out/x": 0o700, "out/x/y": 0o755, "out/z": 0o755})
+        (self.dir / "in/x/one").chmod(0o640)
+        self.ok("seal", *KEY, "--recursive", "in", "--output-dir", "again", umask=0o022)
+        self.assertEqual(stat.S_IMODE((self.dir / "again/x/one.sealed").stat().st_mode), 0o640)
+
+    def test_folders_without_a_file_that_went_well_go_again(self):
+        self.write("wrong", key(256)[::-1])
+        self.ok("seal", *KEY, "--recursive", "in", "--output-dir", "sealed")
+        said = self.partly("open", "--key-file", "wrong", "--recursive", "sealed", "--output-dir", "opened")
+        self.assertEqual((len(said), said[-1]), (6, "0 files opened, 5 failed"))
+        self.assertFalse((self.dir / "opened").exists())
+
+    def test_an_unreadable_folder(self):
+        if os.geteuid() == 0:
+            self.skipTest("root reads everything")
+        (self.dir / "in/x").chmod(0)
+        self.addCleanup((self.dir / "in/x").chmod, 0o700)
+        said = self.partly("seal", *KEY, "--recursive", "in", "--output-dir", "out")
+        self.assertRegex(said[0], "cannot read the folder 'in/x': Permission denied")
+        self.assertEqual(said[-1], "2 files sealed, 1 failed")
+
+
+class Failures(ManyTest):
+    def test_one_that_fails_does_not_stop_the_others(self):
+        for name in "a", "b", "c", "there":
+            self.write(name, name.encode())
+        (self.dir / "folder").mkdir()
+        self.write("there.sealed", b"precious")
+        said = self.partly("seal", *KEY, "absent", "a", "folder", "there", "b", "x.sealed", "c")
+        self.assertEqual(said[:3], ["cannot open 'absent': No such file or directory",
+                                    "'folder' is a directory; --recursive takes the files in it, and tar makes one "
+                                    "file of it", "cannot open 'x.sealed': No such file or directory"])
+        self.assertEqual(said[3:], ["'there.sealed' exists; -f overwrites it", "3 files sealed, 4 failed"])
+        for name in "a", "b", "c":
+            self.opens(f"{name}.sealed", name.encode())
+        self.assertEqual(self.read("there.sealed"), b"precious")
+
+    def test_a_damaged_file_among_many(self):
+        for threads in "1", "2", "7":
+            for i in range(40):
+                self.write(f"{threads}/{i}", data(100 * i))
+            self.ok("seal", *KEY, "--threads", threads, "--recursive", threads, "--output-dir", f"{threads}.out")
+            sealed = bytearray(self.read(f"{threads}.out/17.sealed"))
+            sealed[-1] ^= 1
+            self.write(f"{threads}.out/17.sealed", sealed)
+            said = self.partly("open", *KEY, "--threads", threads, "--recursive", f"{threads}.out", "--output-dir",
+                               f"{threads}.back")
+            self.assertRegex(said[0], rf"\A'{threads}.out/17.sealed': segment 0 is not authentic")
+            self.assertEqual(said[1:], ["39 files opened, 1 failed"])
+            self.assertEqual({int(name): self.read(f"{threads}.back/{name}") for name in self.files(f"{threads}.back")},
+                             {i: data(100 * i) for i in range(40) if i != 17})
+
+    def test_large_ones_among_small_ones(self):
+        sizes = (0, 1, LARGE, 3 * LARGE + 5, 19 * LARGE + 1, 7, 33 * LARGE)
+        for i, size in enumerate(sizes):
+            self.write(f"in/{i}", data(size))
+        for options in ((), ("--segment", "4K")):
+            self.ok("seal", *KEY, "-f", *options, "--recursive", "in", "--output-dir", "out")
+            self.ok("open", *KEY, "-f", "--recursive", "out", "--output-dir", "back")
+            for i, size in enumerate(sizes):
+                self.assertTrue(self.read(f"back/{i}") == data(size), (i, size))
+
+    def test_files_that_state_a_wrong_size(self):
+        """The kernel's own are longer than they say."""
+        self.ok("seal", *KEY, "/proc/self/limits", "/proc/self/stat", "--output-dir", "out")
+        self.assertIn(b"Max open files", self.ok("open", *KEY, "out/limits.sealed", "-o", "-"))
+
+    def test_a_full_disk(self):
+        if not can_mount():
+            self.skipTest("mount namespaces are not allowed here")
+        (self.dir / "disk").mkdir()
+        for i in range(4):
+            self.write(f"in/{i}", data(3 << 20))
+        script = 'mount -t tmpfs -o size=8m daelstrom-test disk; "$@"; status=$?; ls -A disk > left; exit $status'
+        ran = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", PROGRAM, "seal", *KEY, "--recursive", "in",
+                              "--output-dir", "disk"], cwd=self.dir, capture_output=True, timeout=60)
+        lines = ran.stderr.decode().splitlines()
+        left = self.read("left").split()
+        self.assertEqual((ran.returncode, lines[-1]), (1, f"daelstrom: {len(left)} files sealed, {4 - len(left)} failed"
+                                                       .replace("1 files", "1 file")), lines)
+        self.assertIn(len(left), (1, 2))
+        for line in lines[:-1]:
+            self.assertIn("No space left on device; free some space", line)
+
+
+class Secrets(ManyTest):
+    def setUp(self):
+        super().setUp()
+        self.write("password", b"correct horse\n")
+        self.secrets.append(b"correct horse")
+        for i in range(6):
+            self.write(f"in/{i}", data(100))
+
+    def test_a_key_from_standard_input_is_for_all(self):
+        self.ok("seal", "--key-file", "-", "--recursive", "in", "--output-dir", "out", given=key(256))
+        self.opens("out/5.sealed", data(100))
+
+    def test_a_passphrase_is_asked_for_once(self):
+        terminal = Terminal(self, "seal", "--cost", "10", "--recursive", "in", "--output-dir", "out")
+        terminal.answer(b"Passphrase: ", b"correct horse")
+        terminal.answer(b"Passphrase, once more: ", b"correct horse")
+        self.assertEqual(terminal.finish(), (b"", b"", 0))
+        terminal = Terminal(self, "open", "--recursive", "out", "--output-dir", "back")
+        terminal.answer(b"Passphrase: ", b"correct horse")
+        self.assertEqual(terminal.finish(), (b"", b"", 0))
+        self.assertEqual([self.read(f"back/{i}") for i in range(6)], 6 * [data(100)])
+
+    def test_nobody_is_asked_in_vain(self):
+        self.fails(FAILED, "would both go to", "seal", "in/1", "in/1", start_new_session=True)
+        said = self.partly("seal", "in/absent", "in/gone", start_new_session=True)
+        self.assertEqual(said[-1], "0 files sealed, 2 failed")
+
+    def test_scrypt_is_paid_for_once(self):
+        """All files of a call share their front, and no two of them the stream behind it."""
+        begin = time.monotonic()
+        self.ok("seal", "--passphrase-file", "password", "--recursive", "in", "--output-dir", "out")
+        sealed = [self.read(f"out/{i}.sealed") for i in range(6)]
+        self.assertEqual(len({one[:ENVELOPE] for one in sealed}), 1)
+        self.assertEqual(len({one[ENVELOPE:ENVELOPE + 40] for one in sealed}), 6)
+        self.assertEqual(len({one[-16:] for one in sealed}), 6)
+        one = time.monotonic() - begin
+        # Files of several calls side by side, and more of them than are remembered.
+        for i in range(70):
+            self.write(f"more/{i}", bytes([i]))
+        for i in range(0, 70, 2):
+            self.ok("seal", "--passphrase-file", "password", "--cost", "10", f"more/{i}", f"more/{i + 1}")
+            os.remove(self.dir / f"more/{i}")
+        begin = time.monotonic()
+        self.ok("open", "--passphrase-file", "password", "--recursive", "out", "--output-dir", "back")
+        self.assertEqual([self.read(f"back/{i}") for i in range(6)], 6 * [data(100)])
+        self.assertLess(time.monotonic() - begin, 3 * one + 1)
+        self.ok("open", "--passphrase-file", "password", "--recursive", "more", "--output-dir", "back", "-f", "-q")
+        self.assertEqual([self.read(f"back/{i}") for i in range(70)], [bytes([i]) for i in range(70)])
+
+    def test_a_wrong_passphrase_fails_each(self):
+        self.write("other", b"battery staple\n")
+        self.ok("seal", "--passphrase-file", "password", "--cost", "10", "--recursive", "in", "--output-dir", "out")
+        said = self.partly("open", "--passphrase-file", "other", "--recursive", "out", "--output-dir", "back")
+        self.assertEqual(said[-1], "0 files opened, 6 failed")
+        self.assertTrue(all("another passphrase" in line for line in said[:-1]), said)
+
+    def test_a_file_under_another_secret_is_named(self):
+        self.ok("seal", *KEY, "in/0", "--output-dir", "out")
+        self.ok("seal", "--passphrase-file", "password", "--cost", "10", "in/1", "--output-dir", "out")
+        said = self.partly("open", *KEY, "--recursive", "out", "--output-dir", "back")
+        self.assertRegex(said[0], "'out/1.sealed' was sealed with a passphrase")
+        self.assertEqual(said[1:], ["1 file opened, 1 failed"])
+
+
+class Interrupts(ManyTest):
+    def interrupted(self, *command, sign=signal.SIGTERM):
+        """Kills the program when some files are there; returns whether it was not done by then."""
+        with subprocess.Popen([PROGRAM, *command], cwd=self.dir, stderr=subprocess.PIPE) as program:
+            end = time.monotonic() + 30
+            while not self.started() and program.poll() is None and time.monotonic() < end:
+                time.sleep(0.002)
+            program.send_signal(sign)
+            status = program.wait(60)
+            self.assertEqual(program.stderr.read(), b"")
+        self.assertIn(status, (0, -sign))
+        return status != 0
+
+    def test_what_is_there_is_whole(self):
+        for i in range(1500):
+            self.write(f"in/{i}", data(1000 + i))
+        for turn, sign in enumerate((signal.SIGINT, signal.SIGTERM)):
+            out = f"out{turn}"
+            self.started = lambda: (self.dir / out).exists() and len(os.listdir(self.dir / out)) > 20
+            early = self.interrupted("seal", *KEY, "--recursive", "in", "--output-dir", out, sign=sign)
+            names = self.files(out)
+            self.assertTrue(names)
+            self.assertFalse([name for name in names if not name.endswith(".sealed")])
+            if early:
+                self.assertLess(len(names), 1500)
+            self.ok("open", *KEY, "--recursive", out, "--output-dir", f"back{turn}")
+            for name in self.files(f"back{turn}"):
+                self.assertEqual(self.read(f"back{turn}/{name}"), data(1000 + int(name)))
+
+    def test_names_that_are_given_for_a_while_go(self):
+        """Where a file takes another's place it has a dot name for a moment, in many threads at once."""
+        for i in range(500):
+            self.write(f"in/{i}.sealed", b"old")
+            self.write(f"in/{i}", b"new")
+        changed = self.dir / "in/0.sealed"
+        self.started = lambda: changed.stat().st_size != 3
+        self.interrupted("seal", *KEY, "-f", "--threads", "8", "--recursive", "in")
+        names = self.files("in")
+        self.assertEqual(len(names), 1000)
+        self.assertFalse([name for name in names if name.startswith(".daelstrom-")])
+        self.assertTrue({(self.dir / "in" / name).stat().st_size for name in names if name.endswith(".sealed")} <=
+                        {3, 59})
+
+
+    def test_where_files_always_have_names(self):
+        """Without /proc a file cannot be made without a name: all that are being written must go."""
+        if sanitized():
+            self.skipTest("a sanitizer does not do without /proc")
+        if not can_mount():
+            self.skipTest("mount namespaces are not allowed here")
+        for i in range(300):
+            self.write(f"in/{i}", data(30_000))
+        script = """
+mount -t tmpfs none /proc
+"$@" &
+until [ "$(ls out 2> /dev/null | head -n 20 | wc -l)" = 20 ]; do :; done
+kill -TERM $!
+wait $!
+"""
+        ran = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", PROGRAM, "seal", *KEY, "--threads", "8",
+                              "--backend", "reference", "--recursive", "in", "--output-dir", "out"], cwd=self.dir, capture_output=True, timeout=60)
+        self.assertEqual(ran.returncode, 128 + signal.SIGTERM, ran.stderr)  # the slow backend keeps them open
+        names = self.files("out")
+        self.assertGreaterEqual(len(names), 20)
+        self.assertFalse([name for name in names if name.startswith(".daelstrom-")])
+        self.assertEqual({(self.dir / "out" / name).stat().st_size for name in names}, {30_056})
+
+
+class Speed(ManyTest):
+    def test_a_small_file_costs_little(self):
+        """In processor time, which a busy machine changes less."""
+        if sanitized():
+            self.skipTest("a sanitizer makes what is measured")
+        def cost(*arguments):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.ok(*arguments)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        for i in range(2000):
+            self.write(f"in/{i}", data(2048))
+        single = sorted(cost("seal", *KEY, f"in/{i}", "--output-dir", "single") for i in range(9))[4]
+        many = cost("seal", *KEY, "--recursive", "in", "--output-dir", "many")
+        self.assertEqual(len(self.files("many")), 2000)
+        self.assertLess(many, 2000 * single / 10)
+
+    def test_progress_counts_all(self):
+        for i in range(3):
+            self.write(f"in/{i}", data(LARGE))
+        ran = self.run_program("seal", *KEY, "--recursive", "in", "--output-dir", "out", "--progress")
+        self.assertRegex(ran.stderr.decode().splitlines()[-1], r"\A3 files  3.0 MiB in .* on \w+")
+
+
+def varint(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out) + bytes([value])
+
+
+def keyset(*keys, primary):
+    """Tink's JSON, of (number, key, segment) each."""
+    def entry(number, raw, segment):
+        params = b"\x08" + varint(segment) + b"\x10" + varint(len(raw)) + b"\x18\x03"
+        value = b"\x12" + varint(len(params)) + params + b"\x1a" + varint(len(raw)) + raw
+        return {"keyId": number, "status": "ENABLED", "outputPrefixType": "RAW", "keyData": {
+            "typeUrl": "type.googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey", "keyMaterialType": "SYMMETRIC",
+            "value": base64.b64encode(value).decode()}}
+    return json.dumps({"primaryKeyId": primary, "key": [entry(*one) for one in keys]}).encode()
+
+
+class Reseal(ManyTest):
+    OLD, FRESH = key(256), bytes(range(0x90, 0xb0))
+    FROM_TO = ("reseal", "--key-file", "key256", "--new-key-file", "fresh")
+
+    def setUp(self):
+        super().setUp()
+        self.write("fresh", self.FRESH)
+        self.secrets += [self.FRESH, base64.b64encode(self.FRESH)]
+
+    def under(self, name, content, options, sealing=()):
+        self.write(name, self.ok("seal", *options, *sealing, given=content))
+
+    def test_every_size_of_segment_into_every_other(self):
+        sizes = (0, 1, 4039, 4040, 4041, 8120, 8121, 100_000, LARGE - 56, LARGE - 55, 3 * LARGE, 9 * LARGE + 77)
+        for old, new in ((SMALL, LARGE), (LARGE, SMALL), (SMALL, SMALL), (5000, 3000), (3000, 70_000)):
+            self.write("before", keyset((1, self.OLD, old), primary=1))
+            self.write("after", keyset((1, self.OLD, old), (2, self.FRESH, new), primary=2))
+            self.write("alone", keyset((2, self.FRESH, new), primary=2))
+            for i, size in enumerate(sizes):
+                self.under(f"{old}-{new}/{i}.sealed", data(size), ("--keyset", "before"))
+            self.ok("reseal", "--keyset", "after", "--recursive", f"{old}-{new}")
+            for i, size in enumerate(sizes):
+                self.opens(f"{old}-{new}/{i}.sealed", data(size), "--keyset", "alone")
+            said = self.partly("reseal", "--keyset", "after", "--recursive", f"{old}-{new}", status=0)
+            self.assertRegex(said[0], "sealed' is sealed with the primary key already")
+            self.assertEqual((len(said), said[-1]), (len(sizes) + 1, f"0 files sealed anew, {len(sizes)} left alone"))
+
+    def test_bare_keys(self):
+        for i, segment in enumerate(("4K", "1M")):
+            self.under(f"{i}", data(50_000), KEY, ("--segment", segment))
+        (self.dir / "0").chmod(0o640)
+        os.symlink("0", self.dir / "link")
+        self.ok(*self.FROM_TO, "link", "1")
+        self.assertTrue((self.dir / "link").is_symlink())
+        self.assertEqual(stat.S_IMODE((self.dir / "0").stat().st_mode), 0o640)
+        for i in range(2):
+            self.opens(f"{i}", data(50_000), "--key-file", "fresh")
+            self.fails(FAILED, "is not authentic", "open", *KEY, f"{i}", "-o", "never")
+        ran = self.run_program(*self.FROM_TO, "0")
+        self.assertEqual((ran.returncode, ran.stderr), (0, b"daelstrom: '0' is sealed with the new key already\n"))
+        self.ok("reseal", "--key-file", "fresh", "--new-key-file", "key128", "0")
+        self.opens("0", data(50_000), *NEW)
+
+    def test_associated_data_stays(self):
+        self.under("x", data(10), KEY, ("--aad", "name"))
+        self.fails(FAILED, "other associated data", *self.FROM_TO, "x")
+        self.ok(*self.FROM_TO, "--aad", "name", "x")
+        self.opens("x", data(10), "--key-file", "fresh", "--aad", "name")
+
+    def test_what_cannot_be_opened_stays_as_it_was(self):
+        """The damage is in the last segment: all of it is verified before anything is replaced."""
+        self.under("good", data(10), KEY)
+        sealed = bytearray(self.ok("seal", *KEY, given=data(9 * LARGE)))
+        sealed[-1] ^= 1
+        self.write("bad", sealed)
+        self.write("cut", sealed[:5 * LARGE])
+        self.under("other", data(10), NEW)
+        self.write("empty", b"")
+        self.write("password", b"pw\n")
+        self.under("locked", data(10), ("--passphrase-file", "password", "--cost", "10"))
+        self.under("hard", data(10), KEY)
+        os.link(self.dir / "hard", self.dir / "hard2")
+        before = self.listing()
+        names = ("bad", "cut", "other", "empty", "locked", "hard", "/dev/null", "absent")
+        for name, pattern in zip(names, ("segment 9, the last one, is not authentic", "segment 4, the last one",
+                                         "does not begin as sealed data of any of these keys", "cut off", "`daelstrom rewrap`", "has 2 names",
+                                         "no regular file that can be replaced", "cannot open 'absent'")):
+            self.fails(FAILED, f"'{name}'.*{pattern}|{pattern}", *self.FROM_TO, name)
+        said = self.partly(*self.FROM_TO, *names, "good")
+        self.assertEqual(said[-1], "1 file sealed anew, 8 failed")
+        after = self.listing()
+        self.assertNotEqual(after.pop("good"), before.pop("good"))
+        self.assertEqual(after, before)
+        self.opens("good", data(10), "--key-file", "fresh")
+
+    def test_only_sealed_names_in_folders(self):
+        self.under("in/a.sealed", data(1), KEY)
+        self.write("in/b.txt", b"text")
+        self.assertEqual(self.partly(*self.FROM_TO, "--recursive", "in", status=0), ["1 file sealed anew, 1 left alone"])
+        self.opens("in/a.sealed", data(1), "--key-file", "fresh")
+
+    def test_what_the_command_line_cannot_mean(self):
+        self.under("x", data(1), KEY)
+        self.write("keyset", keyset((1, self.OLD, SMALL), primary=1))
+        for pattern, arguments in (("name the files", KEY + ("--new-key-file", "fresh")),
+                                   ("say which keys", (*KEY, "x")), ("say which keys", ("x",)),
+                                   ("excludes", ("--keyset", "keyset", *KEY, "x")),
+                                   ("cannot be both keys", ("--key-file", "-", "--new-key-file", "-", "x"))):
+            self.fails(USAGE, pattern, "reseal", *arguments)
+        self.fails(FAILED, "would both go to", *self.FROM_TO, "x", "./x")
+        self.fails(FAILED, "24 bytes", "reseal", *KEY, "--new-key-file", "key192", "x")
+
+    def test_interrupted(self):
+        for i in range(300):
+            self.write(f"in/{i}.sealed", b"")
+        self.under("one", data(20_000), KEY)
+        for i in range(300):
+            self.write(f"in/{i}.sealed", self.read("one"))
+        with subprocess.Popen([PROGRAM, *self.FROM_TO, "--threads", "4", "--recursive", "in"], cwd=self.dir) as program:
+            time.sleep(0.1)
+            program.send_signal(signal.SIGINT)
+            self.assertIn(program.wait(60), (0, -signal.SIGINT))
+        self.assertEqual(len(os.listdir(self.dir / "in")), 300)
+        self.ok(*self.FROM_TO, "-q", "--recursive", "in")  # what was done is left alone, the rest follows
+        self.ok("open", "--key-file", "fresh", "--recursive", "in", "--output-dir", "out")
+        self.assertEqual({self.read(f"out/{i}") for i in range(300)}, {data(20_000)})
