@@ -42,6 +42,10 @@ DAEL_API dael_status dael_sealed_keys_import(const void* bytes, size_t size, uin
  * opens. Nothing of the text is kept but the keys. Errors: DAEL_BAD_FORMAT, DAEL_UNSUPPORTED,
  * DAEL_LIMIT. */
 DAEL_API dael_status dael_sealed_keys_parse(const void* json, size_t size, dael_sealed_keys** keys);
+/* The key that seals, alone, in a handle of its own: what it opens was not sealed with one of the
+ * others. Errors: DAEL_OUT_OF_MEMORY. */
+DAEL_API dael_status dael_sealed_keys_sealing(const dael_sealed_keys* keys,
+                                              dael_sealed_keys** alone);
 /* Bytes of a segment of what is sealed with these keys. Null: 0. */
 DAEL_API uint32_t dael_sealed_keys_segment(const dael_sealed_keys* keys);
 /* Wipes them, unless a handle still needs them: then when that goes. */

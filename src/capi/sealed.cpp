@@ -81,6 +81,12 @@ dael_status dael_sealed_keys_parse(const void* json, size_t size, dael_sealed_ke
         return make_keys(dael::sealed::Keys::from_keyset(bytes(json, size)));
     });
 }
+dael_status dael_sealed_keys_sealing(const dael_sealed_keys* keys, dael_sealed_keys** alone) {
+    return hand_out(alone, "alone", [&]() -> Result<dael_sealed_keys*> {
+        DAEL_TRY(given({{keys, "keys"}}));
+        return make_keys(keys->keys->sealing());
+    });
+}
 uint32_t dael_sealed_keys_segment(const dael_sealed_keys* keys) {
     return keys ? keys->keys->segment() : 0;
 }

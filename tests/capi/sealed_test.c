@@ -335,7 +335,12 @@ int main(void) {
     EXPECT(dael_sealed_keys_import(NULL, 16, 0, &m.keys) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_sealed_keys_import(key, 16, 0, &m.keys) == DAEL_OK);
     EXPECT(dael_sealed_keys_segment(m.keys) == DAEL_SEALED_LARGE_SEGMENT);
+    dael_sealed_keys* alone = NULL;
+    EXPECT(dael_sealed_keys_sealing(m.keys, &alone) == DAEL_OK && alone != NULL);
     dael_sealed_keys_free(m.keys);
+    EXPECT(dael_sealed_keys_segment(alone) == DAEL_SEALED_LARGE_SEGMENT);
+    dael_sealed_keys_free(alone);
+    EXPECT(dael_sealed_keys_sealing(NULL, &alone) == DAEL_INVALID_ARGUMENT && alone == NULL);
     EXPECT(dael_sealed_keys_parse("{}", 2, &m.keys) == DAEL_BAD_FORMAT);
     EXPECT(dael_sealed_keys_parse(NULL, 2, &m.keys) == DAEL_INVALID_ARGUMENT);
     dael_sealed_keys_free(NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tink's keysets: what is taken, and what is refused with which words.
 #include <fstream>
+#include <optional>
 
 #include "formats/base64.hpp"
 #include "formats/json.hpp"
@@ -35,6 +36,26 @@ TEST(Keyset, ThePrimaryKeySealsAndEveryEnabledOneOpens) {
     EXPECT_FALSE(open(e, keys_of({one}), made));
     EXPECT_EQ(must(open(e, keys, seal(e, keys_of({one}), pattern(99)))), pattern(99));
     EXPECT_FALSE(open(e, keys, seal(e, keys_of({KeyShape{.key = Bytes(16, 3)}}), pattern(99))));
+}
+
+TEST(Keyset, TheKeyThatSealsAlone) {
+    auto e = engine();
+    const KeyShape one{.key = Bytes(16, 1)},
+        two{.key = Bytes(32, 2), .segment = 500, .derived = 32};
+    auto all = std::make_optional(
+        must(sealed::Keys::from_keyset(bytes_of(keyset_json({one, two}, 1001)))));
+    const auto primary = must(all->sealing());
+    EXPECT_EQ(primary.segment(), 500u);
+    const Bytes by_one = seal(e, keys_of({one}), pattern(999)),
+                by_all = seal(e, *all, pattern(999));
+    all.reset();  // it has a copy
+    EXPECT_EQ(must(open(e, primary, by_all)), pattern(999));
+    EXPECT_FALSE(open(e, primary, by_one));
+    EXPECT_EQ(must(open(e, keys_of({two}), seal(e, primary, pattern(998)))), pattern(998));
+    // Of a bare key, the size of its segments that it seals with.
+    const auto bare = must(must(sealed::Keys::from_key(Bytes(32, 5), 4096)).sealing());
+    EXPECT_EQ(must(open(e, bare, seal(e, bare, pattern(9000)))), pattern(9000));
+    EXPECT_FALSE(open(e, bare, seal(e, must(sealed::Keys::from_key(Bytes(32, 5))), pattern(9000))));
 }
 
 TEST(Keyset, AsDifferentWritersWriteIt) {
