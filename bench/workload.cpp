@@ -7,6 +7,9 @@ namespace dael::bench {
 namespace {
 
 constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+// The largest messages that are measured in the cache of one core, where 16 of them lie side by
+// side, with as much for what comes out.
+constexpr std::uint64_t kCached = 64 * KiB;
 
 std::uint64_t scaled(std::uint64_t size, std::uint64_t scale) {
     return size <= 64 * KiB ? size : std::max(64 * KiB, size / scale / kBlockSize * kBlockSize);
@@ -77,6 +80,7 @@ Workload make_workload(const Options& options) {
     if (!options.sizes.empty()) {
         workload.one_core = workload.all_cores = workload.sweep = workload.device_sweep =
             options.sizes;
+        std::erase_if(workload.one_core, [](std::uint64_t size) { return size > kCached; });
         workload.device = workload.through =
             *std::max_element(options.sizes.begin(), options.sizes.end());
     }

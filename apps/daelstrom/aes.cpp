@@ -6,7 +6,6 @@
 #include <openssl/evp.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -24,14 +23,13 @@ struct ThesisOptions {
     CipherJob job;
 };
 
-Result<Key> key_from_password(const Secret& password, int bits) {
-    std::array<std::uint8_t, 32> digest{};
+Result<Secret> key_from_password(const Secret& password, int bits) {
+    DAEL_LET(digest, Secret::create(32));
     const auto text = password.bytes();
-    if (!EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr))
+    if (!EVP_Digest(text.data(), text.size(), digest.fill().data(), nullptr, EVP_sha256(), nullptr))
         return Error{Code::internal, "SHA-256 of libcrypto failed"};
-    auto key = Key::import({digest.data(), static_cast<std::size_t>(bits) / 8});
-    wipe(digest.data(), digest.size());
-    return key;
+    digest.truncate(static_cast<std::size_t>(bits) / 8);
+    return std::move(digest);
 }
 
 Result<> run_aes(ThesisOptions& options, Context& context) {

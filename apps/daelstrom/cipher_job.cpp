@@ -11,9 +11,12 @@
 
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/padding.hpp>
+#include <daelstrom/sealed.hpp>
 
+#include "done.hpp"
 #include "io/text.hpp"
 #include "io/transfer.hpp"
+#include "recognise.hpp"
 
 namespace dael::cli {
 namespace {
@@ -55,13 +58,57 @@ Result<Start> derive(const CipherJob& job, const Secret& password, const Block& 
     return Start{std::move(*key), iv, header, job.encrypts() ? header.size() : 0};
 }
 
-Result<Block> read_header(Input& input, const char* what) {
+// The 16 bytes in front, which stay where they are.
+Result<Block> peek_header(Input& input, const char* what) {
+    DAEL_LET(start, input.peek(kBlockSize));
+    if (start.size() < kBlockSize)
+        return Error{Code::bad_format, input.name() + " is truncated: it ends after " +
+                                           std::to_string(start.size()) + " of the 16 bytes of " +
+                                           what};
     Block header{};
-    const auto got = input.fill(header);
-    if (!got) return got.error();
-    if (*got == header.size()) return header;
-    return Error{Code::bad_format, input.name() + " is truncated: it ends after " +
-                                       std::to_string(*got) + " of the 16 bytes of " + what};
+    std::ranges::copy(start, header.begin());
+    return header;
+}
+
+Result<> skip_header(Input& input) {
+    Block header{};
+    DAEL_TRY(input.fill(header));
+    return {};
+}
+
+// What is to be opened in another way, as its beginning surely tells: these modes would make
+// garbage of it, and call that done.
+Result<> refuse_foreign(const CipherJob& job, Input& input) {
+    DAEL_LET(start, input.peek(kTelling));
+    const auto wrong = [&](const char* what) {
+        return Error{Code::bad_format, input.name() + what};
+    };
+    switch (looks_by(start)) {
+        case Looks::As::age:
+            return wrong(
+                " was sealed, or is a file of age's: `daelstrom open` opens what seal made");
+        case Looks::As::armored_age:
+            return wrong(" is a file of age's in letters, which age opens");
+        case Looks::As::openssl:
+            if (job.salted) return {};
+            return wrong(" is from openssl enc with a password: give --openssl");
+        default:
+            return {};
+    }
+}
+
+// A stream under a key begins with a byte that random ones begin with too, one time in 128. So it
+// is one if its first segment is authentic under this key.
+Result<> refuse_stream(const Secret& key, Engine& engine, Input& input) {
+    DAEL_LET(start, input.peek(kTelling));
+    if (looks_by(start) != Looks::As::stream) return {};
+    const auto keys = sealed::Keys::from_key(key.bytes());
+    if (!keys) return {};  // of 24 bytes
+    const std::size_t wanted = sealed::Opener::head_size(*keys);
+    DAEL_LET(head, input.peek(wanted));
+    if (!sealed::Opener::start(engine, *keys, {}, head, head.size() < wanted)) return {};
+    return Error{Code::bad_format,
+                 input.name() + " was sealed with this key: `daelstrom open` opens it"};
 }
 
 Result<Start> start_salted(const CipherJob& job, Input& input) {
@@ -70,7 +117,7 @@ Result<Start> start_salted(const CipherJob& job, Input& input) {
     if (job.encrypts()) {
         DAEL_TRY(random_bytes(std::span(header).subspan(kMagic.size())));
     } else {
-        auto read = read_header(input, "the Salted__ header of openssl");
+        auto read = peek_header(input, "the Salted__ header of openssl");
         if (!read) return std::move(read).error();
         if (!std::equal(kMagic.begin(), kMagic.end(), read->begin()))
             return Error{Code::bad_format, input.name() +
@@ -78,26 +125,34 @@ Result<Start> start_salted(const CipherJob& job, Input& input) {
                                                "from openssl enc with a password, or not "
                                                "to be read with --openssl"};
         header = *read;
+        DAEL_TRY(skip_header(input));
     }
     auto password = job.salted->password();
     if (!password) return std::move(password).error();
     return derive(job, *password, header);
 }
 
-Result<Start> start(const CipherJob& job, Input& input) {
-    if (job.salted) return start_salted(job, input);
+Result<Start> start(const CipherJob& job, Engine& engine, Input& input) {
     Block iv = job.iv.value_or(Block{});
     const bool stored = !job.iv && takes_iv(job.mode);
+    // Nobody waits for a pipe's first bytes before they are needed: who sends them may wait for the
+    // question about the key.
+    const bool at_once = input.is_file() || stored;
+    if (!job.encrypts() && at_once) DAEL_TRY(refuse_foreign(job, input));
+    if (job.salted) return start_salted(job, input);
     if (stored && !job.encrypts()) {
-        auto header = read_header(input, "the IV in front");
+        auto header = peek_header(input, "the IV in front");
         if (!header) return std::move(header).error();
         iv = *header;
     } else if (stored) {
         DAEL_TRY(random_bytes(iv));
     }
-    auto key = job.key();
-    if (!key) return std::move(key).error();
-    return Start{std::move(*key), iv, iv, stored && job.encrypts() ? iv.size() : 0};
+    DAEL_LET(bytes, job.key());
+    DAEL_LET(key, Key::import(bytes.bytes()));
+    if (!job.encrypts() && !at_once) DAEL_TRY(refuse_foreign(job, input));
+    if (!job.encrypts()) DAEL_TRY(refuse_stream(bytes, engine, input));
+    if (stored && !job.encrypts()) DAEL_TRY(skip_header(input));
+    return Start{std::move(key), iv, iv, stored && job.encrypts() ? iv.size() : 0};
 }
 
 Error ragged(const CipherJob& job, const std::string& input, std::uint64_t size) {
@@ -151,10 +206,7 @@ class CipherStream {
         return {};
     }
 
-    std::string by() const {
-        if (ran_.threads <= 1) return std::string(ran_.backend);
-        return std::string(ran_.backend) + ", " + std::to_string(ran_.threads) + " threads";
-    }
+    const Ran& ran() const { return ran_; }
 
   private:
     Result<> crypt(std::span<std::uint8_t> data, std::uint64_t position) {
@@ -222,7 +274,7 @@ Result<> run(const CipherJob& job) {
     if (!output) return std::move(output).error();
     auto engine = job.engine.open();
     if (!engine) return std::move(engine).error();
-    auto first = start(job, *input);
+    auto first = start(job, *engine, *input);
     if (!first) return std::move(first).error();
 
     const auto size = input->remaining();
@@ -231,6 +283,7 @@ Result<> run(const CipherJob& job) {
         DAEL_TRY(output->reserve(*size + first->header().size() + (job.pads() ? kBlockSize : 0)));
     DAEL_TRY(output->write(first->header()));
 
+    const Stopwatch time;
     Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
     CipherStream stream(job, *engine, *first, input->name());
     if (auto done = transfer(*input, *output, progress,
@@ -241,7 +294,10 @@ Result<> run(const CipherJob& job) {
         return done;
     }
     DAEL_TRY(output->commit());
-    progress.finish(stream.by());
+    progress.finish(by(stream.ran()));
+    if (job.json)
+        print_done({std::string(name(job.direction)), job.input, *job.output.path, input->taken(),
+                    output->written(), stream.ran(), time.seconds()});
     return {};
 }
 

@@ -13,6 +13,7 @@
 #include "io/input.hpp"
 #include "io/output.hpp"
 #include "io/progress.hpp"
+#include "io/secrets.hpp"
 
 namespace dael::cli {
 
@@ -26,9 +27,10 @@ struct CipherJob {
     std::optional<Block> iv;      // none: made here and stored in front, or read from there
     std::uint64_t offset = 0;     // CTR
     Show show = Show::automatic;  // progress
+    bool json = false;            // what was done, on standard output
     // Reads or derives the key. Called after everything else that can be refused has been checked,
     // so that nobody types a password in vain.
-    std::function<Result<Key>()> key;
+    std::function<Result<Secret>()> key;
     // `openssl enc -pbkdf2`: instead of `key` and `iv`.
     struct Salted {
         std::function<Result<Secret>()> password;

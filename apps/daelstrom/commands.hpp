@@ -49,18 +49,22 @@ std::string_view program_details();
 // Adds a subcommand with its summary, details and examples from texts.cpp.
 CLI::App* add_command(CLI::App& app, std::string_view name);
 
-void add_encrypt(CLI::App& app, Context& context);
-void add_decrypt(CLI::App& app, Context& context);
 void add_seal(CLI::App& app, Context& context);
 void add_open(CLI::App& app, Context& context);
 void add_rewrap(CLI::App& app, Context& context);
 void add_reseal(CLI::App& app, Context& context);
+void add_keygen(CLI::App& app, Context& context);
+void add_keyset(CLI::App& app, Context& context);
+void add_info(CLI::App& app, Context& context);
+void add_encrypt(CLI::App& app, Context& context);
+void add_decrypt(CLI::App& app, Context& context);
 void add_aes(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
-void add_explain(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_manual(CLI::App& app, Context& context);
-void add_bench(CLI::App& app, Context& context);
+void add_help(CLI::App& app, Context& context);
 
 }  // namespace dael::cli

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `completion SHELL`, and the hidden `man`, which the build and the packages make the page from.
+// `completion SHELL`, `help`, and the hidden `man`, which the build and the packages make the page
+// from.
 #include <iostream>
 #include <memory>
 
+#include "hints.hpp"
 #include "io/text.hpp"
 #include "manual.hpp"
 
@@ -11,7 +13,8 @@ namespace dael::cli {
 void add_completion(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "completion");
     const auto shell = std::make_shared<std::string>();
-    auto* option = command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
+    auto* option =
+        command->add_option("SHELL", *shell, "bash, zsh or fish")->type_name("")->required();
     context.choices[option] = {"bash", "zsh", "fish"};
     command->callback([&app, &context, shell] {
         context.action = [&app, &context, shell]() -> Result<> {
@@ -30,10 +33,29 @@ void add_completion(CLI::App& app, Context& context) {
 }
 
 void add_manual(CLI::App& app, Context& context) {
-    CLI::App* command = app.add_subcommand("man", "The manual page, in roff")->group("");
+    CLI::App* command = add_command(app, "man")->group("");
     command->callback([&app, &context] {
         context.action = [&app, &context]() -> Result<> {
             std::cout << manual_page(app, context);
+            return {};
+        };
+    });
+}
+
+void add_help(CLI::App& app, Context& context) {
+    CLI::App* command = add_command(app, "help");
+    const auto about = std::make_shared<std::string>();
+    auto* option =
+        command->add_option("COMMAND", *about, "The command (default: all of them)")->type_name("");
+    for (const CLI::App* other : commands_of(app))
+        context.choices[option].push_back(other->get_name());
+    command->callback([&app, &context, about] {
+        context.action = [&app, about]() -> Result<> {
+            const auto named = app.get_subcommands(
+                [&](const CLI::App* other) { return other->get_name() == *about; });
+            if (named.empty() && !about->empty()) return usage(describe_no_command(app, {*about}));
+            std::cout << app.get_formatter()->make_help(named.empty() ? &app : named.front(), "",
+                                                        CLI::AppFormatMode::Normal);
             return {};
         };
     });

@@ -73,7 +73,7 @@ std::string bash_completion(const CLI::App& app, const Context& context) {
                                          : option.takes_file() ? "-f"
                                                                : "-W ''";
                 values += "        " + bash_patterns(name, option) +
-                          ")\n            mapfile -t COMPREPLY < <(compgen " + what +
+                          ")\n            mapfile -t COMPREPLY < <(compgen -P \"$front\" " + what +
                           " -- \"$cur\")\n            return ;;\n";
             }
         }
@@ -83,6 +83,16 @@ std::string bash_completion(const CLI::App& app, const Context& context) {
            "_daelstrom() {\n"
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command='' "
            "word words=''\n"
+           "    # --mode=c: three words for bash, unless COMP_WORDBREAKS has no =, and then one.\n"
+           "    local front=''\n"
+           "    if [[ $cur == = ]]; then\n"
+           "        cur=''\n"
+           "    elif [[ $prev == = ]]; then\n"
+           "        prev=${COMP_WORDS[COMP_CWORD-2]}\n"
+           "    elif [[ $cur == --*=* ]]; then\n"
+           "        prev=${cur%%=*} cur=${cur#*=}\n"
+           "        front=$prev=\n"
+           "    fi\n"
            "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
            "        case $word in\n            " +
            join(names_of(commands), "|") +
@@ -115,9 +125,11 @@ std::string zsh_completion(const CLI::App& app, const Context& context) {
                 continue;
             }
             const std::string others = "(" + join(option.names, " ") + ")";
-            for (const auto& name : option.names)
-                cases +=
-                    " \\\n                '" + others + name + about + zsh_argument(option) + "'";
+            for (const auto& name : option.names) {
+                const bool may_have_equals = name.starts_with("--") && !option.argument.empty();
+                cases += " \\\n                '" + others + name + (may_have_equals ? "=" : "") +
+                         about + zsh_argument(option) + "'";
+            }
         }
         cases += "\n            ;;\n";
     }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `encrypt` and `decrypt`: the same options, but for what only one direction asks.
+#include <algorithm>
 #include <memory>
 
 #include "cipher_job.hpp"
 #include "commands.hpp"
+#include "done.hpp"
 #include "file_options.hpp"
 #include "io/text.hpp"
 
@@ -72,13 +74,25 @@ void add_options(CLI::App& command, Context& context, CipherOptions& options) {
     add_openssl(command, context, options);
     add_engine_options(command, context, job.engine);
     add_file_options(command, job.output, options.show);
+    add_json(command, options.show);
+}
+
+// GCM, which authenticates, is what `seal` is for.
+Error in_the_right_command(const std::string& mode, Error error) {
+    std::string lower = mode;
+    std::ranges::transform(lower, lower.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    });
+    if (lower.find("gcm") != lower.npos)
+        error.message += "; AES-GCM is what `daelstrom seal` and `daelstrom open` do";
+    return error;
 }
 
 // Everything that the command line alone can tell to be wrong.
 Result<> complete(CipherOptions& options) {
     CipherJob& job = options.job;
     auto mode = parse_mode(options.mode);
-    if (!mode) return std::move(mode).error();
+    if (!mode) return in_the_right_command(options.mode, std::move(mode).error());
     job.mode = *mode;
     job.padding = !options.no_padding;
     if (options.no_padding && !whole_blocks_only(job.mode))
@@ -102,9 +116,11 @@ Result<> complete(CipherOptions& options) {
     const SecretSource& secret = options.openssl ? options.password : options.key;
     if (secret.from_stdin() && job.input == "-")
         return usage("standard input cannot be both the secret and the data; name the input file");
+    DAEL_TRY(check_json(options.show.json, job.output.path));
     job.show = options.show.show();
+    job.json = options.show.json;
     job.output.for_terminal = !job.encrypts();
-    job.key = [&options] { return read_key(options.key, options.job.encrypts()); };
+    job.key = [&options] { return read_key_bytes(options.key, options.job.encrypts()); };
     if (options.openssl)
         job.salted = {
             [&options] { return read_password(options.password, options.job.encrypts()); },

@@ -14,10 +14,12 @@ Result<Engine> EngineChoice::open() const {
     const char* const usual = ::secure_getenv("DAELSTROM_BACKEND");
     const std::string named = !backend.empty() || !usual ? backend : usual;
     const bool any = named.empty() || named == "auto";
-    if (any && (form.starts_with("gl-") || form.starts_with("tables=")))
-        return Error{Code::invalid_argument,
-                     "--form " + in_quotes(form) + " needs a backend that has it: add --backend " +
-                         (form.starts_with("gl-") ? "opengl" : "cuda or opencl")};
+    if (any && (form.starts_with("gl-") || form.find('=') != form.npos))
+        return Error{Code::invalid_argument, "--form " + in_quotes(form) +
+                                                 " needs a backend that has it: add --backend " +
+                                                 (form.starts_with("gl-")       ? "opengl"
+                                                  : form.starts_with("tables=") ? "cuda or opencl"
+                                                                                : "opencl")};
     if (device >= 0) {
         const std::string kind = any ? "cuda" : named;
         if (kind != "cuda" && kind != "opencl" && kind != "opengl")
@@ -50,7 +52,8 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
         command, context, "--form", choice.form, {"sse", "avx2", "avx512", "gl-int", "gl-float"},
         "Instruction set of the backend cpu (default: the best that the machine has), or form "
         "of the backend opengl (default: gl-int); for cuda and opencl the layout of the tables, "
-        "tables=4, 2 or 1 (default: what is fastest)");
+        "tables=4, 2 or 1, for opencl also 0 or -1 and more (docs/opencl.md; default: what is "
+        "fastest)");
     command.add_option("--threads", choice.threads, "CPU threads (default: all cores)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));

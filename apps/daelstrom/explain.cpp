@@ -5,11 +5,15 @@
 #include <memory>
 #include <sstream>
 
+#include <daelstrom/sealed.hpp>
+
 #include "engine_options.hpp"
 #include "io/text.hpp"
 
 namespace dael::cli {
 namespace {
+
+constexpr std::string_view kSeal = "seal";  // beside the modes
 
 struct ExplainOptions {
     std::string size, from = "host", mode = "ctr";
@@ -21,14 +25,27 @@ struct ExplainOptions {
 
 Result<Job> job_from(const ExplainOptions& options) {
     Job job;
-    DAEL_LET(mode, parse_mode(options.mode, kModes));
-    job.cipher.mode = mode;
+    job.cipher.mode = Mode::gcm;
+    if (options.mode != kSeal) {
+        const auto mode = parse_mode(options.mode, kModes);
+        if (!mode) return Error{mode.code(), mode.error().message + ", and seal"};
+        job.cipher.mode = *mode;
+    }
     job.cipher.direction = options.decrypt ? Direction::decrypt : Direction::encrypt;
     job.key_bits = options.bits;
     auto size = parse_size(options.size, "--size");
     if (!size) return std::move(size).error();
     job.size = *size;
     job.messages = options.messages;
+    if (options.mode == kSeal) {  // a message of GCM for each segment
+        if (options.bits == 192)
+            return usage("seal takes keys of 128 or 256 bits; give --bits 256");
+        const sealed::Layout layout{sealed::kLargeSegment, options.bits == 256 ? 40u : 24u};
+        DAEL_TRY(layout.sealed_size(*size));
+        const std::uint64_t segments = layout.segments(*size);
+        job.messages *= segments;
+        job.size = (*size + segments - 1) / segments;
+    }
     if (options.from == "host")
         job.from = Job::From::host;
     else if (options.from == "pinned")
@@ -62,6 +79,20 @@ void print(const Plan& plan) {
     }
 }
 
+// Why nothing can do it.
+std::string reasons_of(const Plan& plan) {
+    std::string reasons = plan.summary;
+    for (std::size_t i = 1; i < plan.options.size(); ++i)
+        reasons += "; " + plan.options[i].backend + ": " + plan.options[i].why;
+    return reasons;
+}
+
+std::vector<std::string> explained_modes() {
+    auto names = mode_names(kModes);
+    names.emplace_back(kSeal);
+    return names;
+}
+
 }  // namespace
 
 void add_explain(CLI::App& app, Context& context) {
@@ -73,8 +104,8 @@ void add_explain(CLI::App& app, Context& context) {
     add_choice(*command, context, "--from", options->from, {"host", "pinned", "device"},
                "Where the data lies: host memory, page-locked host memory, or GPU memory "
                "(default: host)");
-    add_choice(*command, context, "-m,--mode", options->mode, mode_names(kModes),
-               "Mode of operation (default: ctr)");
+    add_choice(*command, context, "-m,--mode", options->mode, explained_modes(),
+               "Mode of operation, or what seal does (default: ctr)");
     command->add_flag("-d,--decrypt", options->decrypt, "Decryption instead of encryption");
     auto* bits = command->add_option("--bits", options->bits, "Key size (default: 128)")
                      ->type_name("128|192|256")
@@ -90,7 +121,13 @@ void add_explain(CLI::App& app, Context& context) {
             if (!job) return std::move(job).error();
             auto engine = options->engine.open();
             if (!engine) return std::move(engine).error();
-            print(engine->explain(*job));
+            const Plan plan = engine->explain(*job);
+            if (plan.options.empty() || !plan.options.front().possible)
+                return Error{Code::unsupported, reasons_of(plan)};
+            if (options->mode == kSeal)
+                std::cout << "Sealing is AES-GCM, a message for each segment of 1 MiB: "
+                          << job->messages << " of them here.\n";
+            print(plan);
             return {};
         };
     });

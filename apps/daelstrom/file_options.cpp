@@ -26,4 +26,10 @@ void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& sho
         ->excludes(progress);
 }
 
+void add_json(CLI::App& command, ShowOptions& show) {
+    command.add_flag("--json", show.json,
+                     "What was done, as a line of JSON on standard output for each file; takes "
+                     "output files");
+}
+
 }  // namespace dael::cli

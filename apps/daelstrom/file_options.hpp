@@ -16,12 +16,13 @@ void add_secret(CLI::App& command, const std::string& what, const std::string& f
                 SecretSource& source);
 
 struct ShowOptions {
-    bool quiet = false, progress = false, no_progress = false;
+    bool quiet = false, progress = false, no_progress = false, json = false;
     Show show() const {
         return quiet || no_progress ? Show::never : progress ? Show::always : Show::automatic;
     }
 };
 // --force, --quiet, --progress, --no-progress.
 void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show);
+void add_json(CLI::App& command, ShowOptions& show);  // --json
 
 }  // namespace dael::cli

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <new>
 
+#include "hints.hpp"
 #include "io/descriptors.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
@@ -31,33 +32,6 @@ std::string see_help(const CLI::App& app) {
     const auto commands = app.get_subcommands();
     return "see daelstrom " + (commands.empty() ? "" : commands.front()->get_name() + " ") +
            "--help";
-}
-
-// What the parser did not know. Option names are repeated, other words are not: they may be
-// secrets.
-std::string describe_extras(const std::vector<std::string>& extras) {
-    for (const std::string& extra : extras)
-        if (extra.size() > 1 && extra[0] == '-') {
-            const std::string option = extra.substr(0, extra[1] == '-' ? extra.find('=') : 2);
-            const bool secret = option == "-K" || option == "-k" || option == "--key" ||
-                                option == "--pass" || option == "--password" ||
-                                option == "--passphrase";
-            return "unknown option " + in_quotes(option) +
-                   (secret
-                        ? "; secrets are not for the command line, give --key-file, or --openssl "
-                          "with --password-file"
-                        : "");
-        }
-    return "too many arguments; this takes one input file";
-}
-
-std::string describe_no_command(const CLI::App& app, const std::vector<std::string>& extras) {
-    std::string names;
-    for (const CLI::App* command : commands_of(app))
-        names += (names.empty() ? "" : ", ") + command->get_name();
-    if (extras.empty()) return "say what to do: " + names;
-    if (extras[0].starts_with('-')) return describe_extras(extras);
-    return "no command is called " + in_quotes(extras[0]) + "; there are " + names;
 }
 
 // The words of the command line, last first, as the parser wants them. Behind "--" there are names
@@ -88,24 +62,30 @@ int run(int argc, char** argv) {
     context.argument_password = std::move(*password);
 
     CLI::App app("Encrypts and decrypts with AES, wherever the data is", "daelstrom");
-    app.set_version_flag("--version", "daelstrom " DAELSTROM_VERSION, "Show the version and exit");
+    app.set_version_flag("-V,--version", "daelstrom " DAELSTROM_VERSION,
+                         "Show the version and exit");
     app.get_help_ptr()->description("Show this help and exit");
     app.formatter(help_formatter(context));  // the commands inherit it
     app.allow_extras();
-    app.require_subcommand(0, 1);  // a second one is a file of that name
-    add_encrypt(app, context);
-    add_decrypt(app, context);
+    app.require_subcommand(0, 1);  // what follows a command is none, whatever a file is called
+    // In this order they are shown.
     add_seal(app, context);
     add_open(app, context);
-    add_rewrap(app, context);
+    add_keygen(app, context);
+    add_keyset(app, context);
     add_reseal(app, context);
+    add_rewrap(app, context);
+    add_info(app, context);
+    add_encrypt(app, context);
+    add_decrypt(app, context);
     add_aes(app, context);
+    add_explain(app, context);
     add_devices(app, context);
     add_calibrate(app, context);
-    add_explain(app, context);
+    add_bench(app, context);
     add_completion(app, context);
     add_manual(app, context);
-    add_bench(app, context);
+    add_help(app, context);
     try {
         app.parse(words_of(argc, argv));
     } catch (const CLI::Success& request) {  // --help, --version
@@ -117,7 +97,9 @@ int run(int argc, char** argv) {
     const auto extras = app.remaining(true);
     if (!context.action)
         return complain(describe_no_command(app, extras) + "; " + see_help(app), kUsage);
-    if (!extras.empty()) return complain(describe_extras(extras) + "; " + see_help(app), kUsage);
+    if (!extras.empty())
+        return complain(
+            describe_extras(*app.get_subcommands().front(), extras) + "; " + see_help(app), kUsage);
 
     if (const auto done = context.action(); !done) return complain(done.error());
     return flush_output();

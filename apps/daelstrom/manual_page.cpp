@@ -62,7 +62,7 @@ constexpr std::string_view kEnvironment =
     ".SH ENVIRONMENT\n"
     ".TP\nDAELSTROM_BACKEND\nWhat \\fB\\-\\-backend\\fR is where it is not given.\n"
     ".TP\nXDG_CACHE_HOME\nWhere the calibration is stored, in daelstrom/ (default: ~/.cache).\n"
-    ".PP\nNo key and no password is ever read from the environment.\n";
+    ".PP\nNo key, password or passphrase is ever read from the environment.\n";
 
 constexpr std::string_view kSecurity =
     ".SH SECURITY\n"
@@ -70,9 +70,9 @@ constexpr std::string_view kSecurity =
     "whether "
     "the ciphertext was changed: seal and open do. Never use one key and IV twice in CTR or "
     "OFB.\n"
-    ".PP\nKeys and passwords are read from files, descriptors or the terminal, kept in locked "
-    "memory, and "
-    "wiped; the program leaves no core dumps.\n";
+    ".PP\nKeys, passwords and passphrases are read from files, descriptors or the terminal, kept "
+    "in "
+    "locked memory, and wiped; the program leaves no core dumps.\n";
 
 }  // namespace
 
@@ -88,7 +88,7 @@ std::string manual_page(const CLI::App& app, const Context& context) {
     out += ".SH COMMANDS\n";
     for (const CLI::App* command : commands_of(app)) out += command_section(*command, context);
     return out + std::string(kStatus) + std::string(kEnvironment) + std::string(kSecurity) +
-           ".SH SEE ALSO\n.BR openssl\\-enc (1)\n";
+           ".SH SEE ALSO\n.BR age (1),\n.BR openssl\\-enc (1)\n";
 }
 
 }  // namespace dael::cli

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "done.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
 #include "io/warnings.hpp"
@@ -21,9 +22,11 @@
 namespace dael::cli {
 namespace {
 
-std::string by(const Ran& ran) {
-    if (ran.threads <= 1) return std::string(ran.backend);
-    return std::string(ran.backend) + ", " + std::to_string(ran.threads) + " threads";
+void report(const ManyOptions& options, const PlannedFile& file, const FileDone& done,
+            double seconds) {
+    if (options.json)
+        print_done({options.command, file.input, file.output.value_or("-"), done.read, done.written,
+                    done.ran, seconds});
 }
 
 std::string count_of(std::uint64_t count) {
@@ -117,6 +120,7 @@ class Run {
     }
 
     void do_one(const PlannedFile& file, Buffers& buffers) try {
+        const Stopwatch time;
         auto done = work_(file, buffers, progress_);
         const std::lock_guard lock(mutex_);
         if (!done) {
@@ -127,6 +131,7 @@ class Run {
         } else {
             ++done_;
             ran_ = done->ran;
+            report(options_, file, *done, time.seconds());
         }
     } catch (const std::bad_alloc&) {
         const std::lock_guard lock(mutex_);
@@ -173,22 +178,26 @@ Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork&
         options.show, name,
         options.whole_sizes && file.size > 0 ? std::optional(file.size) : std::nullopt);
     Buffers buffers;
+    const Stopwatch time;
     auto done = work(file, buffers, progress);
     if (!done) {
         progress.clear();
         return std::move(done).error();
     }
     folders.has_failed = false;
-    if (done->skipped.empty())
-        progress.finish(by(done->ran));
-    else
+    if (!done->skipped.empty()) {
         tell(name + " " + done->skipped);
+        return {};
+    }
+    progress.finish(by(done->ran));
+    report(options, file, *done, time.seconds());
     return {};
 }
 
 }  // namespace
 
 Result<> do_files(const Plan& plan, const ManyOptions& options, const FileWork& work) {
+    for (const PlannedFile& file : plan.files) DAEL_TRY(check_json(options.json, file.output));
     return plan.single ? do_single(plan, options, work) : Run(plan, options, work).all();
 }
 

@@ -14,8 +14,9 @@
 namespace dael::cli {
 
 struct ManyOptions {
-    std::string verb;  // "sealed"
+    std::string command, verb;  // "seal", "sealed"
     Show show = Show::automatic;
+    bool json = false;  // tells of each file that was done, on standard output
     unsigned threads = 1;
     bool whole_sizes = true;  // the size of a file says how much there is to do
 };

@@ -36,6 +36,7 @@ void add_options(CLI::App& command, Context& context, ResealOptions& options) {
     add_aad(command, options.aad);
     add_engine_options(command, context, options.engine);
     add_file_options(command, options.job.output, options.show);
+    add_json(command, options.show);
 }
 
 // The keys that open, and those that seal from now on.
@@ -79,8 +80,10 @@ Result<> run(ResealOptions& options) {
     job.engine = &engine;
     job.threads = options.engine.most_threads();
     return do_files(plan,
-                    {.verb = "sealed anew",
+                    {.command = "reseal",
+                     .verb = "sealed anew",
                      .show = options.show.show(),
+                     .json = options.show.json,
                      .threads = job.threads,
                      .whole_sizes = true},
                     [&job](const PlannedFile& file, Buffers& buffers, Progress& progress) {

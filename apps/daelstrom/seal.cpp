@@ -103,6 +103,7 @@ void add_options(CLI::App& command, Context& context, SealOptions& options) {
     }
     add_engine_options(command, context, options.engine);
     add_file_options(command, options.job.output, options.show);
+    add_json(command, options.show);
 }
 
 Result<SealedJob::Range> parse_range(std::string_view text) {
@@ -175,8 +176,10 @@ Result<> run(SealOptions& options) {
     job.threads = options.engine.most_threads();
     if (!plan.single && !plan.files.empty()) DAEL_TRY(job.keys->ready());
     return do_files(plan,
-                    {.verb = job.seals ? "sealed" : "opened",
+                    {.command = job.seals ? "seal" : "open",
+                     .verb = job.seals ? "sealed" : "opened",
                      .show = options.show.show(),
+                     .json = options.show.json,
                      .threads = job.threads,
                      .whole_sizes = !job.range},
                     [&job](const PlannedFile& file, Buffers& buffers, Progress& progress) {

@@ -6,6 +6,7 @@
 #include <daelstrom/gcm.hpp>
 
 #include "io/text.hpp"
+#include "recognise.hpp"
 
 namespace dael::cli {
 
@@ -37,7 +38,7 @@ class SealedStream {
         if (!head) return head.error();
         auto opener =
             sealed::Opener::start(*job.engine, keys, job.aad, *head, head->size() < wanted);
-        if (!opener) return in_file(input, std::move(opener).error());
+        if (!opener) return in_file(input, with_looks(input, std::move(opener).error()));
         stream.opener_ = std::move(*opener);
         return stream;
     }
@@ -123,23 +124,27 @@ Result<FileDone> whole(const SealedJob& job, const FileKeys& keys, Input& input,
     return done;
 }
 
-Result<FileDone> part(const SealedJob& job, const FileKeys& keys, const Input& input,
-                      std::uint64_t size, Output& output, Progress& progress) {
+Result<FileDone> part(const SealedJob& job, const FileKeys& keys, Input& input, std::uint64_t size,
+                      Output& output, Progress& progress) {
     const std::uint64_t front = keys.front.size();
     auto file = sealed::File::open(
         *job.engine, *keys.keys, job.aad,
         [&](std::uint64_t at, HostOut out) { return input.read_at(front + at, out); },
         size - front);
-    if (!file) return in_file(input, std::move(file).error());
+    if (!file) return in_file(input, with_looks(input, std::move(file).error()));
     const auto [first, last] = *job.range;
-    if (first >= file->size()) {
+    if (first >= file->size() || (last && *last >= file->size())) {
         // Only the last segment tells whether the file is as long as it was made.
         if (auto checked = file->check_size(); !checked)
             return in_file(input, std::move(checked).error());
-        return Error{Code::bad_format, input.name() + " holds " + std::to_string(file->size()) +
-                                           " bytes of plaintext; the range begins behind them"};
+        const char* const what = first >= file->size()
+                                     ? " bytes of plaintext; the range begins behind them"
+                                     : " bytes of plaintext; the range ends behind them: A- reads "
+                                       "up to the end";
+        return Error{Code::bad_format,
+                     input.name() + " holds " + std::to_string(file->size()) + what};
     }
-    const std::uint64_t end = std::min(file->size() - 1, last.value_or(file->size() - 1)) + 1;
+    const std::uint64_t end = last.value_or(file->size() - 1) + 1;
     std::vector<std::uint8_t> buffer(std::min<std::uint64_t>(end - first, 32 << 20));
     FileDone done;
     for (std::uint64_t at = first; at < end;) {
@@ -171,10 +176,11 @@ Result<FileDone> seal_or_open(const SealedJob& job, const PlannedFile& file, Buf
     OutputOptions options = job.output;
     options.path = file.output;
     DAEL_LET(output, Output::open(options, input));
-    DAEL_LET(keys,
-             job.seals ? job.keys->to_seal(*job.engine) : job.keys->to_open(*job.engine, input));
-    if (job.range) return part(job, keys, input, size.value_or(0), output, progress);
-    return whole(job, keys, input, output, buffers, progress);
+    auto keys = job.seals ? job.keys->to_seal(*job.engine) : job.keys->to_open(*job.engine, input);
+    if (!keys && job.seals) return std::move(keys).error();
+    if (!keys) return with_looks(input, std::move(keys).error());
+    if (job.range) return part(job, *keys, input, size.value_or(0), output, progress);
+    return whole(job, *keys, input, output, buffers, progress);
 }
 
 }  // namespace dael::cli

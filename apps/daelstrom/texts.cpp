@@ -11,9 +11,7 @@ namespace dael::cli {
 namespace {
 
 constexpr std::array kEncrypt{
-    Example{
-        "A new key, and a file encrypted with it",
-        "head -c 32 /dev/urandom > key && daelstrom encrypt --key-file key notes.txt -o notes.aes"},
+    Example{"A file under a key", "daelstrom encrypt --key-file key notes.txt -o notes.aes"},
     Example{"In a pipe", "tar -c photos | daelstrom encrypt --key-file key > photos.tar.aes"},
     Example{"Exactly what openssl enc -aes-128-cbc -K 000102... -iv 0f0e0d... makes",
             "daelstrom encrypt --mode cbc --key-file key.hex --iv 0f0e0d0c0b0a09080706050403020100 "
@@ -33,7 +31,7 @@ constexpr std::array kDecrypt{
 };
 constexpr std::array kSeal{
     Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
-            "daelstrom seal --passphrase-file password notes.txt"},
+            "daelstrom seal --passphrase-file passphrase notes.txt"},
     Example{
         "For others, each of whom opens it with an identity of age's",
         "daelstrom seal -r age1cy0su9fwf3gf9mw868g5yut09p6nytfmmnktexz2ya5uqg9vl9sss4euqm -R team "
@@ -47,7 +45,7 @@ constexpr std::array kSeal{
 };
 constexpr std::array kOpen{
     Example{"What `daelstrom seal` made",
-            "daelstrom open --passphrase-file password notes.txt.sealed -o notes.opened"},
+            "daelstrom open --passphrase-file passphrase notes.txt.sealed -o notes.opened"},
     Example{"What was sealed for you", "daelstrom open -i identity notes.team -o notes.mine"},
     Example{"The first hundred bytes, without reading the rest",
             "daelstrom open --key-file key --range 0-99 notes.tink"},
@@ -60,13 +58,26 @@ constexpr std::array kOpen{
 constexpr std::array kRewrap{
     Example{"For other recipients, in place", "daelstrom rewrap -i identity -R team notes.team"},
     Example{"Another passphrase, in place",
-            "echo 'a better one' > better && daelstrom rewrap --passphrase-file password "
-            "--new-passphrase-file better notes.txt.sealed"},
+            "daelstrom rewrap --passphrase-file passphrase --new-passphrase-file better "
+            "notes.txt.sealed"},
 };
 constexpr std::array kReseal{
-    Example{"Another key",
-            "head -c 32 /dev/urandom > newkey && daelstrom reseal --key-file key --new-key-file "
-            "newkey notes.tink"},
+    Example{"Another key", "daelstrom reseal --key-file key --new-key-file new-key notes.tink"},
+};
+constexpr std::array kKeygen{
+    Example{"A key of 256 bits, which only you can read", "daelstrom keygen -o new-key"},
+    Example{"In hexadecimal, of 128 bits",
+            "daelstrom keygen --format hex --bits 128 -o new-key.hex"},
+    Example{"A keyset of Tink's", "daelstrom keygen --format keyset -o keys.json"},
+};
+constexpr std::array kKeyset{
+    Example{"What is in it, without a secret", "daelstrom keyset list keys.json"},
+    Example{"A new key that opens already, and from then on seals",
+            "new=$(daelstrom keyset add keys.json) && daelstrom keyset promote keys.json $new"},
+};
+constexpr std::array kInfo{
+    Example{"What these files look like", "daelstrom info notes.txt.sealed notes.tink keys.json"},
+    Example{"The same for a program", "daelstrom info --json notes.txt.sealed"},
 };
 constexpr std::array kAes{
     Example{"Encrypt and decrypt as in the thesis",
@@ -84,8 +95,8 @@ constexpr std::array kCalibrate{
 constexpr std::array kExplain{
     Example{"Where 64 MiB of ordinary memory would be encrypted, and why",
             "daelstrom explain --size 64M --from host"},
-    Example{"A thousand short messages in GPU memory",
-            "daelstrom explain --size 4K --messages 1000 --from device --mode cbc"},
+    Example{"A file of 2 GiB that is sealed", "daelstrom explain --size 2G --mode seal"},
+    Example{"A thousand short messages", "daelstrom explain --size 4K --messages 1000 --mode cbc"},
 };
 constexpr std::array kCompletion{
     Example{"For this shell, bash", "source <(daelstrom completion bash)"},
@@ -98,25 +109,11 @@ constexpr std::array kBench{
             "daelstrom bench --backend cpu --mode ctr --bits 256 --json figures.json"},
 };
 
+constexpr std::array kHelp{
+    Example{"How a file is sealed", "daelstrom help seal"},
+};
+
 constexpr std::array kTexts{
-    CommandText{
-        "encrypt", "Encrypt a file or a stream",
-        "Without --iv, a random IV is made and stored in the first 16 bytes of the output, where "
-        "decrypt finds it (ECB has none). With --iv, the output is exactly that of `openssl enc "
-        "-K -iv`. Never use one key and IV for two files in CTR or OFB.\n\n"
-        "None of these modes authenticates: whoever can change the ciphertext can change what "
-        "it decrypts to. Use `daelstrom seal` where that matters.\n\n"
-        "The output file appears under its name only once it is complete; nothing is left behind "
-        "after an error or Ctrl-C.",
-        kEncrypt},
-    CommandText{
-        "decrypt", "Decrypt a file or a stream",
-        "Takes what encrypt made, with the same mode and key. Without --iv, the IV is read from "
-        "the first 16 bytes.\n\n"
-        "With an output file, wrong padding leaves no file. On standard output, everything but "
-        "the last buffer has gone out by the time that the padding is seen to be wrong: check "
-        "the exit status before you use what you got.",
-        kDecrypt},
     CommandText{
         "seal", "Encrypt a file or a stream so that every change to it is noticed",
         "The output is what Tink's streaming AEAD AES-GCM-HKDF makes of it: segments of "
@@ -165,6 +162,50 @@ constexpr std::array kTexts{
         "still open that.",
         kReseal},
     CommandText{
+        "keygen", "Make a new random key",
+        "The file can be read by you alone, and one that exists is never overwritten without -f. "
+        "Keep a copy where you will find it: what was encrypted with a key that is lost is lost "
+        "with it.",
+        kKeygen},
+    CommandText{
+        "keyset", "Make, list and change keysets of Tink's",
+        "A keyset holds several keys, each with a number. The primary one seals, and every enabled "
+        "one opens. create makes a keyset with one new key. add puts in a new key and prints its "
+        "number; promote makes a key the primary one; disable, enable and delete do what they say "
+        "with a key that is not the primary one. list shows everything but the secrets.\n\n"
+        "A file is changed in place, in one step, and keeps its owner and permissions.\n\n"
+        "To take turns with keys: add a key and bring the keyset to everybody who opens; promote "
+        "it; seal anew what was sealed with the old key; then disable that.",
+        kKeyset},
+    CommandText{
+        "info", "Say what files look like",
+        "Recognises what seal makes, age's files, what openssl enc makes with a password, and "
+        "keysets, with what can be told without a key: sizes, segments, kinds of recipients, what "
+        "a passphrase costs. Nothing of that is verified, and no secret is printed. Reads no more "
+        "than the beginning.\n\n"
+        "A stream that was sealed with a key has no mark of its own: by chance, one file of random "
+        "bytes in 128 looks like one. What encrypt makes looks like random bytes.",
+        kInfo},
+    CommandText{
+        "encrypt", "Encrypt a file or a stream",
+        "Without --iv, a random IV is made and stored in the first 16 bytes of the output, where "
+        "decrypt finds it (ECB has none). With --iv, the output is exactly that of `openssl enc "
+        "-K -iv`. Never use one key and IV for two files in CTR or OFB.\n\n"
+        "None of these modes authenticates: whoever can change the ciphertext can change what "
+        "it decrypts to. Use `daelstrom seal` where that matters.\n\n"
+        "The output file appears under its name only once it is complete; nothing is left behind "
+        "after an error or Ctrl-C.",
+        kEncrypt},
+    CommandText{
+        "decrypt", "Decrypt a file or a stream",
+        "Takes what encrypt made, with the same mode and key. Without --iv, the IV is read from "
+        "the first 16 bytes. What seal, age or `openssl enc` with a password made is refused, as "
+        "far as it can be told: it would become garbage.\n\n"
+        "With an output file, wrong padding leaves no file. On standard output, everything but "
+        "the last buffer has gone out by the time that the padding is seen to be wrong: check "
+        "the exit status before you use what you got.",
+        kDecrypt},
+    CommandText{
         "aes", "Encrypt or decrypt with a password on the command line",
         "The interface of the program in Potesil's thesis: the key is the leading bytes of "
         "SHA-256 of the password. CBC and ECB pad; a random IV stands in the first 16 bytes of "
@@ -176,15 +217,22 @@ constexpr std::array kTexts{
                 "The first word of a line is what --backend takes.", kDevices},
     CommandText{
         "calibrate", "Measure this machine, so that auto chooses by its figures",
-        "Takes some 10 to 20 seconds, during which nothing else should run. The figures are "
-        "stored under the user's cache directory; without them, built-in ones serve.",
+        "Takes some seconds, with a GPU more, during which nothing else should run. The figures "
+        "are stored under the user's cache directory; without them, built-in ones serve.",
         kCalibrate},
     CommandText{
         "explain", "Say which way a job would take, and why",
         "Prints the plan of the engine with the figures that it goes by, and the other ways "
-        "that it has weighed. Nothing is encrypted.",
+        "that it has weighed. Nothing is encrypted. --mode seal is for what seal does: a message "
+        "of AES-GCM for each segment. Where no way can do the job, the exit status is 1.",
         kExplain},
     CommandText{"completion", "Print completion for bash, zsh or fish", "", kCompletion},
+    CommandText{"help", "Show the help of a command",
+                "`daelstrom help COMMAND` is `daelstrom COMMAND --help`.", kHelp},
+    CommandText{"man",
+                "Print the manual page, in roff",
+                "The packages install it. From a build: daelstrom man | man -l -",
+                {}},
     CommandText{
         "bench", "Measure how fast each backend is",
         "By backend, mode, key size and message size, in gigabytes (10^9) a second, each held "
@@ -207,9 +255,11 @@ const CommandText& text_of(std::string_view command) {
 }
 
 std::string_view program_details() {
-    return "The cipher runs on the CPU or on a GPU, whichever is fastest for the data at hand. "
-           "`daelstrom "
-           "COMMAND --help` explains a command and shows examples.";
+    return "`daelstrom seal` encrypts a file so that every change to it is noticed, and `daelstrom "
+           "open` verifies and decrypts it. encrypt and decrypt are for those whom another program "
+           "tells which mode to use.\n\n"
+           "The cipher runs on the CPU or on a GPU, whichever is fastest for the data at hand. "
+           "`daelstrom COMMAND --help` explains a command and shows examples.";
 }
 
 CLI::App* add_command(CLI::App& app, std::string_view name) {

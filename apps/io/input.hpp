@@ -38,7 +38,8 @@ class Input {
     bool is_file() const noexcept { return S_ISREG(status_.st_mode); }
 
     std::optional<std::uint64_t> remaining() const;  // bytes still to come, where that can be known
-    const std::string& name() const noexcept { return name_; }  // quoted, for messages
+    std::uint64_t taken() const noexcept { return read_ - peeked_.size(); }  // bytes, by fill()
+    const std::string& name() const noexcept { return name_; }               // quoted, for messages
     const struct stat& status() const noexcept { return status_; }
 
   private:

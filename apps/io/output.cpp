@@ -58,6 +58,15 @@ Error Output::failure(const std::string& doing) const {
 }
 
 Result<Output> Output::open(const OutputOptions& options, const Input& input) {
+    return open(options, input.status());
+}
+
+Result<Output> Output::open(const OutputOptions& options) {
+    const struct stat none {};
+    return open(options, none);
+}
+
+Result<Output> Output::open(const OutputOptions& options, const struct stat& input) {
     Output output;
     DAEL_TRY(output.check_target(options, input));
     if (output.fd_ < 0) DAEL_TRY(output.create(*options.path));
@@ -66,31 +75,33 @@ Result<Output> Output::open(const OutputOptions& options, const Input& input) {
 
 // Everything that can be refused before anything is made. Opens what is no regular file (standard
 // output, a pipe, a device): there, nothing can be replaced, and no temporary file can help.
-Result<> Output::check_target(const OutputOptions& options, const Input& input) {
+Result<> Output::check_target(const OutputOptions& options, const struct stat& input) {
     const bool standard = !options.path || options.path == "-";
     name_ = standard ? "standard output" : in_quotes(*options.path);
     overwrite_ = options.overwrite || options.replaces_input;
+    secret_ = options.secret;
     struct stat status {};
     if (standard) {
         fd_ = STDOUT_FILENO;
         if (::fstat(fd_, &status) != 0) return failure("write to");
         if (!options.path && !options.for_terminal && ::isatty(fd_))
-            return Error{
-                Code::io,
-                "ciphertext would go to the terminal; give -o FILE, or -o - if you mean it"};
-        if (same_file(status, input.status()))
+            return Error{Code::io,
+                         std::string(options.secret ? "a secret" : "ciphertext") +
+                             " would go to the terminal; give -o FILE, or -o - if you mean it"};
+        if (options.secret) warn_if_shared(fd_, name_);
+        if (same_file(status, input))
             return Error{Code::overlap,
                          "standard output is the input itself; write to another file"};
         return {};
     }
     // A new file is as open as its input, and no more than the umask allows.
-    const auto& from = input.status();
-    mode_ = (S_ISREG(from.st_mode) ? from.st_mode & 0666u : 0666u) & ~current_umask();
+    mode_ = (S_ISREG(input.st_mode) ? input.st_mode & 0666u : 0666u) & ~current_umask();
+    if (options.secret) mode_ &= 0600;
     replaced_fd_ = ::open(options.path->c_str(), O_PATH | O_CLOEXEC);
     if (replaced_fd_ < 0 || ::fstat(replaced_fd_, &status) != 0) return {};
     if (S_ISDIR(status.st_mode))
         return Error{Code::io, name_ + " is a directory; give a file name"};
-    if (same_file(status, input.status()) && !options.replaces_input)
+    if (same_file(status, input) && !options.replaces_input)
         return Error{Code::overlap, name_ + " is the input itself; write to another file"};
     if (S_ISREG(status.st_mode)) {
         shared_ = status.st_nlink > 1;
@@ -104,8 +115,9 @@ Result<> Output::check_target(const OutputOptions& options, const Input& input) 
     fd_ = ::open(options.path->c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd_ < 0) return failure("open");
     if (!options.for_terminal && ::isatty(fd_))
-        return Error{Code::io,
-                     name_ + " is a terminal, and this is ciphertext; give -o - if you mean it"};
+        return Error{Code::io, name_ + " is a terminal, and this is " +
+                                   (options.secret ? "a secret" : "ciphertext") +
+                                   "; give -o - if you mean it"};
     return {};
 }
 
@@ -159,8 +171,10 @@ Output::Output(Output&& other) noexcept
       directory_fd_(std::exchange(other.directory_fd_, -1)),
       mode_(other.mode_),
       overwrite_(other.overwrite_),
+      secret_(other.secret_),
       replaced_fd_(std::exchange(other.replaced_fd_, -1)),
-      shared_(other.shared_) {}
+      shared_(other.shared_),
+      written_(other.written_) {}
 
 Output::~Output() {
     if (!temporary_.empty()) ::unlinkat(directory_fd_, temporary_.c_str(), 0);
@@ -196,6 +210,7 @@ Result<> Output::write(std::span<const std::uint8_t> bytes) {
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return failure("write to");
         bytes = bytes.subspan(static_cast<std::size_t>(put));
+        written_ += static_cast<std::uint64_t>(put);
     }
     return {};
 }
@@ -208,7 +223,7 @@ Result<> Output::commit() {
                    : Result<>(failure("write to"));
     }
     const bool replaces = replaced_fd_ >= 0;
-    if (replaces)
+    if (replaces && !secret_)
         DAEL_TRY(inherit_attributes(fd_, replaced_fd_, name_));
     else if (::fchmod(fd_, mode_) != 0)
         return failure("set the permissions of");

@@ -23,6 +23,7 @@ struct OutputOptions {
     bool overwrite = false;           // -f
     bool for_terminal = true;         // whether what is written may be shown on a terminal
     bool replaces_input = false;      // the path is the input's, which this takes the place of
+    bool secret = false;              // for its owner alone, whatever it replaces
 };
 
 class Output {
@@ -31,6 +32,7 @@ class Output {
     // the input itself; it would replace the input, which has other names (hard links); a terminal
     // that should not get this. Creates nothing under the final name.
     static Result<Output> open(const OutputOptions& options, const Input& input);
+    static Result<Output> open(const OutputOptions& options);  // of what is made here
     Output(Output&& other) noexcept;
     Output& operator=(Output&&) = delete;
     ~Output();  // not committed: as if it had never been
@@ -40,11 +42,13 @@ class Output {
     Result<> write(std::span<const std::uint8_t> bytes);
     Result<> commit();
 
-    const std::string& name() const noexcept { return name_; }  // quoted, for messages
+    const std::string& name() const noexcept { return name_; }   // quoted, for messages
+    std::uint64_t written() const noexcept { return written_; }  // bytes
 
   private:
     Output() = default;
-    Result<> check_target(const OutputOptions& options, const Input& input);
+    static Result<Output> open(const OutputOptions& options, const struct stat& input);
+    Result<> check_target(const OutputOptions& options, const struct stat& input);
     Result<> create(std::string path);
     bool create_unnamed();
     Result<> create_named();
@@ -61,8 +65,10 @@ class Output {
     int directory_fd_ = -1;
     unsigned mode_ = 0;
     bool overwrite_ = false;
+    bool secret_ = false;
     int replaced_fd_ = -1;  // the file that this takes the place of; -1: none
     bool shared_ = false;   // which has other names besides
+    std::uint64_t written_ = 0;
 };
 
 }  // namespace dael::app

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include <daelstrom/key.hpp>
+
 #include "io/prompt.hpp"
 #include "io/text.hpp"
 #include "io/warnings.hpp"
@@ -75,16 +77,6 @@ std::string origin_of(const SecretSource& source, const std::string& what) {
     if (source.fd) return "file descriptor " + std::to_string(*source.fd);
     if (source.file == "-") return "standard input";
     return what + " file " + in_quotes(*source.file);
-}
-
-// A secret that others can read is not one.
-void warn_if_shared(int fd, const std::string& origin) {
-    struct stat status {};
-    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || (status.st_mode & 077) == 0)
-        return;
-    const bool all = (status.st_mode & 07) != 0;
-    warn("others can read or change " + origin + ", which is open to " +
-         (all ? "everybody" : "its group") + "; chmod 600 makes it yours alone");
 }
 
 Result<Secret> read_source(const SecretSource& source, const std::string& what, int end,
@@ -153,6 +145,11 @@ bool Secret::append(std::uint8_t byte) noexcept {
     return true;
 }
 
+std::span<std::uint8_t> Secret::fill() noexcept {
+    size_ = capacity_;
+    return {data_, size_};
+}
+
 void Secret::truncate(std::size_t size) noexcept {
     if (size >= size_) return;
     wipe(data_ + size, size_ - size);
@@ -175,11 +172,6 @@ Result<Secret> read_key_bytes(const SecretSource& source, bool confirm) {
                      "hexadecimal digits"};
 }
 
-Result<Key> read_key(const SecretSource& source, bool confirm) {
-    DAEL_LET(bytes, read_key_bytes(source, confirm));
-    return Key::import(bytes.bytes());
-}
-
 Result<Secret> read_password(const SecretSource& source, bool confirm, const std::string& what) {
     std::string question = what, option = what;
     question[0] = static_cast<char>(question[0] & ~0x20);
@@ -197,8 +189,33 @@ Result<Secret> read_password(const SecretSource& source, bool confirm, const std
 }
 
 Result<Secret> read_keyset(const std::string& path) {
-    constexpr std::size_t kMost = 64 << 10;
-    return read_source({.file = path, .fd = {}}, "keyset", -1, kMost);
+    return read_source({.file = path, .fd = {}}, "keyset", -1, kMostKeyset);
+}
+
+Result<Secret> random_secret(std::size_t size) {
+    DAEL_LET(secret, Secret::create(size));
+    const auto bytes = secret.fill();
+    for (std::size_t at = 0; at < size; at += 256)  // the most that it gives at once
+        if (::getentropy(bytes.data() + at, std::min<std::size_t>(256, size - at)) != 0)
+            return Error{Code::internal,
+                         std::string("the kernel has no random bytes: ") + std::strerror(errno)};
+    return std::move(secret);
+}
+
+Result<Secret> in_hex(std::span<const std::uint8_t> bytes) {
+    DAEL_LET(secret, Secret::create(2 * bytes.size() + 1));
+    const auto text = secret.fill();
+    // Without a branch or an index that depends on a digit.
+    const auto digit = [](unsigned value) {
+        const unsigned letter = 0u - ((9 - value) >> 31);  // all ones from 10 on
+        return static_cast<std::uint8_t>(value + '0' + (letter & ('a' - '9' - 1)));
+    };
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        text[2 * i] = digit(bytes[i] >> 4);
+        text[2 * i + 1] = digit(bytes[i] & 15);
+    }
+    text.back() = '\n';
+    return std::move(secret);
 }
 
 Result<Secret> read_identity_file(const std::string& path) {
@@ -242,11 +259,14 @@ Result<Secret> take_password_argument(int argc, char** argv) {
 Result<Block> parse_iv(std::string_view hex) {
     const std::span text(reinterpret_cast<const std::uint8_t*>(hex.data()), hex.size());
     Block iv{};
+    const bool is_hex =
+        hex.find_first_not_of("0123456789abcdefABCDEF") == hex.npos;  // an IV is no secret
+    if (!is_hex)
+        return Error{Code::iv_size, "the IV is not hexadecimal; give 32 of the digits 0-9 and a-f"};
     if (text.size() != 2 * iv.size())
         return Error{Code::iv_size, "the IV has " + std::to_string(text.size()) +
                                         " hexadecimal digits; AES takes 32 (16 bytes)"};
-    if (!decode_hex(text, iv.data()))
-        return Error{Code::iv_size, "the IV is not hexadecimal; give 32 of the digits 0-9 and a-f"};
+    decode_hex(text, iv.data());
     return iv;
 }
 

@@ -12,7 +12,6 @@
 
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
-#include <daelstrom/key.hpp>
 
 namespace dael::app {
 
@@ -28,6 +27,8 @@ class Secret {
     ~Secret();
 
     bool append(std::uint8_t byte) noexcept;  // false: full
+    // All that it was made for, to be written by the caller.
+    std::span<std::uint8_t> fill() noexcept;
     void truncate(std::size_t size) noexcept;
     bool empty() const noexcept { return size_ == 0; }
     std::span<const std::uint8_t> bytes() const noexcept { return {data_, size_}; }
@@ -49,16 +50,21 @@ struct SecretSource {
 // An AES key: 16, 24 or 32 raw bytes, or 32, 48 or 64 hexadecimal digits with optional white space
 // at the end. A file of that many digits is always taken as hexadecimal: by chance, raw keys never
 // are. `confirm` asks a terminal twice, since a slip would make the data unreadable.
-Result<Key> read_key(const SecretSource& source, bool confirm);
-Result<Secret> read_key_bytes(const SecretSource& source, bool confirm);  // as they are
+Result<Secret> read_key_bytes(const SecretSource& source, bool confirm);
 
 // A password: the first line, without its end, as `openssl -pass file:` takes it. `what` is what
 // messages and the prompt call it, and the option: "new passphrase" has --new-passphrase-file.
 Result<Secret> read_password(const SecretSource& source, bool confirm,
                              const std::string& what = "password");
 
-// All of a keyset's text, up to 64 KiB. "-" is standard input.
+// All of a keyset's text. "-" is standard input.
+inline constexpr std::size_t kMostKeyset = 64 << 10;  // bytes
 Result<Secret> read_keyset(const std::string& path);
+
+// New random bytes, good for a key, and bytes in hexadecimal with a newline. Errors: out_of_memory,
+// internal.
+Result<Secret> random_secret(std::size_t size);
+Result<Secret> in_hex(std::span<const std::uint8_t> bytes);
 
 // All of an identity file's text, age's secret keys, up to 128 KiB. "-" is standard input.
 Result<Secret> read_identity_file(const std::string& path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/warnings.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -38,6 +39,15 @@ void complain(std::string_view text) {
 
 void silence_warnings() {
     silent = true;
+}
+
+void warn_if_shared(int fd, const std::string& name) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || (status.st_mode & 077) == 0)
+        return;
+    const bool all = (status.st_mode & 07) != 0;
+    warn("others can read or change " + name + ", which is open to " +
+         (all ? "everybody" : "its group") + "; chmod 600 makes it yours alone");
 }
 
 }  // namespace dael::app

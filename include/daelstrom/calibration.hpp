@@ -59,6 +59,9 @@ struct Calibration {
     std::string made;     // when, UTC: "2025-01-31T12:00:00Z"
     std::vector<HostRate> hosts;
     std::vector<DeviceRates> devices;
+    // What memory allows whatever the cipher: data read and written elsewhere that no cache holds,
+    // by one core and by all. 0: not measured.
+    double memory_core = 0, memory_all = 0;
     // "opencl:0: ..." for each device that could not be measured, and why. Not stored.
     std::vector<std::string> left_out = {};
 };
@@ -66,9 +69,9 @@ struct Calibration {
 // Called with what is being measured and how much is done, 0 to 1, on the calling thread.
 using CalibrationProgress = std::function<void(std::string_view what, double done)>;
 
-// Measures every backend here: 10 to 20 seconds, and for OpenCL's first time as long
-// as its driver compiles. Stores nothing. A device that fails is left out. Errors: out_of_memory,
-// and those of the host's backends.
+// Measures every backend here: some seconds for the host, up to 20 with a GPU, and for OpenCL's
+// first time as long as its driver compiles. Stores nothing. A device that fails is left out.
+// Errors: out_of_memory, and those of the host's backends.
 DAEL_API Result<Calibration> calibrate(const CalibrationProgress& progress = {});
 
 // Writes the file at once or not at all, and returns its path. Errors: io.

@@ -72,11 +72,11 @@ DAEL_API size_t dael_plan_count(const dael_plan* plan);
 DAEL_API const dael_option* dael_plan_option(const dael_plan* plan, size_t index);
 DAEL_API void dael_plan_free(dael_plan* plan);
 
-/* Measures every backend here, 10 to 20 seconds, and stores the result for "auto" and dael_explain
- * of engines that are opened later. `progress`, which may be null, is called on the calling thread
- * with what is being measured (valid during that call) and how much is done, 0 to 1. Errors:
- * DAEL_IO, DAEL_OUT_OF_MEMORY, and those of the host's backends; a device that fails is left out.
- */
+/* Measures every backend here, some seconds, with a GPU up to 20, and stores the result for "auto"
+ * and dael_explain of engines that are opened later. `progress`, which may be null, is called on
+ * the calling thread with what is being measured (valid during that call) and how much is done, 0
+ * to 1. Errors: DAEL_IO, DAEL_OUT_OF_MEMORY, and those of the host's backends; a device that fails
+ * is left out. */
 DAEL_API dael_status dael_calibrate(void (*progress)(void* context, const char* what, double done),
                                     void* context);
 

@@ -57,4 +57,29 @@ Result<SecretBytes> decode_base64(std::span<const std::uint8_t> string) {
     return out;
 }
 
+Result<SecretBytes> encode_base64(std::span<const std::uint8_t> bytes) {
+    auto out = SecretBytes::create((bytes.size() + 2) / 3 * 4);
+    if (!out) return out;
+    const auto from = [](unsigned value, unsigned least) {  // all ones where it is no less, or zero
+        return 0u - (1 ^ ((value - least) >> 31));
+    };
+    for (std::size_t i = 0; i < out->bytes().size(); ++i) {
+        // The six bits from 6 i on lie in two bytes at most.
+        const std::size_t at = 6 * i / 8, shift = 6 * i % 8;
+        if (at >= bytes.size()) {
+            out->bytes()[i] = '=';
+            continue;
+        }
+        const unsigned next = at + 1 < bytes.size() ? bytes[at + 1] : 0u;
+        const unsigned value = ((bytes[at] << 8 | next) >> (10 - shift)) & 63;
+        // A to Z, a to z, 0 to 9, +, /: what each begins at, less where the one before would be.
+        const unsigned c = value + 'A' + (from(value, 26) & ('a' - 'Z' - 1)) -
+                           (from(value, 52) & ('z' - '0' + 1)) -
+                           (from(value, 62) & ('9' - '+' + 1)) +
+                           (from(value, 63) & ('/' - '+' - 1));
+        out->bytes()[i] = static_cast<std::uint8_t>(c);
+    }
+    return out;
+}
+
 }  // namespace dael::formats

@@ -15,5 +15,7 @@ namespace dael::formats {
 // white space anywhere. No branch and no index depends on which letter or digit stands where.
 // Errors: bad_format, out_of_memory.
 Result<SecretBytes> decode_base64(std::span<const std::uint8_t> string);
+// In the usual alphabet, with padding, as careful. Errors: out_of_memory.
+Result<SecretBytes> encode_base64(std::span<const std::uint8_t> bytes);
 
 }  // namespace dael::formats

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/keyset.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,8 +15,6 @@ namespace dael::formats {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
-
-constexpr std::string_view kType = "type.googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey";
 
 Error wrong(std::string what) {
     return {Code::bad_format, "the keyset " + std::move(what)};
@@ -73,7 +72,7 @@ Result<StreamKey> enabled_key(const KeysetKey& entry, const std::string& name) {
         return wrong("has " + name +
                      " with an outputPrefixType that is none; Tink's streaming "
                      "keys have RAW");
-    if (entry.data->type != kType)
+    if (entry.data->type != kStreamType)
         return Error{Code::unsupported,
                      "the keyset has " + name +
                          " of another type; sealing takes AesGcmHkdfStreamingKey alone"};
@@ -83,7 +82,41 @@ Result<StreamKey> enabled_key(const KeysetKey& entry, const std::string& name) {
     return wrong("has " + name + ", whose value is not base64");
 }
 
+std::uint8_t number_of(Hash hash) {
+    return hash == Hash::sha1 ? 1 : hash == Hash::sha256 ? 3 : 4;
+}
+
 }  // namespace
+
+Result<StreamKey> stream_key(const KeysetKey& entry) {
+    const std::string name = "key " + std::to_string(entry.id);
+    if (!entry.data) return wrong("has " + name + " without keyData");
+    return enabled_key(entry, name);
+}
+
+Result<SecretBytes> stream_key_message(const StreamKey& key) {
+    std::vector<std::uint8_t> front, params;  // all but the key itself
+    const auto varint = [](std::vector<std::uint8_t>& out, std::uint64_t value) {
+        for (; value >= 0x80; value >>= 7) out.push_back(static_cast<std::uint8_t>(value | 0x80));
+        out.push_back(static_cast<std::uint8_t>(value));
+    };
+    params.push_back(1 << 3);
+    varint(params, key.segment);
+    params.push_back(2 << 3);
+    varint(params, key.derived);
+    params.push_back(3 << 3);
+    params.push_back(number_of(key.hash));
+    front.push_back(2 << 3 | 2);
+    varint(front, params.size());
+    front.insert(front.end(), params.begin(), params.end());
+    front.push_back(3 << 3 | 2);
+    varint(front, key.key.bytes().size());
+    auto message = SecretBytes::create(front.size() + key.key.bytes().size());
+    if (!message) return message;
+    std::ranges::copy(front, message->bytes().begin());
+    std::ranges::copy(key.key.bytes(), message->bytes().subspan(front.size()).begin());
+    return message;
+}
 
 Result<std::vector<StreamKey>> parse_keyset(Bytes text) {
     auto keyset = read_keyset(text);

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include <daelstrom/error.hpp>
 
 #include "formats/keys.hpp"
+#include "formats/keyset_json.hpp"
 
 namespace dael::formats {
 
@@ -16,5 +18,14 @@ namespace dael::formats {
 // Secrets are copied from the text once, into locked memory: the keys, and nothing else. Errors:
 // bad_format, unsupported, limit, out_of_memory; no message holds anything of a key.
 Result<std::vector<StreamKey>> parse_keyset(std::span<const std::uint8_t> json);
+
+// One key of a keyset, whatever its status. Errors: as above.
+Result<StreamKey> stream_key(const KeysetKey& entry);
+
+// The type of the keys that seal streams, in full.
+inline constexpr std::string_view kStreamType =
+    "type.googleapis.com/google.crypto.tink.AesGcmHkdfStreamingKey";
+// Its message, as Tink writes it. Errors: out_of_memory.
+Result<SecretBytes> stream_key_message(const StreamKey& key);
 
 }  // namespace dael::formats

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <cstring>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +37,13 @@ Result<Integer> to_integer(std::string_view text) {
     if (!good) return not_tinks();
     return static_cast<Integer>(value);
 }
+
+// The names of enumerations' values, by number.
+constexpr std::string_view kMaterials[] = {"UNKNOWN_KEYMATERIAL", "SYMMETRIC", "ASYMMETRIC_PRIVATE",
+                                           "ASYMMETRIC_PUBLIC", "REMOTE"};
+constexpr std::string_view kStatuses[] = {"UNKNOWN_STATUS", "ENABLED", "DISABLED", "DESTROYED"};
+constexpr std::string_view kPrefixes[] = {"UNKNOWN_PREFIX",     "TINK", "LEGACY", "RAW", "CRUNCHY",
+                                          "WITH_ID_REQUIREMENT"};
 
 // Fields, each of which may also be null, and is then as if it were not there.
 
@@ -124,8 +134,6 @@ Result<> keep(Result<T> read, T& where) {
 Result<> read_data(JsonReader& json, std::optional<KeysetKey::Data>& data) {
     static constexpr Field kFields[] = {
         {"typeUrl", "type_url"}, {"value", "value"}, {"keyMaterialType", "key_material_type"}};
-    static constexpr std::string_view kMaterials[] = {
-        "UNKNOWN_KEYMATERIAL", "SYMMETRIC", "ASYMMETRIC_PRIVATE", "ASYMMETRIC_PUBLIC", "REMOTE"};
     const auto null = json.took_null();
     if (!null) return null.error();
     if (*null) return data.reset(), Result<>();
@@ -133,9 +141,8 @@ Result<> read_data(JsonReader& json, std::optional<KeysetKey::Data>& data) {
     return read_message(json, kFields, [&](std::size_t i) -> Result<> {
         if (i == 0) return keep(read_text(json), data->type);
         if (i == 1) return keep(read_string(json), data->value);
-        std::int32_t material =
-            0;  // says nothing of keys of our type, but must be a name or number
-        return keep(read_enum(json, kMaterials), material);
+        // Says nothing of keys of our type, but must be a name or number.
+        return keep(read_enum(json, kMaterials), data->material);
     });
 }
 
@@ -144,10 +151,6 @@ Result<> read_key(JsonReader& json, KeysetKey& key) {
                                         {"status", "status"},
                                         {"keyId", "key_id"},
                                         {"outputPrefixType", "output_prefix_type"}};
-    static constexpr std::string_view kStatuses[] = {"UNKNOWN_STATUS", "ENABLED", "DISABLED",
-                                                     "DESTROYED"};
-    static constexpr std::string_view kPrefixes[] = {
-        "UNKNOWN_PREFIX", "TINK", "LEGACY", "RAW", "CRUNCHY", "WITH_ID_REQUIREMENT"};
     return read_message(json, kFields, [&](std::size_t i) -> Result<> {
         if (i == 0) return read_data(json, key.data);
         if (i == 1) return keep(read_enum(json, kStatuses), key.status);
@@ -169,7 +172,90 @@ Result<> read_keys(JsonReader& json, std::vector<KeysetKey>& keys) {
     });
 }
 
+// Puts text together, or only counts it.
+class Writer {
+  public:
+    explicit Writer(std::uint8_t* out) : out_(out) {}
+
+    void text(std::string_view text) { bytes(std::as_bytes(std::span(text))); }
+    void bytes(std::span<const std::byte> bytes) {
+        if (out_) std::memcpy(out_ + size_, bytes.data(), bytes.size());
+        size_ += bytes.size();
+    }
+    void number(std::int64_t number) { text(std::to_string(number)); }
+    // By name, where it has one.
+    void value(std::int32_t value, std::span<const std::string_view> names) {
+        if (value < 0 || static_cast<std::size_t>(value) >= names.size()) return number(value);
+        text("\"");
+        text(names[static_cast<std::size_t>(value)]);
+        text("\"");
+    }
+    void string(std::string_view string) {
+        constexpr std::string_view kDigits = "0123456789abcdef";
+        text("\"");
+        for (const char c : string) {
+            if (c == '"' || c == '\\') text("\\");
+            if (static_cast<unsigned char>(c) >= 0x20) {
+                text({&c, 1});
+                continue;
+            }
+            text("\\u00");
+            text({&kDigits[static_cast<unsigned char>(c) >> 4], 1});
+            text({&kDigits[static_cast<unsigned char>(c) & 15], 1});
+        }
+        text("\"");
+    }
+    std::size_t size() const { return size_; }
+
+  private:
+    std::uint8_t* out_;
+    std::size_t size_ = 0;
+};
+
+void write_key(Writer& writer, const KeysetKey& key) {
+    writer.text("    {\n");
+    if (key.data) {
+        writer.text("      \"keyData\": {\n        \"typeUrl\": ");
+        writer.string(key.data->type);
+        writer.text(",\n        \"value\": \"");
+        writer.bytes(std::as_bytes(key.data->value));
+        writer.text("\"");
+        if (key.data->material != 0) {
+            writer.text(",\n        \"keyMaterialType\": ");
+            writer.value(key.data->material, kMaterials);
+        }
+        writer.text("\n      },\n");
+    }
+    // As protobuf has it, what is 0 is not written.
+    if (key.status != 0) {
+        writer.text("      \"status\": ");
+        writer.value(key.status, kStatuses);
+        writer.text(",\n");
+    }
+    if (key.prefix != 0) {
+        writer.text("      \"outputPrefixType\": ");
+        writer.value(key.prefix, kPrefixes);
+        writer.text(",\n");
+    }
+    writer.text("      \"keyId\": ");
+    writer.number(key.id);
+    writer.text("\n    }");
+}
+
 }  // namespace
+
+std::size_t write_keyset(const KeysetJson& keyset, std::uint8_t* out) {
+    Writer writer(out);
+    writer.text("{\n  \"primaryKeyId\": ");
+    writer.number(keyset.primary);
+    writer.text(",\n  \"key\": [");
+    for (const KeysetKey& key : keyset.keys) {
+        writer.text(&key == keyset.keys.data() ? "\n" : ",\n");
+        write_key(writer, key);
+    }
+    writer.text("\n  ]\n}\n");
+    return writer.size();
+}
 
 Result<KeysetJson> read_keyset(Bytes text) {
     static constexpr Field kFields[] = {{"primaryKeyId", "primary_key_id"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <limits>
 #include <memory>
@@ -82,6 +83,7 @@ class Calibrator {
         std::strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &utc));
         calibration.made = now;
 
+        DAEL_TRY(measure_memory(calibration));
         report("looking for devices", 0);
         const auto start = Clock::now();
         pipeline::Backends devices = find_devices();
@@ -135,6 +137,27 @@ class Calibrator {
             if (!ran) return std::move(ran).error();
             return {};
         });
+    }
+
+    // What no cipher can be faster than, where caches do not help: copies in pieces as large as a
+    // thread has at a time, the best of some.
+    Result<> measure_memory(Calibration& calibration) {
+        report("memory", 0);
+        const std::size_t piece = std::min(effort_.memory, std::size_t{1} << 20);
+        const std::size_t count = effort_.memory / piece;
+        std::vector<std::uint8_t> from(count * piece, 1), to(count * piece, 2);
+        for (double* const figure : {&calibration.memory_core, &calibration.memory_all}) {
+            const int threads = figure == &calibration.memory_core ? 1 : pool_.threads();
+            DAEL_LET(rate, best_rate(to.size(), effort_.figure, [&]() -> Result<> {
+                         DAEL_TRY(pool_.run(count, threads, [&](std::size_t i) -> Result<> {
+                             std::memcpy(to.data() + i * piece, from.data() + i * piece, piece);
+                             return {};
+                         }));
+                         return {};
+                     }));
+            *figure = rate;
+        }
+        return {};
     }
 
     Result<> measure_host(core::Backend& backend, Calibration& calibration) {

@@ -22,7 +22,7 @@ namespace dael {
 namespace {
 
 using nlohmann::json;
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 std::string first_line_with(const char* path, std::string_view start) {
     std::ifstream file(path);
@@ -71,6 +71,10 @@ double rate_at(const json& object, const char* field) {
     const double value = object.at(field).get<double>();
     if (!(value > 0 && value < 1e6)) throw Damaged{};
     return value;
+}
+
+double limit_at(const json& object, const char* field) {  // 0: none
+    return object.at(field) == 0 ? 0 : rate_at(object, field);
 }
 
 Mode mode_at(const json& object) {
@@ -157,7 +161,9 @@ Result<std::string> write_file(const Calibration& calibration) {
                                   {"machine", calibration.machine},
                                   {"made", calibration.made},
                                   {"hosts", hosts},
-                                  {"devices", devices}}
+                                  {"devices", devices},
+                                  {"memory_core", calibration.memory_core},
+                                  {"memory_all", calibration.memory_all}}
                                  .dump(1) +
                              "\n";
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -228,6 +234,8 @@ std::optional<Calibration> load_calibration() {
         for (const json& rate : document.at("hosts")) calibration.hosts.push_back(host_from(rate));
         for (const json& rates : document.at("devices"))
             calibration.devices.push_back(device_from(rates));
+        calibration.memory_core = limit_at(document, "memory_core");
+        calibration.memory_all = limit_at(document, "memory_all");
         return calibration;
     } catch (const json::exception&) {
     } catch (const Damaged&) {

@@ -142,6 +142,15 @@ Estimate Planner::host(std::size_t host, const Job& job, int threads) const noex
         estimate.rate = count == 1 ? core : std::min(core * count, rate.batch_all);
         estimate.limit = "the cores, several messages on each";
     }
+    if (calibration_ && calibration_->memory_all > 0 && total(job) > count * kCached) {
+        const double memory =
+            count == 1 ? calibration_->memory_core
+                       : std::min(count * calibration_->memory_core, calibration_->memory_all);
+        if (memory < estimate.rate) {
+            estimate.rate = memory;
+            estimate.limit = "memory, which must be read and written";
+        }
+    }
     estimate.setup_seconds = kCallSeconds + (estimate.threads > 1 ? kWakeSeconds : 0);
     estimate.seconds = estimate.setup_seconds + total(job) / (estimate.rate * kGiga);
     return estimate;

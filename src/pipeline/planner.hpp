@@ -39,6 +39,9 @@ class Planner {
 
     // Bytes below which one message is one core's, and no device's.
     static constexpr std::uint64_t kShort = std::uint64_t{32} << 10;
+    // Bytes for each thread up to which caches may hold a job, and the figures of the cipher count;
+    // beyond, memory is the limit, where that was measured.
+    static constexpr std::uint64_t kCached = std::uint64_t{4} << 20;
     // Jobs by mode, direction and key size.
     static constexpr std::size_t kKinds = kModes.size() * 2 * 3;
     static std::size_t kind(const Cipher& cipher, int key_bits) noexcept {

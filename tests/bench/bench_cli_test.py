@@ -25,6 +25,13 @@ class Bench(unittest.TestCase):
             self.assertEqual((row["backend"], row["mode"], row["bits"], row["size"], row["samples"]),
                              ("openssl", "ctr", 192, 4096, 2))
 
+    def test_what_no_cache_holds_is_not_said_to_be_in_one(self):
+        ran = bench(*SMALL[:-4], "--size", "2M", "--size", "4K", "--repeats", "2", "--json", "-")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        rows = json.loads(ran.stdout)["rows"]
+        self.assertEqual({(row["where"], row["size"]) for row in rows},
+                         {("cache", 4096), ("host", 4096), ("host", 2 << 20)})
+
     def test_table_and_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "figures.json")

@@ -82,7 +82,7 @@ class CommandLine(CliTest):
     def test_extra_arguments(self):
         self.refused("too many arguments", "another")
         self.refused("unknown option '--frobnicate'", "--frobnicate=" + key(128).hex())
-        self.fails(USAGE, "say what to do: encrypt, decrypt")
+        self.fails(USAGE, "say what to do: seal, open")
         self.fails(USAGE, "no command is called 'encode'", "encode")
         self.fails(USAGE, "unknown option '--frobnicate'", "--frobnicate")
 

@@ -34,8 +34,8 @@ class Manual(HelpTest):
                               capture_output=True, text=True, timeout=120, **options)
 
     def test_every_command_has_help_on_lines_that_fit(self):
-        self.assertTrue({"encrypt", "decrypt", "seal", "open", "rewrap", "reseal", "aes", "devices", "bench", "calibrate", "explain", "completion"} <=
-                        set(self.commands()))
+        self.assertTrue({"seal", "open", "rewrap", "reseal", "keygen", "keyset", "info", "encrypt", "decrypt", "aes", "explain",
+                         "devices", "calibrate", "bench", "completion", "help"} <= set(self.commands()))
         for command in self.commands():
             text = self.help_of(command)
             self.assertTrue(text.startswith(f"Usage: daelstrom {command} "), text)
@@ -52,6 +52,8 @@ class Manual(HelpTest):
         self.write("password", b"pw\n")
         self.write("identity", BOB[0].encode() + b"\n")
         self.write("team", BOB[1].encode() + b"\n")
+        self.write("passphrase", b"correct horse\n")
+        self.write("better", b"battery staple\n")
         self.write("notes.txt", data(12345))
         (self.dir / "photos").mkdir()
         self.write("photos/one", data(100))
@@ -116,6 +118,13 @@ class Completion(HelpTest):
             self.assertTrue(set(self.options(command)) <= self.complete(f"daelstrom {command} -"), command)
         self.assertEqual(self.complete("daelstrom encrypt --mode c"), {"cbc", "cfb", "ctr"})
         self.assertEqual(self.complete("daelstrom encrypt -m e"), {"ecb"})
+        # --mode=c, as bash takes it apart and as it does where COMP_WORDBREAKS has no =.
+        self.assertEqual(self.complete("daelstrom encrypt --mode = c"), {"cbc", "cfb", "ctr"})
+        self.assertEqual(self.complete("daelstrom encrypt --mode ="), {"ecb", "cbc", "cfb", "ofb", "ctr"})
+        self.assertEqual(self.complete("daelstrom encrypt --mode=c"), {"--mode=cbc", "--mode=cfb", "--mode=ctr"})
+        self.assertEqual(self.complete("daelstrom encrypt --key-file=key1"), {"--key-file=key128", "--key-file=key192"})
+        self.assertEqual(self.complete("daelstrom keyset pro"), {"promote"})
+        self.assertEqual(self.complete("daelstrom help keyg"), {"keygen"})
         self.assertEqual(self.complete("daelstrom encrypt --key-file key1"), {"key128", "key192"})
         self.assertEqual(self.complete("daelstrom encrypt --iv "), set())
         self.assertEqual(self.complete("daelstrom encrypt key2"), {"key256"})

@@ -55,12 +55,13 @@ void check_size(const std::string& text) {
 
 void check_key(const Bytes& content) {
     const int fd = readable(content);
-    const auto key = app::read_key({.file = {}, .fd = fd}, false);
+    const auto key = app::read_key_bytes({.file = {}, .fd = fd}, false);
     close(fd);
     const bool raw = content.size() == 16 || content.size() == 24 || content.size() == 32;
     if (raw) require(static_cast<bool>(key), "16, 24 and 32 bytes are a key");
     if (key)
-        require(key->bits() == 128 || key->bits() == 192 || key->bits() == 256, "of an AES size");
+        require(key->bytes().size() == 16 || key->bytes().size() == 24 || key->bytes().size() == 32,
+                "of an AES size");
     else
         require(key.code() == Code::key_size, "anything else is no key");
 }

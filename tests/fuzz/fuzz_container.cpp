@@ -4,12 +4,14 @@
 // file encrypts back to that file.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "cipher_job.hpp"
 #include "fuzz/fuzz.hpp"
+#include "recognise.hpp"
 
 namespace {
 
@@ -52,10 +54,24 @@ cli::CipherJob job(FuzzedDataProvider& data) {
     made.output = {.path = folder() / "out", .overwrite = true};
     made.engine.backend = "openssl";
     made.show = app::Show::never;
-    made.key = [] { return Key::import(Bytes(16, 0x2a)); };
+    made.key = []() -> Result<app::Secret> {
+        auto key = value(app::Secret::create(16), "a secret");
+        std::ranges::fill(key.fill(), std::uint8_t{0x2a});
+        return key;
+    };
     if (data.ConsumeBool())
         made.salted = cli::CipherJob::Salted{password, 1, 64 * data.ConsumeIntegralInRange(2, 4)};
     return made;
+}
+
+// What a file looks like is told without looking beyond it.
+void check_looks(const Bytes& file) {
+    (void)cli::looks_by(file);
+    const auto head = cli::parse_age_head(file);
+    if (!head) return;
+    require(head->size <= file.size() && file[head->size - 1] == '\n', "a head lies in its file");
+    require(!head->stanzas.empty(), "somebody can open it");
+    require(!cli::parse_age_head(HostIn(file).first(head->size - 1)), "less of it is none");
 }
 
 }  // namespace
@@ -64,6 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* input, std::size_t siz
     FuzzedDataProvider data(input, size);
     cli::CipherJob decrypt = job(data);
     Bytes file = data.ConsumeRemainingBytes<std::uint8_t>();
+    check_looks(file);
     if (decrypt.salted && !file.empty() && file[0] % 4 != 0) {  // most of them get past the magic
         const std::string magic = "Salted__";
         file.insert(file.begin(), magic.begin(), magic.end());

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <daelstrom/sealed.hpp>
+#include <daelstrom/sealed_keyset.hpp>
 
 #include "formats/keyset.hpp"
 #include "fuzz/fuzz.hpp"
@@ -141,8 +142,25 @@ void check_stream(FuzzedDataProvider& data) {
     check_opening(used, stream, aad, stream == before ? &plain : nullptr);
 }
 
+// What is read to be changed and written again is the same keyset.
+void check_editing(const Bytes& text, bool usable) {
+    const auto keyset = sealed::Keyset::parse(text);
+    require(keyset || !usable, "what seals can be changed");
+    if (!keyset) return;
+    Bytes again(keyset->json_size()), once_more;
+    value(keyset->write_json(again), "writing it");
+    const auto reread = value(sealed::Keyset::parse(again), "reading what was written");
+    once_more.resize(reread.json_size());
+    value(reread.write_json(once_more), "writing it");
+    require(again == once_more, "writing and reading change nothing");
+    require(keyset->entries().size() == reread.entries().size(), "no key is lost");
+    require(static_cast<bool>(sealed::Keys::from_keyset(again)) == usable,
+            "what was written is as good as what was read");
+}
+
 void check_keyset(const Bytes& text) {
     const auto parsed = sealed::Keys::from_keyset(text);
+    check_editing(text, static_cast<bool>(parsed));
     if (!parsed) {
         require(parsed.code() == Code::bad_format || parsed.code() == Code::unsupported ||
                     parsed.code() == Code::limit,

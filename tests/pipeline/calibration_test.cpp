@@ -49,6 +49,8 @@ class CalibrationFile : public testing::Test {
                                        1 << 23,
                                        {{Mode::cbc, Direction::decrypt, 256, 500}},
                                        "tables=1"});
+        calibration.memory_core = 11.5;
+        calibration.memory_all = 21.25;
         return calibration;
     }
     std::string read() const {
@@ -71,6 +73,8 @@ TEST_F(CalibrationFile, ComesBackAsItWasStored) {
     EXPECT_EQ(loaded->made, "2025-01-31T12:00:00Z");
     ASSERT_EQ(loaded->hosts.size(), 1u);
     EXPECT_EQ(loaded->hosts[0].all_cores, 7.25);
+    EXPECT_EQ(loaded->memory_core, 11.5);
+    EXPECT_EQ(loaded->memory_all, 21.25);
     ASSERT_EQ(loaded->devices.size(), 1u);
     EXPECT_EQ(loaded->devices[0].chunk, std::size_t{1} << 23);
     EXPECT_EQ(loaded->devices[0].form, "tables=1");
@@ -95,7 +99,7 @@ TEST_F(CalibrationFile, NonsenseOtherVersionsAndOtherMachinesCountAsNone) {
     ASSERT_TRUE(store(sample()));
     const std::string whole = read();
     const std::pair<const char*, const char*> changes[] = {
-        {"\"version\": 3", "\"version\": 2"},
+        {"\"version\": 4", "\"version\": 3"},
         {"7.25", "-7.25"},
         {"7.25", "\"fast\""},
         {"\"ctr\"", "\"xyz\""},
@@ -104,6 +108,8 @@ TEST_F(CalibrationFile, NonsenseOtherVersionsAndOtherMachinesCountAsNone) {
         {"8388608", "134217728"},  // a chunk that would take all memory
         {" cores", " hearts"},
         {"7.25", "1e300"},
+        {"21.25", "-1"},
+        {"11.5", "null"},
     };
     for (const auto& [from, to] : changes) {
         std::string changed = whole;
@@ -200,6 +206,30 @@ TEST_F(CalibrationFile, TheEngineGoesByIt) {
     EXPECT_NE(built_in.summary.find("calibrate"), std::string::npos);
 }
 
+// What caches hold is as fast as the cipher; what they do not, no faster than memory.
+TEST_F(CalibrationFile, LargeJobsAreAsFastAsMemoryIs) {
+    Calibration calibration = sample();
+    calibration.devices.clear();
+    calibration.hosts = {{"openssl", Mode::ctr, Direction::encrypt, 128, 30, 55, 30, 55},
+                         {"openssl", Mode::cbc, Direction::encrypt, 128, 1, 1, 1, 2}};
+    const auto planned = [&](int threads, Mode mode, std::uint64_t size) {
+        pipeline::Backends hosts;
+        hosts.push_back(*core::open_backend("openssl"));
+        Engine engine = pipeline::make_auto_engine(
+            std::move(hosts), nullptr, {.backend = "auto", .threads = threads}, calibration);
+        return engine.explain({.cipher = {mode}, .size = size}).options.at(0);
+    };
+    EXPECT_EQ(planned(2, Mode::ctr, 4 << 20).gigabytes_per_second, 55);
+    const Option large = planned(2, Mode::ctr, 64 << 20);
+    EXPECT_EQ(large.gigabytes_per_second, 21.25);
+    EXPECT_NE(large.why.find("limited by memory"), std::string::npos) << large.why;
+    EXPECT_EQ(planned(1, Mode::ctr, 2 << 20).gigabytes_per_second, 30);
+    EXPECT_EQ(planned(1, Mode::ctr, 64 << 20).gigabytes_per_second, 11.5);
+    EXPECT_EQ(planned(2, Mode::cbc, 64 << 20).gigabytes_per_second, 1);
+    calibration.memory_core = calibration.memory_all = 0;  // not measured
+    EXPECT_EQ(planned(2, Mode::ctr, 64 << 20).gigabytes_per_second, 55);
+}
+
 TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     double last = -1;
     const auto calibration = calibrate([&](std::string_view what, double done) {
@@ -211,6 +241,8 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     ASSERT_TRUE(calibration) << calibration.error().message;
     EXPECT_EQ(last, 1);
     EXPECT_GE(calibration->hosts.size(), 24u);
+    EXPECT_GT(calibration->memory_core, 0.1);
+    EXPECT_GE(calibration->memory_all, 0.5 * calibration->memory_core);
     for (const auto& rate : calibration->hosts) EXPECT_GT(rate.one_core, 0) << rate.backend;
     for (const Mode mode : {Mode::ctr, Mode::gcm, Mode::xts})
         EXPECT_TRUE(std::ranges::any_of(calibration->hosts, [&](const HostRate& rate) {
@@ -223,10 +255,12 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
 // So much that there are figures for every chunk; and as little as will do where they do not
 // matter.
 constexpr pipeline::Effort kSome{.figure = std::chrono::milliseconds(1),
+                                 .memory = 1 << 20,
                                  .bus = std::size_t{test::thorough(64, 4)} << 20,
                                  .kernel = 1 << 20,
                                  .sequential = 1 << 20};
 constexpr pipeline::Effort kLittle{.figure = std::chrono::milliseconds(1),
+                                   .memory = 1 << 20,
                                    .bus = std::size_t{4} << 20,
                                    .kernel = 1 << 16,
                                    .sequential = 1 << 16};

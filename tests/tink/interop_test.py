@@ -95,6 +95,43 @@ class Tink(CliTest):
         with self.assertRaises(Exception):
             unseal(before, ours, b"")
 
+    def test_keysets_that_are_made_and_changed_here(self):
+        """Stock Tink takes them after every change, and both take the same key for the primary one."""
+        for template in TEMPLATES:
+            self.ok("keyset", "create", "keyset", "-f", "--template", template)
+            first = self.ok("seal", "--keyset", "keyset", given=data(9000))
+            text = self.read("keyset").decode()
+            self.assertEqual(unseal(text, first, b""), data(9000))
+            self.assertEqual(len(seal(text, data(9000), b"")), len(first))
+            old = json.loads(text)["primaryKeyId"]
+            new = int(self.ok("keyset", "add", "keyset", "--template", template))
+            for action, key, opens in (("promote", new, True), ("disable", old, False), ("enable", old, True),
+                                       ("delete", old, False)):
+                self.ok("keyset", action, "keyset", key)
+                text = self.read("keyset").decode()
+                sealed = self.ok("seal", "--keyset", "keyset", given=data(100))
+                self.assertEqual(unseal(text, sealed, b""), data(100), action)
+                self.assertEqual(self.ok("open", "--keyset", "keyset", given=seal(text, data(99), b"")), data(99))
+                if opens:
+                    self.assertEqual(unseal(text, first, b""), data(9000), action)
+                else:
+                    with self.assertRaises(Exception):
+                        unseal(text, first, b"")
+
+    def test_a_keyset_of_tinks_is_changed(self):
+        """What stock Tink wrote stays what it is."""
+        text = generated(TEMPLATES["AES256_GCM_HKDF_4KB"])
+        self.write("keyset", text.encode())
+        theirs = seal(text, data(9000), b"x")
+        new = int(self.ok("keyset", "add", "keyset"))
+        self.ok("keyset", "promote", "keyset", new)
+        after = self.read("keyset").decode()
+        self.assertEqual(json.loads(after)["key"][0], json.loads(text)["key"][0])
+        self.assertEqual(unseal(after, theirs, b"x"), data(9000))
+        self.assertEqual(unseal(after, self.ok("seal", "--keyset", "keyset", given=data(7)), b""), data(7))
+        self.assertEqual(self.ok("keygen", "--format", "keyset", "-o", "made"), b"")
+        self.assertEqual(self.ok("open", "--keyset", "made", given=seal(self.read("made").decode(), data(5), b"")), data(5))
+
     def test_other_hashes_and_sizes(self):
         for key in ((bytes(range(64)), 1000, 32, "SHA512"), (bytes(range(16)), 57, 16, "SHA1"),
                     (bytes(range(100)), 3 << 20, 16, "SHA256")):

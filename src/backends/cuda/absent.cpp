@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the cuda backend in a build without nvcc.
+// Stands in for the cuda backend in a build without nvcc, or one that was asked to do
+// without (DAELSTROM_CUDA=OFF).
 #include "core/backend.hpp"
 
 namespace dael::backends {
@@ -8,11 +9,11 @@ extern const core::BackendEntry cuda;
 const core::BackendEntry cuda{
     "cuda", "NVIDIA GPUs: data in GPU memory, or host memory through the GPU",
     [](std::string* why) {
-        *why = "this build has no CUDA (nvcc was not found when it was built)";
+        *why = "this build has no CUDA (" DAELSTROM_NO_CUDA ")";
         return 0;
     },
     [](const core::BackendOptions&) -> Result<std::unique_ptr<core::Backend>> {
-        return Error{Code::backend_absent, "this build has no CUDA"};
+        return Error{Code::backend_absent, "this build has no CUDA (" DAELSTROM_NO_CUDA ")"};
     }};
 
 }  // namespace dael::backends

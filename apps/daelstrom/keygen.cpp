@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// `keygen`: a new random key, in a file that nobody else may read.
+#include <memory>
+
+#include <daelstrom/sealed_keyset.hpp>
+
+#include "commands.hpp"
+#include "engine_options.hpp"
+#include "io/output.hpp"
+#include "io/text.hpp"
+#include "io/warnings.hpp"
+#include "keysets.hpp"
+
+namespace dael::cli {
+namespace {
+
+struct KeygenOptions {
+    OutputOptions output;
+    std::string format = "raw";
+    int bits = 256;
+    bool quiet = false;
+};
+
+Result<Secret> make(const KeygenOptions& options) {
+    const auto bytes = static_cast<std::size_t>(options.bits) / 8;
+    if (options.format == "keyset") {
+        if (options.bits == 192)
+            return usage("--bits 192: keysets have keys of 128 or 256 bits; choose one of them");
+        sealed::Keyset keyset;
+        DAEL_TRY(keyset.add("AES" + std::to_string(options.bits) + "_GCM_HKDF_1MB"));
+        return secret_text(keyset);
+    }
+    if (options.format != "raw" && options.format != "hex")
+        return usage("--format: no " + in_quotes(options.format) +
+                     "; there are raw, hex and keyset");
+    DAEL_LET(key, random_secret(bytes));
+    if (options.format == "raw") return std::move(key);
+    return in_hex(key.bytes());
+}
+
+Result<> run(KeygenOptions& options) {
+    if (options.quiet) silence_warnings();
+    options.output.secret = true;
+    options.output.for_terminal = false;
+    DAEL_LET(key, make(options));
+    DAEL_LET(output, Output::open(options.output));
+    DAEL_TRY(output.write(key.bytes()));
+    return output.commit();
+}
+
+}  // namespace
+
+void add_keygen(CLI::App& app, Context& context) {
+    CLI::App* command = add_command(app, "keygen");
+    const auto options = std::make_shared<KeygenOptions>();
+    command
+        ->add_option(
+            "-o,--output", options->output.path,
+            "File to write, which only you will be able to read (default: standard output)")
+        ->type_name("FILE");
+    add_choice(*command, context, "--format", options->format, {"raw", "hex", "keyset"},
+               "The key's bytes as they are, in hexadecimal, or a keyset of Tink's with this one "
+               "key (default: raw)");
+    auto* bits = command->add_option("--bits", options->bits, "Key size (default: 256)")
+                     ->type_name("128|192|256")
+                     ->check(CLI::IsMember({128, 192, 256}));
+    context.choices[bits] = {"128", "192", "256"};
+    command->add_flag("-f,--force", options->output.overwrite,
+                      "Overwrite the output file: what was encrypted with the key in it is lost");
+    command->add_flag("-q,--quiet", options->quiet, "No warnings");
+    command->callback(
+        [options, &context] { context.action = [options] { return run(*options); }; });
+}
+
+}  // namespace dael::cli
