@@ -253,10 +253,10 @@ TransferOptions transfer_options(const CipherJob& job, const Engine& engine, int
     constexpr std::size_t kForCpu = std::size_t{4} << 20, kForDevice = std::size_t{64} << 20;
     TransferOptions options;
     if (size.value_or(0) > kForDevice) {
-        const Plan plan = engine.explain({.cipher = {job.mode, job.direction},
-                                          .key_bits = key_bits,
-                                          .size = kForDevice,
-                                          .from = Job::From::pinned});
+        const dael::Plan plan = engine.explain({.cipher = {job.mode, job.direction},
+                                                .key_bits = key_bits,
+                                                .size = kForDevice,
+                                                .from = Job::From::pinned});
         options.pinned = plan.options.front().possible && plan.options.front().chunk != 0;
     }
     options.chunk = options.pinned ? kForDevice : kForCpu;

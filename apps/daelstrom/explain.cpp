@@ -58,7 +58,7 @@ Result<Job> job_from(const ExplainOptions& options) {
     return job;
 }
 
-void print(const Plan& plan) {
+void print(const dael::Plan& plan) {
     std::cout << plan.summary << "\n\n"
               << std::left << std::setw(12) << "backend" << std::right << std::setw(8) << "threads"
               << std::setw(10) << "chunk" << std::setw(12) << "rate" << std::setw(12) << "set up"
@@ -80,7 +80,7 @@ void print(const Plan& plan) {
 }
 
 // Why nothing can do it.
-std::string reasons_of(const Plan& plan) {
+std::string reasons_of(const dael::Plan& plan) {
     std::string reasons = plan.summary;
     for (std::size_t i = 1; i < plan.options.size(); ++i)
         reasons += "; " + plan.options[i].backend + ": " + plan.options[i].why;
@@ -121,7 +121,7 @@ void add_explain(CLI::App& app, Context& context) {
             if (!job) return std::move(job).error();
             auto engine = options->engine.open();
             if (!engine) return std::move(engine).error();
-            const Plan plan = engine->explain(*job);
+            const dael::Plan plan = engine->explain(*job);
             if (plan.options.empty() || !plan.options.front().possible)
                 return Error{Code::unsupported, reasons_of(plan)};
             if (options->mode == kSeal)

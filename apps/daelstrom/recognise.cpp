@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view kAge = "age-encryption.org/v1\n";
 constexpr std::string_view kArmor = "-----BEGIN AGE ENCRYPTED FILE-----";
 constexpr std::string_view kIdentity = "AGE-SECRET-KEY-";
-constexpr std::string_view kIdentityComment = "# created: ";  // as age-keygen begins one
+constexpr std::string_view kIdentityComment = "# created: ";       // as age-keygen begins one,
+constexpr std::string_view kPublicComment = "# public key: age1";  // and as we do
 constexpr std::string_view kSalted = "Salted__";
 constexpr std::size_t kMostHead = 1 << 20;               // bytes; a recipient takes some hundred
 constexpr std::size_t kNonce = 16, kTag = 16;            // of an age file's payload
@@ -144,7 +145,9 @@ Looks::As looks_by(HostIn start) {
     if (start.empty()) return empty;
     if (begins(start, kAge)) return age;
     if (begins(start, kArmor)) return armored_age;
-    if (begins(start, kIdentity) || begins(start, kIdentityComment)) return age_identity;
+    if (begins(start, kIdentity) || begins(start, kIdentityComment) ||
+        begins(start, kPublicComment))
+        return age_identity;
     if (begins(start, kSalted)) return openssl;
     const bool header = start[0] == kSmallHeader || start[0] == kLargeHeader;
     return header && start.size() >= start[0] ? stream : nothing_known;

@@ -92,6 +92,22 @@ class Info(InfoTest):
         self.assertEqual({fit["segment"]: fit["plaintext"] for fit in found["stream"]["fits"]}[LARGE], 5000)
         self.assertRegex(self.words(head + stream), rf"passphrase or for recipients\n(.*\n)*.*from byte {len(head)} on")
 
+    def test_what_seal_makes_for_people(self):
+        self.write("pass", b"pw\n")
+        self.write("plain", data(5000))
+        made = {"scrypt": self.ok("seal", "--passphrase-file", "pass", "--cost", "11", "--segment", "4K", "plain", "-o", "-")}
+        recipients = [self.ok("keygen", "--format", "age", "-o", name).decode().strip() for name in ("one", "two")]
+        made["X25519"] = self.ok("seal", "-r", recipients[0], "-r", recipients[1], "--segment", "4K", "plain", "-o", "-")
+        for type_, sealed in made.items():
+            found = self.info(sealed)
+            self.assertEqual((found["kind"], found["age"]["stanzas"]), ("sealed", {type_: 2 if type_ == "X25519" else 1}))
+            self.assertEqual(found["age"].get("work_factor"), 11 if type_ == "scrypt" else None)
+            self.assertEqual(sealed[found["stream"]["offset"]], 40)
+            self.assertEqual({fit["segment"]: fit["plaintext"] for fit in found["stream"]["fits"]}[SMALL], 5000)
+            self.fails(FAILED, "was sealed, or is a file of age's: `daelstrom open`", "decrypt", "--key-file", "key256",
+                       "-o", "out", given=sealed)
+        self.assertEqual(self.info(self.read("one"))["kind"], "age identity")
+
     def test_age_heads_that_are_none(self):
         good = age_file(b"", "X25519 " + "A" * 43)
         for end in range(len("age-encryption.org/v1\n"), len(good)):

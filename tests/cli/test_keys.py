@@ -3,8 +3,9 @@
 import base64
 import json
 import os
-import re
+import shutil
 import stat
+import subprocess
 
 from harness import CliTest, data, key
 from test_terminal import Terminal
@@ -41,6 +42,27 @@ class Keygen(KeyTest):
             sealed = self.ok("seal", "--keyset", f"keyset{bits}", "plain", "-o", "-")
             self.assertEqual(self.ok("open", "--keyset", f"keyset{bits}", given=sealed), data(100))
 
+    def test_an_identity_of_age(self):
+        (self.dir / "plain").write_bytes(data(100))
+        recipient = self.ok("keygen", "--format", "age", "-o", "me").decode()
+        self.assertRegex(recipient, r"\Aage1[0-9a-z]{58}\n\Z")
+        self.assertRegex(self.read("me").decode(), rf"\A# public key: {recipient}AGE-SECRET-KEY-1[0-9A-Z]{{58}}\n\Z")
+        self.assertEqual(self.mode("me"), 0o600)
+        self.secrets.append(self.read("me").split(b"\n")[1])
+        sealed = self.ok("seal", "-r", recipient.strip(), "plain", "-o", "-")
+        self.assertEqual(self.ok("open", "-i", "me", given=sealed), data(100))
+        self.ok("keygen", "--format", "age", "-o", "you")
+        self.fails(FAILED, "identit", "open", "-i", "you", given=sealed)
+        self.write("alone", self.ok("keygen", "--format", "age"))
+        self.assertEqual(self.read("alone").count(b"\n"), 2)
+        self.fails(USAGE, "identities of age have one size", "keygen", "--format", "age", "--bits", "128")
+        if shutil.which("age"):
+            encrypted = subprocess.run(["age", "-r", recipient.strip()], input=b"hello", cwd=self.dir, check=True,
+                                       capture_output=True).stdout
+            self.write("file.age", encrypted)
+            ran = subprocess.run(["age", "-d", "-i", "me", "file.age"], cwd=self.dir, check=True, capture_output=True)
+            self.assertEqual(ran.stdout, b"hello")
+
     def test_no_two_are_alike(self):
         self.assertEqual(len({self.ok("keygen") for _ in range(20)}), 20)
         digits = b"".join(self.ok("keygen", "--format", "hex").strip() for _ in range(20))
@@ -74,7 +96,7 @@ class Keygen(KeyTest):
         self.assertRegex(terminal.shown, rb"\A[0-9a-f]{64}\r\n\Z")
 
     def test_what_there_is_not(self):
-        self.fails(USAGE, "no 'pem'; there are raw, hex and keyset", "keygen", "--format", "pem", "-o", "new")
+        self.fails(USAGE, "no 'pem'; there are raw, hex, keyset and age", "keygen", "--format", "pem", "-o", "new")
         self.fails(USAGE, "keysets have keys of 128 or 256 bits", "keygen", "--format", "keyset", "--bits", "192")
         self.fails(USAGE, "--bits", "keygen", "--bits", "64")
         self.fails(USAGE, "too many arguments; keygen takes none", "keygen", "new")
