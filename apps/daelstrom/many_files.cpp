@@ -10,7 +10,6 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -113,7 +112,7 @@ class Run {
                     block_signals();
                     serve();
                 });
-        } catch (const std::system_error&) {  // then there are fewer of them
+        } catch (const std::exception&) {  // no more threads, or no memory for them: fewer will do
         }
         serve();
         for (std::thread& thread : threads) thread.join();
@@ -136,6 +135,9 @@ class Run {
     } catch (const std::bad_alloc&) {
         const std::lock_guard lock(mutex_);
         fail("memory ran out at " + in_quotes(file.input) + "; close other programs");
+    } catch (const std::exception& fault) {  // which would end the program in a thread of ours
+        const std::lock_guard lock(mutex_);
+        fail(in_quotes(file.input) + ": unexpected: " + fault.what());
     }
 
     void fail(const std::string& message) {

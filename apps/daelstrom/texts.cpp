@@ -69,9 +69,8 @@ constexpr std::array kKeygen{
     Example{"In hexadecimal, of 128 bits",
             "daelstrom keygen --format hex --bits 128 -o new-key.hex"},
     Example{"A keyset of Tink's", "daelstrom keygen --format keyset -o keys.json"},
-    Example{
-        "An identity of age's, and a file that only it opens",
-        "daelstrom seal -r $(daelstrom keygen --format age -o me.txt) notes.txt -o notes.to-me"},
+    Example{"An identity of age's, and a file that only it opens",
+            "daelstrom seal -r $(daelstrom keygen --format age -o me.txt) notes.txt -o notes.own"},
 };
 constexpr std::array kKeyset{
     Example{"What is in it, without a secret", "daelstrom keyset list keys.json"},

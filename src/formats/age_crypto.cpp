@@ -2,6 +2,7 @@
 #include "formats/age_crypto.hpp"
 
 #include <openssl/core_names.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
@@ -27,6 +28,15 @@ struct Free {
 };
 template <class Handle>
 using Owned = std::unique_ptr<Handle, Free>;
+
+// What libcrypto notes of a failure in this thread is ours to tell, and would be taken for a
+// failure of the caller's own next call.
+struct NoNotes {
+    NoNotes() { ERR_set_mark(); }
+    NoNotes(const NoNotes&) = delete;
+    NoNotes& operator=(const NoNotes&) = delete;
+    ~NoNotes() { ERR_pop_to_mark(); }
+};
 
 Error lacks(const char* what) {
     return {Code::unsupported, std::string("libcrypto has no ") + what + " here"};
@@ -64,6 +74,7 @@ struct ChaChaPoly {
 }  // namespace
 
 Result<CurvePoint> x25519_public(HostIn secret) {
+    const NoNotes none;
     const auto key = curve_secret(secret);
     if (!key) return lacks("X25519");
     CurvePoint point{};
@@ -74,6 +85,7 @@ Result<CurvePoint> x25519_public(HostIn secret) {
 }
 
 Result<> x25519(HostIn secret, HostIn point, HostOut shared) {
+    const NoNotes none;
     const auto ours = curve_secret(secret);
     const Owned<EVP_PKEY> theirs(EVP_PKEY_new_raw_public_key_ex(
         core::libcrypto(), "X25519", nullptr, point.data(), point.size()));
@@ -93,6 +105,7 @@ Result<> x25519(HostIn secret, HostIn point, HostOut shared) {
 }
 
 Result<> chacha_seal(HostIn key, const ChaChaNonce& nonce, HostIn plain, HostOut sealed) {
+    const NoNotes none;
     const ChaChaPoly cipher;
     if (!cipher.context) return lacks("ChaCha20-Poly1305");
     if (cipher.start(key, nonce, true) && cipher.update(plain, sealed.data()) && cipher.finish() &&
@@ -103,6 +116,7 @@ Result<> chacha_seal(HostIn key, const ChaChaNonce& nonce, HostIn plain, HostOut
 }
 
 Result<> chacha_open(HostIn key, const ChaChaNonce& nonce, HostIn sealed, HostOut plain) {
+    const NoNotes none;
     const ChaChaPoly cipher;
     if (!cipher.context) return lacks("ChaCha20-Poly1305");
     std::array<std::uint8_t, kChaChaTag> tag{};
@@ -120,6 +134,7 @@ Result<> chacha_open(HostIn key, const ChaChaNonce& nonce, HostIn sealed, HostOu
 }
 
 Result<> scrypt(HostIn passphrase, HostIn salt, int work, HostOut out) {
+    const NoNotes none;
     const Owned<EVP_KDF> kdf(EVP_KDF_fetch(core::libcrypto(), "SCRYPT", nullptr));
     const Owned<EVP_KDF_CTX> context(kdf ? EVP_KDF_CTX_new(kdf.get()) : nullptr);
     if (!context) return lacks("scrypt");

@@ -179,7 +179,7 @@ class Writer {
 
     void text(std::string_view text) { bytes(std::as_bytes(std::span(text))); }
     void bytes(std::span<const std::byte> bytes) {
-        if (out_) std::memcpy(out_ + size_, bytes.data(), bytes.size());
+        if (out_ && !bytes.empty()) std::memcpy(out_ + size_, bytes.data(), bytes.size());
         size_ += bytes.size();
     }
     void number(std::int64_t number) { text(std::to_string(number)); }

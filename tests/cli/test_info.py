@@ -241,6 +241,16 @@ class Results(CliTest):
         part = json.loads(self.ok("open", "--json", "--key-file", "key256", "--range", "10-19", "made", "-o", "part"))
         self.assertEqual((part["written"], self.read("part")), (10, data(1000)[10:20]))
 
+    def test_a_line_for_each_of_many_files(self):
+        for name in ("one", "two"):
+            self.write(name, data(1000))
+        sealed = [json.loads(line) for line in self.ok("seal", "--json", "--key-file", "key256", "one", "two").splitlines()]
+        self.assertEqual({(done["command"], done["input"], done["output"], done["written"]) for done in sealed},
+                         {("seal", "one", "one.sealed", 1056), ("seal", "two", "two.sealed", 1056)})
+        done = json.loads(self.ok("reseal", "--json", "--key-file", "key256", "--new-key-file", "key128", "one.sealed"))
+        self.assertEqual((done["command"], done["input"], done["output"]), ("reseal", "one.sealed", "one.sealed"))
+        self.fails(USAGE, "--json writes to standard output", "seal", "--json", "--key-file", "key256", given=b"x")
+
     def test_what_was_done_as_json(self):
         self.write("plain", data(1000))
         made = json.loads(self.ok("encrypt", "--json", "--key-file", "key128", "plain", "-o", "made",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headers of age files that may not be, though a lenient reader would make sense of them.
+#include <openssl/err.h>
+
 #include "formats/envelopes.hpp"
 
 namespace dael::test {
@@ -126,6 +128,18 @@ TEST(AgeHeader, PointsOfLowOrderAreRefused) {
         expect_error(open_envelope(identity, words(kVersion + "-> X25519 " + share + "\n" + k32 +
                                                    "\n" + kEnd)),
                      Code::bad_format, "low order");
+}
+
+// Another user of libcrypto in this thread finds its own failures there, and no others.
+TEST(AgeHeader, WhatIsRefusedLeavesNoErrorInLibcrypto) {
+    ERR_clear_error();
+    ERR_raise(ERR_LIB_USER, 7);
+    const std::string text = kVersion + "-> X25519 " + k32 + "\n" + k32 + "\n" + kEnd;
+    EXPECT_EQ(open_envelope(person().key(), words(text)).code(), Code::bad_format);
+    const auto made = must(sealed::make_envelope(person().address()));
+    EXPECT_EQ(open_envelope(person().key(), made.envelope).code(), Code::authentication);
+    EXPECT_EQ(ERR_GET_REASON(ERR_get_error()), 7);
+    EXPECT_EQ(ERR_get_error(), 0u);
 }
 
 }  // namespace

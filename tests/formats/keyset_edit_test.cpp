@@ -132,7 +132,7 @@ TEST(KeysetEdit, WhatIsNotUnderstoodIsTakenAlong) {
     const std::string json =
         R"({"primary_key_id":"1","key":[)" + key_json(escaped, 1) + "," +
         R"({"keyId":2,"status":17,"outputPrefixType":9,"keyData":{"typeUrl":"a\"b\\c\u0001\u00e9",)"
-        R"("value":"!","keyMaterialType":4}},{"keyId":3,"status":"DESTROYED"},)" +
+        R"("keyMaterialType":4}},{"keyId":3,"status":"DESTROYED"},)" +
         key_json("AAAA", 4, "DISABLED", "AesGcmKey") + "]}";
     Keyset keyset = parsed(json);
     const std::string text = text_of(keyset);
