@@ -50,7 +50,7 @@ Owned<EVP_PKEY> curve_secret(HostIn secret) {
                                                            secret.data(), secret.size()));
 }
 
-struct Cipher {
+struct ChaChaPoly {
     Owned<EVP_CIPHER> algorithm{EVP_CIPHER_fetch(core::libcrypto(), "ChaCha20-Poly1305", nullptr)};
     Owned<EVP_CIPHER_CTX> context{algorithm ? EVP_CIPHER_CTX_new() : nullptr};
 
@@ -106,7 +106,7 @@ Result<> x25519(HostIn secret, HostIn point, HostOut shared) {
 
 Result<> chacha_seal(HostIn key, const ChaChaNonce& nonce, HostIn plain, HostOut sealed) {
     const NoNotes none;
-    const Cipher cipher;
+    const ChaChaPoly cipher;
     if (!cipher.context) return lacks("ChaCha20-Poly1305");
     if (cipher.start(key, nonce, true) && cipher.update(plain, sealed.data()) && cipher.finish() &&
         EVP_CIPHER_CTX_ctrl(cipher.context.get(), EVP_CTRL_AEAD_GET_TAG, kChaChaTag,
@@ -117,7 +117,7 @@ Result<> chacha_seal(HostIn key, const ChaChaNonce& nonce, HostIn plain, HostOut
 
 Result<> chacha_open(HostIn key, const ChaChaNonce& nonce, HostIn sealed, HostOut plain) {
     const NoNotes none;
-    const Cipher cipher;
+    const ChaChaPoly cipher;
     if (!cipher.context) return lacks("ChaCha20-Poly1305");
     std::array<std::uint8_t, kChaChaTag> tag{};
     std::ranges::copy(sealed.last(kChaChaTag), tag.begin());

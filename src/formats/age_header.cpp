@@ -9,7 +9,7 @@
 namespace dael::formats {
 namespace {
 
-constexpr std::string_view kDigits =
+constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::size_t kLine = 64;  // columns of a body's lines, but for the last one
 
@@ -18,9 +18,9 @@ void append_base64(std::string& text, HostIn bytes) {
     std::size_t have = 0;
     for (const std::uint8_t byte : bytes) {
         bits = bits << 8 | byte;
-        for (have += 8; have >= 6; have -= 6) text += kDigits[bits >> (have - 6) & 63];
+        for (have += 8; have >= 6; have -= 6) text += kBase64[bits >> (have - 6) & 63];
     }
-    if (have != 0) text += kDigits[bits << (6 - have) & 63];
+    if (have != 0) text += kBase64[bits << (6 - have) & 63];
 }
 
 // RFC 4648 4, without padding, in the one way that there is to write it: bits to spare are zeros.
@@ -28,7 +28,7 @@ bool decode_base64_strictly(std::string_view text, std::vector<std::uint8_t>& ou
     unsigned bits = 0;
     std::size_t have = 0;
     for (const char c : text) {
-        const std::size_t digit = kDigits.find(c);
+        const std::size_t digit = kBase64.find(c);
         if (digit == std::string_view::npos) return false;
         bits = bits << 6 | static_cast<unsigned>(digit);
         have += 6;

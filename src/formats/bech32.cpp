@@ -8,7 +8,7 @@
 namespace dael::formats {
 namespace {
 
-constexpr std::string_view kDigits = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
+constexpr std::string_view kLetters = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 constexpr std::size_t kData = 52, kChecksum = 6;  // digits of 5 bits
 
 constexpr std::uint32_t equal(std::uint32_t a, std::uint32_t b) {  // all ones or zero
@@ -48,7 +48,7 @@ constexpr std::uint32_t after(std::string_view prefix) {
 std::uint32_t digit_of(std::uint32_t c) {
     std::uint32_t digit = 0, found = 0;
     for (std::uint32_t i = 0; i < 32; ++i) {
-        const std::uint32_t here = equal(c, static_cast<std::uint8_t>(kDigits[i]));
+        const std::uint32_t here = equal(c, static_cast<std::uint8_t>(kLetters[i]));
         digit |= here & i;
         found |= here;
     }
@@ -58,7 +58,7 @@ std::uint32_t digit_of(std::uint32_t c) {
 std::uint8_t letter_of(std::uint32_t digit) {
     std::uint32_t letter = 0;
     for (std::uint32_t i = 0; i < 32; ++i)
-        letter |= equal(digit, i) & static_cast<std::uint8_t>(kDigits[i]);
+        letter |= equal(digit, i) & static_cast<std::uint8_t>(kLetters[i]);
     return static_cast<std::uint8_t>(letter);
 }
 

@@ -17,7 +17,7 @@ using formats::SecretBytes;
 std::string_view as_text(HostIn bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-HostIn as_bytes(std::string_view text) {
+HostIn bytes_of(std::string_view text) {
     return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
@@ -40,7 +40,7 @@ Result<> for_lines(std::string_view text, Take&& take) {
 }
 
 Error too_many(const char* what) {
-    return {Code::limit, "more than " + std::to_string(formats::kMostKeys) + " " + what};
+    return {Code::limit, "more than " + std::to_string(formats::kMostRecipients) + " " + what};
 }
 Error alone(const char* what) {
     return {Code::invalid_argument,
@@ -106,9 +106,9 @@ Result<Recipients> Recipients::parse(std::string_view text) {
         any[0] = 8;
         const auto read = for_lines(text, [&](std::string_view line) -> Result<> {
             CurvePoint point{};
-            if (!formats::decode_bech32(formats::kRecipientText, as_bytes(line), point))
+            if (!formats::decode_bech32(formats::kRecipientText, bytes_of(line), point))
                 return no_recipient(line);
-            if (state->points.size() == formats::kMostKeys) return too_many("recipients");
+            if (state->points.size() == formats::kMostRecipients) return too_many("recipients");
             DAEL_TRY(formats::x25519(any, point, shared));  // that it is a point to share with
             state->points.push_back(point);
             return {};
@@ -133,7 +133,8 @@ Result<> Recipients::add(const Recipients& others) {
     return core::guarded([&]() -> Result<> {
         if (state_->passphrase || others.state().passphrase) return alone("recipients");
         const std::vector<CurvePoint> more = others.state().points;  // which may be our own
-        if (state_->points.size() + more.size() > formats::kMostKeys) return too_many("recipients");
+        if (state_->points.size() + more.size() > formats::kMostRecipients)
+            return too_many("recipients");
         state_->points.insert(state_->points.end(), more.begin(), more.end());
         return {};
     });
@@ -149,10 +150,10 @@ Result<Identities> Identities::parse(HostIn text) {
         auto state = std::make_unique<State>();
         const auto read = for_lines(as_text(text), [&](std::string_view line) -> Result<> {
             DAEL_LET(secret, SecretBytes::create(formats::kCurveSize));
-            if (!formats::decode_bech32(formats::kIdentityText, as_bytes(line),
+            if (!formats::decode_bech32(formats::kIdentityText, bytes_of(line),
                                         secret.bytes().first<formats::kCurveSize>()))
                 return no_identity(line);
-            if (state->keys.size() == formats::kMostKeys) return too_many("identities");
+            if (state->keys.size() == formats::kMostRecipients) return too_many("identities");
             DAEL_LET(recipient, formats::x25519_public(secret.bytes()));
             state->keys.push_back({std::move(secret), recipient});
             return {};
@@ -178,7 +179,7 @@ Result<> Identities::add(const Identities& others) {
     return core::guarded([&]() -> Result<> {
         if (state_->passphrase || others.state().passphrase) return alone("identities");
         const std::size_t count = others.state().keys.size();  // which may be our own
-        if (state_->keys.size() + count > formats::kMostKeys) return too_many("identities");
+        if (state_->keys.size() + count > formats::kMostRecipients) return too_many("identities");
         state_->keys.reserve(state_->keys.size() + count);
         for (std::size_t i = 0; i < count; ++i) {
             const formats::Identity& key = others.state().keys[i];
