@@ -21,7 +21,10 @@ void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& sho
     command.add_flag("-f,--force", output.overwrite, "Overwrite the output file");
     command.add_flag("-q,--quiet", show.quiet, "No progress and no warnings")
         ->each([](const std::string&) { silence_warnings(); });
-    auto* progress = command.add_flag("--progress", show.progress, "Progress even into a log");
+    auto* progress = command.add_flag(
+        "--progress", show.progress,
+        "Progress even into a log; with --json a line of JSON a second, on standard "
+        "error");
     command.add_flag("--no-progress", show.no_progress, "No progress on a terminal")
         ->excludes(progress);
 }

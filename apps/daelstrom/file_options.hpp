@@ -18,7 +18,9 @@ void add_secret(CLI::App& command, const std::string& what, const std::string& f
 struct ShowOptions {
     bool quiet = false, progress = false, no_progress = false, json = false;
     Show show() const {
-        return quiet || no_progress ? Show::never : progress ? Show::always : Show::automatic;
+        if (quiet || no_progress) return Show::never;
+        if (!progress) return Show::automatic;
+        return json ? Show::json : Show::always;
     }
 };
 // --force, --quiet, --progress, --no-progress.

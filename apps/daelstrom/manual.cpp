@@ -21,6 +21,7 @@ std::vector<OptionHelp> options_of(const CLI::App& command, const Context& conte
         if (const auto found = context.choices.find(option); found != context.choices.end())
             help.choices = found->second;
         help.required = option->get_required();
+        help.several = help.positional && option->get_items_expected_max() > 1;
         options.push_back(std::move(help));
     }
     // Not std::ranges': clang 14 cannot read what libstdc++ 12 makes of it.
@@ -38,7 +39,8 @@ std::string usage_of(const CLI::App& command, const Context& context) {
     std::string usage = command.get_name() + " [OPTIONS]";
     for (const OptionHelp& option : options_of(command, context)) {
         if (!option.positional) continue;
-        usage += option.required ? " " + option.names[0] : " [" + option.names[0] + "]";
+        const std::string name = option.names[0] + (option.several ? "..." : "");
+        usage += option.required ? " " + name : " [" + name + "]";
     }
     if (!commands_of(command).empty()) usage += " COMMAND";
     return usage;

@@ -20,6 +20,7 @@ struct OptionHelp {
     std::vector<std::string> choices;  // the words that it takes, where those are all
     bool positional = false;
     bool required = false;
+    bool several = false;  // a positional that takes any number
 
     bool takes_file() const { return argument == "FILE" || positional; }
 };
@@ -27,7 +28,7 @@ struct OptionHelp {
 std::vector<OptionHelp> options_of(const CLI::App& command, const Context& context);
 std::vector<const CLI::App*> commands_of(const CLI::App& app);  // without the hidden ones
 
-// "encrypt [OPTIONS] [INPUT]"
+// "seal [OPTIONS] [INPUT...]"
 std::string usage_of(const CLI::App& command, const Context& context);
 
 // `text` in lines of at most `width` columns, all but the first begun with `indent` spaces.

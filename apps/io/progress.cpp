@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "io/json_text.hpp"
 #include "io/text.hpp"
 
 namespace dael::app {
@@ -21,11 +22,13 @@ std::size_t terminal_width() {
 }  // namespace
 
 Progress::Progress(Show show, std::string what, std::optional<std::uint64_t> total)
-    : enabled_(show == Show::always || (show == Show::automatic && ::isatty(STDERR_FILENO))),
-      terminal_(::isatty(STDERR_FILENO)),
+    : enabled_(show == Show::always || show == Show::json ||
+               (show == Show::automatic && ::isatty(STDERR_FILENO))),
+      json_(show == Show::json),
+      terminal_(!json_ && ::isatty(STDERR_FILENO)),
       what_(std::move(what)),
       total_(total),
-      next_(start_ + (show == Show::always ? milliseconds(0) : milliseconds(300))) {}
+      next_(start_ + (show == Show::automatic ? milliseconds(300) : milliseconds(0))) {}
 
 void Progress::advance(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -35,7 +38,8 @@ void Progress::advance(std::uint64_t bytes) {
     if (now < next_) return;
     // A terminal is redrawn ten times a second; a log gets a line each second.
     next_ = now + (terminal_ ? milliseconds(100) : milliseconds(1000));
-    draw(line(std::chrono::duration<double>(now - start_).count()), false);
+    const double seconds = std::chrono::duration<double>(now - start_).count();
+    draw(json_ ? json_line(seconds) : line(seconds), false);
 }
 
 std::string Progress::line(double seconds) const {
@@ -51,6 +55,13 @@ std::string Progress::line(double seconds) const {
     if (total_ && *total_ > done_ && rate > 0)
         text += "  " + format_clock((static_cast<double>(*total_) - done) / rate) + " left";
     return text;
+}
+
+std::string Progress::json_line(double seconds) const {
+    JsonText text = JsonText::object();
+    text.add("what", what_).add("done", done_);
+    if (total_) text.add("total", *total_);
+    return text.add("seconds", seconds).text();
 }
 
 void Progress::draw(const std::string& text, bool last) {
@@ -70,6 +81,10 @@ void Progress::finish(std::string_view by) {
     const std::lock_guard lock(mutex_);
     if (!enabled_ || (!drawn_ && Clock::now() < next_)) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    if (json_) {
+        draw(json_line(seconds), true);
+        return;
+    }
     const auto done = static_cast<double>(done_);
     draw(what_ + "  " + format_size(done) + " in " + format_seconds(seconds) + ", " +
              format_rate(seconds > 0 ? done / seconds : 0) + " on " + std::string(by),

@@ -11,7 +11,8 @@
 
 namespace dael::app {
 
-enum class Show { automatic, always, never };  // automatic: on a terminal, once it takes a while
+// automatic: on a terminal, once it takes a while; json: lines for another program
+enum class Show { automatic, always, json, never };
 
 // Any number of threads may report.
 class Progress {
@@ -26,10 +27,11 @@ class Progress {
     using Clock = std::chrono::steady_clock;
     void draw(const std::string& line, bool last);
     std::string line(double seconds) const;
+    std::string json_line(double seconds) const;
 
     std::mutex mutex_;
-    bool enabled_;
-    bool terminal_;
+    bool enabled_, json_;
+    bool terminal_;  // is redrawn in place
     bool drawn_ = false;
     std::string what_;
     std::optional<std::uint64_t> total_;

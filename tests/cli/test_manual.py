@@ -36,6 +36,8 @@ class Manual(HelpTest):
     def test_every_command_has_help_on_lines_that_fit(self):
         self.assertTrue({"seal", "open", "rewrap", "reseal", "keygen", "keyset", "info", "encrypt", "decrypt", "aes",
                          "explain", "devices", "calibrate", "bench", "completion", "help"} <= set(self.commands()))
+        self.assertIn("daelstrom seal [OPTIONS] [INPUT...]\n", self.help_of("seal"))
+        self.assertIn("daelstrom encrypt [OPTIONS] [INPUT]\n", self.help_of("encrypt"))
         for command in self.commands():
             text = self.help_of(command)
             self.assertTrue(text.startswith(f"Usage: daelstrom {command} "), text)

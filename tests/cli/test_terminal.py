@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On a terminal: prompts without echo, progress, and no ciphertext unless it is asked for."""
 import fcntl
+import json
 import os
 import pty
 import select
@@ -174,6 +175,15 @@ class Progress(CliTest):
         self.assertRegex(lines[0], rf"\A'large'  4 MiB of {self.mib} MiB  (33|50)%  ")
         self.assertRegex(lines[-1], rf"\A'large'  {self.mib} MiB in .* on openssl")
         self.assertFalse(any("\r" in line or "\x1b" in line for line in lines))
+
+    def test_as_json_for_another_program(self):
+        ran = self.run_program(*self.fast, "--json", "--progress")
+        lines = [json.loads(line) for line in ran.stderr.splitlines()]
+        size = self.mib << 20
+        self.assertEqual({line["total"] for line in lines}, {size})
+        self.assertEqual(sorted(line["done"] for line in lines), [line["done"] for line in lines])
+        self.assertEqual((lines[0]["what"], lines[-1]["done"]), ("'large'", size))
+        self.assertEqual(json.loads(ran.stdout)["read"], size)
 
     def test_a_failure_clears_the_line(self):
         with open(self.dir / "large", "rb") as large:

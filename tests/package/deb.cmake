@@ -4,8 +4,9 @@
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 find_program(DPKG_DEB dpkg-deb)
 find_program(SHLIBDEPS dpkg-shlibdeps)
-if(NOT DPKG_DEB OR NOT SHLIBDEPS)
-    message("SKIPPED: no dpkg-deb and dpkg-shlibdeps here (Debian: dpkg-dev)")
+find_program(FILE_TYPE file)
+if(NOT DPKG_DEB OR NOT SHLIBDEPS OR NOT FILE_TYPE)
+    message("SKIPPED: dpkg-deb, dpkg-shlibdeps and file are not all here (Debian: dpkg-dev, file)")
     return()
 endif()
 
