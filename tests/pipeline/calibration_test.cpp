@@ -241,8 +241,8 @@ TEST_F(CalibrationFile, CalibratingMeasuresEveryHostBackend) {
     ASSERT_TRUE(calibration) << calibration.error().message;
     EXPECT_EQ(last, 1);
     EXPECT_GE(calibration->hosts.size(), 24u);
-    EXPECT_GT(calibration->memory_core, 0.1);
-    EXPECT_GE(calibration->memory_all, 0.5 * calibration->memory_core);
+    EXPECT_GT(calibration->memory_core, 0);
+    EXPECT_GE(calibration->memory_all, calibration->memory_core);
     for (const auto& rate : calibration->hosts) EXPECT_GT(rate.one_core, 0) << rate.backend;
     for (const Mode mode : {Mode::ctr, Mode::gcm, Mode::xts})
         EXPECT_TRUE(std::ranges::any_of(calibration->hosts, [&](const HostRate& rate) {
