@@ -284,7 +284,7 @@ Result<> run(const CipherJob& job) {
     DAEL_TRY(output->write(first->header()));
 
     const Stopwatch time;
-    Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
+    Progress progress(job.show, input_name(job.input), size);
     CipherStream stream(job, *engine, *first, input->name());
     if (auto done = transfer(*input, *output, progress,
                              transfer_options(job, *engine, first->key.bits(), size),

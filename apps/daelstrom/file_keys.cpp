@@ -39,6 +39,12 @@ std::shared_ptr<const sealed::Keys> shared(sealed::Keys keys) {
     return std::make_shared<const sealed::Keys>(std::move(keys));
 }
 
+// A new key, and the envelope that holds it.
+Result<FileKeys> made_for(const sealed::Recipients& recipients, std::uint32_t segment) {
+    DAEL_LET(made, sealed::make_envelope(recipients, segment));
+    return FileKeys{shared(std::move(made.keys)), std::move(made.envelope)};
+}
+
 class OfKeys final : public KeySource {
   public:
     explicit OfKeys(std::function<Result<sealed::Keys>()> read)
@@ -73,8 +79,7 @@ class OfRecipients final : public KeySource {
 
     Result<FileKeys> to_seal(Engine&) override {
         DAEL_LET(recipients, recipients_.get());
-        DAEL_LET(made, sealed::make_envelope(*recipients, segment_));
-        return FileKeys{shared(std::move(made.keys)), std::move(made.envelope)};
+        return made_for(*recipients, segment_);
     }
 
     Result<FileKeys> to_open(Engine&, Input&) override {
@@ -118,16 +123,8 @@ class OfPassphrase final : public KeySource {
     Result<> ready() override { return done(passphrase_.get()); }
 
     Result<FileKeys> to_seal(Engine&) override {
-        DAEL_LET(passphrase, passphrase_.get());
-        const std::lock_guard guard(sealing_.mutex);
-        if (!sealing_.keys) {
-            DAEL_LET(recipients,
-                     sealed::Recipients::of_passphrase(passphrase->bytes(), options_.work));
-            DAEL_LET(made, sealed::make_envelope(recipients, options_.segment));
-            sealing_.keys = shared(std::move(made.keys));
-            sealing_front_ = std::move(made.envelope);
-        }
-        return FileKeys{sealing_.keys, sealing_front_};
+        DAEL_LET(made, sealing_.get());
+        return *made;
     }
 
     Result<FileKeys> to_open(Engine&, Input& input) override {
@@ -149,6 +146,12 @@ class OfPassphrase final : public KeySource {
     }
 
   private:
+    Result<FileKeys> make() {
+        DAEL_LET(passphrase, passphrase_.get());
+        DAEL_LET(recipients, sealed::Recipients::of_passphrase(passphrase->bytes(), options_.work));
+        return made_for(recipients, options_.segment);
+    }
+
     struct Entry {
         std::mutex mutex;
         std::shared_ptr<const sealed::Keys> keys;  // once somebody has them
@@ -167,8 +170,7 @@ class OfPassphrase final : public KeySource {
 
     Once<Secret> passphrase_;
     const PassphraseOptions options_;
-    Entry sealing_;
-    std::vector<std::uint8_t> sealing_front_;
+    Once<FileKeys> sealing_{[this] { return make(); }};
     std::mutex mutex_;
     std::map<std::vector<std::uint8_t>, std::shared_ptr<Entry>> known_;
     std::counting_semaphore<4> at_once_{4};  // each takes some hundred MiB

@@ -62,7 +62,7 @@ Result<sealed::Keyset> read_changeable(const std::string& path) {
     auto keyset = sealed::Keyset::parse(text.bytes());
     if (keyset) return keyset;
     Error error = std::move(keyset).error();
-    error.message = (path == "-" ? "standard input" : in_quotes(path)) + ": " + error.message;
+    error.message = input_name(path) + ": " + error.message;
     return error;
 }
 

@@ -175,7 +175,7 @@ Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork&
     Folders folders;
     DAEL_TRY(folders.make(plan.folders));
     const PlannedFile& file = plan.files.front();
-    const std::string name = file.input == "-" ? "standard input" : in_quotes(file.input);
+    const std::string name = input_name(file.input);
     Progress progress(
         options.show, name,
         options.whole_sizes && file.size > 0 ? std::optional(file.size) : std::nullopt);

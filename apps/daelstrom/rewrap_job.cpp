@@ -43,7 +43,7 @@ Result<> run(const RewrapJob& job) {
     if (!fresh) return not_opened(*input, envelope, std::move(fresh).error());
     if (size) DAEL_TRY(output->reserve(*size - envelope.bytes.size() + fresh->size()));
     DAEL_TRY(output->write(*fresh));
-    Progress progress(job.show, job.input == "-" ? "standard input" : in_quotes(job.input), size);
+    Progress progress(job.show, input_name(job.input), size);
     if (auto done = transfer(*input, *output, progress, {}, [](Chunk&) { return Result<>(); });
         !done) {
         progress.clear();

@@ -39,9 +39,13 @@ Result<Input> Input::open(const std::string& path, const struct stat& found) {
                  input->name_ + " is not the file that was found there; try again when it rests"};
 }
 
+std::string input_name(const std::string& path) {
+    return path == "-" ? "standard input" : in_quotes(path);
+}
+
 Result<Input> Input::open(const std::string& path, int flags) {
     const bool standard = path == "-";
-    const std::string name = standard ? "standard input" : in_quotes(path);
+    const std::string name = input_name(path);
     const int fd =
         standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
     if (fd < 0) return failure("open", name);

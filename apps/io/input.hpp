@@ -14,6 +14,9 @@
 
 namespace dael::app {
 
+// What messages call it: the path in quotes, or standard input for "-".
+std::string input_name(const std::string& path);
+
 class Input {
   public:
     // "-" is standard input. Errors (io): no such file, not readable, a directory.

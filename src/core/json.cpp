@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
 
+#include "core/text.hpp"
+
 namespace dael::core {
 namespace {
 
@@ -8,15 +10,25 @@ bool is_digit(std::uint8_t c) {
     return c >= '0' && c <= '9';
 }
 
-std::string_view text_of(std::span<const std::uint8_t> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 bool is_surrogate(std::int32_t code) {
     return code >= 0xd800 && code < 0xe000;
 }
 
 }  // namespace
+
+std::string json_quoted(std::string_view text) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string out = "\"";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') out += '\\';
+        if (byte < 0x20)
+            out += {'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 15]};
+        else
+            out += c;
+    }
+    return out + '"';
+}
 
 std::int32_t JsonCharacters::next() noexcept {
     if (left_.empty()) return -1;

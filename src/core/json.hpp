@@ -33,6 +33,9 @@ class JsonCharacters {
 // A string's text in UTF-8. For what is no secret.
 std::string json_text(std::span<const std::uint8_t> string);
 
+// The reverse: a string of JSON, in its quotes. Text that is no UTF-8 stays what it is.
+std::string json_quoted(std::string_view text);
+
 // Reads values one after another, each of which the caller must want. Errors: bad_format, from
 // which on nothing more may be read.
 class JsonReader {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "core/text.hpp"
+
 namespace dael::formats {
 namespace {
 
@@ -149,8 +151,7 @@ Error no_age_file(std::string_view text) {
 }  // namespace
 
 Result<AgeHeader> parse_age_header(HostIn start, std::size_t most) {
-    const std::string_view all(reinterpret_cast<const char*>(start.data()),
-                               std::min(start.size(), most));
+    const std::string_view all = core::text_of(start).substr(0, most);
     const std::string_view beginning = all.substr(0, kAgeLine.size());
     if (!kAgeLine.starts_with(beginning)) return no_age_file(all);
     const auto more = [&]() -> Result<AgeHeader> {

@@ -10,6 +10,7 @@
 
 #include "core/guard.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 #include "formats/age_header.hpp"
 #include "formats/hkdf.hpp"
 #include "formats/recipients.hpp"
@@ -33,16 +34,12 @@ constexpr ChaChaNonce kOnlyChunk{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};  // number
 constexpr std::string_view kCurveLabel = "age-encryption.org/v1/X25519",
                            kScryptLabel = "age-encryption.org/v1/scrypt";
 
-HostIn as_bytes(std::string_view text) {
-    return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
-
 // The key that wraps a file key: of what the two share, the share and the recipient.
 Result<> curve_key(HostIn shared, const CurvePoint& share, const CurvePoint& recipient,
                    HostOut out) {
     std::array<std::uint8_t, 2 * formats::kCurveSize> salt{};
     std::ranges::copy(recipient, std::ranges::copy(share, salt.begin()).out);
-    return formats::hkdf(Hash::sha256, shared, salt, as_bytes(kCurveLabel), out);
+    return formats::hkdf(Hash::sha256, shared, salt, core::bytes_of(kCurveLabel), out);
 }
 
 Result<> scrypt_key(HostIn passphrase, const ScryptStanza& stanza, HostOut out) {
@@ -53,7 +50,7 @@ Result<> scrypt_key(HostIn passphrase, const ScryptStanza& stanza, HostOut out) 
 
 // What the file key makes: `label` is "header" for the MAC's key, "payload" for the payload's.
 Result<> file_subkey(HostIn file_key, HostIn salt, std::string_view label, HostOut out) {
-    return formats::hkdf(Hash::sha256, file_key, salt, as_bytes(label), out);
+    return formats::hkdf(Hash::sha256, file_key, salt, core::bytes_of(label), out);
 }
 
 Result<> mac_of(HostIn file_key, HostIn covered, formats::Digest& out) {
@@ -110,7 +107,7 @@ Result<std::vector<std::uint8_t>> make(const Recipients::State& recipients, Host
     }
     header += "---";
     formats::Digest mac;
-    DAEL_TRY(mac_of(scratch.file_key(), as_bytes(header), mac));
+    DAEL_TRY(mac_of(scratch.file_key(), core::bytes_of(header), mac));
     formats::write_mac(header, mac.view());
     std::vector<std::uint8_t> out(header.begin(), header.end());
     out.resize(header.size() + kPayload);
@@ -211,7 +208,8 @@ std::size_t Recipients::envelope_size() const noexcept {
 
 bool is_envelope(HostIn start) noexcept {
     return start.size() >= formats::kAgeLine.size() &&
-           std::ranges::equal(start.first(formats::kAgeLine.size()), as_bytes(formats::kAgeLine));
+           std::ranges::equal(start.first(formats::kAgeLine.size()),
+                              core::bytes_of(formats::kAgeLine));
 }
 
 Result<EnvelopeInfo> read_envelope(HostIn start) {

@@ -6,6 +6,7 @@
 
 namespace dael::formats {
 
+using core::json_quoted;
 using core::json_text;
 using core::JsonCharacters;
 using core::JsonReader;

@@ -190,21 +190,6 @@ class Writer {
         text(names[static_cast<std::size_t>(value)]);
         text("\"");
     }
-    void string(std::string_view string) {
-        constexpr std::string_view kDigits = "0123456789abcdef";
-        text("\"");
-        for (const char c : string) {
-            if (c == '"' || c == '\\') text("\\");
-            if (static_cast<unsigned char>(c) >= 0x20) {
-                text({&c, 1});
-                continue;
-            }
-            text("\\u00");
-            text({&kDigits[static_cast<unsigned char>(c) >> 4], 1});
-            text({&kDigits[static_cast<unsigned char>(c) & 15], 1});
-        }
-        text("\"");
-    }
     std::size_t size() const { return size_; }
 
   private:
@@ -216,7 +201,7 @@ void write_key(Writer& writer, const KeysetKey& key) {
     writer.text("    {\n");
     if (key.data) {
         writer.text("      \"keyData\": {\n        \"typeUrl\": ");
-        writer.string(key.data->type);
+        writer.text(json_quoted(key.data->type));
         writer.text(",\n        \"value\": \"");
         writer.bytes(std::as_bytes(key.data->value));
         writer.text("\"");

@@ -6,6 +6,7 @@
 
 #include "core/guard.hpp"
 #include "core/random.hpp"
+#include "core/text.hpp"
 #include "formats/bech32.hpp"
 
 namespace dael::sealed {
@@ -13,13 +14,6 @@ namespace {
 
 using formats::CurvePoint;
 using formats::SecretBytes;
-
-std::string_view as_text(HostIn bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-HostIn bytes_of(std::string_view text) {
-    return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
 
 // Calls `take` with each line that is neither empty nor a comment, without white space at its ends,
 // and puts the line's number into its error. Lines hold secrets: nothing here copies one.
@@ -106,7 +100,7 @@ Result<Recipients> Recipients::parse(std::string_view text) {
         any[0] = 8;
         const auto read = for_lines(text, [&](std::string_view line) -> Result<> {
             CurvePoint point{};
-            if (!formats::decode_bech32(formats::kRecipientText, bytes_of(line), point))
+            if (!formats::decode_bech32(formats::kRecipientText, core::bytes_of(line), point))
                 return no_recipient(line);
             if (state->points.size() == formats::kMostRecipients) return too_many("recipients");
             DAEL_TRY(formats::x25519(any, point, shared));  // that it is a point to share with
@@ -148,9 +142,9 @@ Identities::~Identities() = default;
 Result<Identities> Identities::parse(HostIn text) {
     return core::guarded([&]() -> Result<Identities> {
         auto state = std::make_unique<State>();
-        const auto read = for_lines(as_text(text), [&](std::string_view line) -> Result<> {
+        const auto read = for_lines(core::text_of(text), [&](std::string_view line) -> Result<> {
             DAEL_LET(secret, SecretBytes::create(formats::kCurveSize));
-            if (!formats::decode_bech32(formats::kIdentityText, bytes_of(line),
+            if (!formats::decode_bech32(formats::kIdentityText, core::bytes_of(line),
                                         secret.bytes().first<formats::kCurveSize>()))
                 return no_identity(line);
             if (state->keys.size() == formats::kMostRecipients) return too_many("identities");
@@ -196,7 +190,7 @@ Result<std::string> Identities::recipients() const {
         for (const formats::Identity& key : state_->keys) {
             std::array<std::uint8_t, kRecipientSize> line{};
             formats::encode_bech32(formats::kRecipientText, key.recipient, line);
-            text += as_text(line);
+            text += core::text_of(line);
             text += '\n';
         }
         return text;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/json.hpp"
+#include "core/text.hpp"
 
 namespace dael::pipeline {
 namespace {
@@ -22,10 +23,6 @@ constexpr std::size_t kMostChunk = std::size_t{64} << 20;
 
 // --- to text
 
-Bytes bytes_of(std::string_view text) {
-    return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
-
 class Writer {
   public:
     // What stands for itself: brackets, names, commas and spaces.
@@ -33,22 +30,7 @@ class Writer {
         text_ += json;
         return *this;
     }
-    Writer& string(std::string_view text) {
-        constexpr std::string_view kDigits = "0123456789abcdef";
-        text_ += '"';
-        for (const char c : text) {
-            const auto byte = static_cast<unsigned char>(c);
-            if (c == '"' || c == '\\') {
-                text_ += {'\\', c};
-            } else if (byte < 0x20) {
-                text_ += {'\\', 'u', '0', '0', kDigits[byte >> 4], kDigits[byte & 15]};
-            } else {
-                text_ += c;
-            }
-        }
-        text_ += '"';
-        return *this;
-    }
+    Writer& string(std::string_view text) { return raw(core::json_quoted(text)); }
     template <class Number>
     Writer& number(Number value) {
         std::array<char, 32> digits{};
@@ -255,7 +237,7 @@ Result<std::string> to_json(const Calibration& calibration) {
 std::optional<Calibration> calibration_of(std::string_view text) {
     constexpr std::array<std::string_view, 7> kNames{"version", "machine",     "made",      "hosts",
                                                      "devices", "memory_core", "memory_all"};
-    JsonReader json(bytes_of(text), "the calibration");
+    JsonReader json(core::bytes_of(text), "the calibration");
     Calibration calibration;
     int version = 0;
     const auto read = members(json, kNames, [&](std::size_t i) -> Result<> {
