@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "keys.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace daelstrom_tomcrypt {
+
+// A key that is ready. Free while `set` is null.
+struct Slot {
+    RawKey raw;
+    std::uint64_t id = 0;
+    dael_engine* engine = nullptr;
+    dael_key* key = nullptr;
+    dael_keyset* set = nullptr;
+    std::uint32_t users = 0;
+    bool doomed = false;  // goes when its last user does
+};
+
+namespace {
+
+constexpr std::size_t kSets = 32, kWays = 2, kMemory = 8;
+// What a context has done when its key is made ready: that costs as much as so many blocks.
+constexpr std::uint64_t kWorthAKey = 32;
+
+struct Table {
+    Slot of_contexts[kSets][kWays];  // by id
+    std::size_t newest[kSets] = {};
+    Slot of_memory[kMemory];  // by the key itself
+    std::size_t next = 0;     // to be taken
+};
+
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+Table* table = nullptr;  // locked memory, there until the process ends
+dael_engine *own_engine = nullptr, *given_engine = nullptr;
+bool no_engine = false;
+std::atomic<std::uint64_t> ids{0}, calls{0};
+
+void lock() noexcept {
+    pthread_mutex_lock(&mutex);
+}
+void unlock() noexcept {
+    pthread_mutex_unlock(&mutex);
+}
+
+struct Lock {
+    Lock() noexcept { lock(); }
+    ~Lock() { unlock(); }
+};
+
+// Both under the lock. Null where there is none: then LibTomCrypt does the work.
+Table* open_table() noexcept {
+    if (table) return table;
+    void* memory =
+        mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    mlock(memory, sizeof(Table));  // where the limit is 0 it is as safe as the contexts are
+    madvise(memory, sizeof(Table), MADV_DONTDUMP);
+    pthread_atfork(lock, unlock, unlock);
+    return table = new (memory) Table;
+}
+
+dael_engine* open_engine() noexcept {
+    if (given_engine) return given_engine;
+    if (own_engine || no_engine) return own_engine;
+    const char* const asked = std::getenv("DAELSTROM_BACKEND");
+    for (const char* backend : {asked && *asked ? asked : "cpu", "openssl"}) {
+        dael_engine_options options{};
+        options.struct_size = sizeof options;
+        options.backend = backend;
+        options.threads = 1;  // none is started in a program that did not ask for it
+        if (dael_engine_open(&options, &own_engine) == DAEL_OK) return own_engine;
+    }
+    no_engine = true;
+    return nullptr;
+}
+
+bool make(const RawKey& raw, dael_engine* engine, dael_key*& key, dael_keyset*& set) noexcept {
+    if (dael_key_import(raw.bytes, raw.size, &key) == DAEL_OK &&
+        dael_keyset_make(engine, &key, 1, &set) == DAEL_OK)
+        return true;
+    dael_key_free(key);
+    key = nullptr;
+    return false;
+}
+
+void clear(Slot& slot) noexcept {
+    if (slot.users != 0) {
+        slot.doomed = true;
+        return;
+    }
+    dael_keyset_free(slot.set);
+    dael_key_free(slot.key);
+    dael_wipe(&slot, sizeof slot);
+}
+
+// All bytes are looked at, whatever they are.
+bool same(const RawKey& a, const RawKey& b) noexcept {
+    std::uint64_t difference = a.size ^ b.size;
+    for (std::size_t i = 0; i < sizeof a.bytes; i += 8) {
+        std::uint64_t x, y;
+        std::memcpy(&x, a.bytes + i, 8);
+        std::memcpy(&y, b.bytes + i, 8);
+        difference |= x ^ y;
+    }
+    return difference == 0;
+}
+
+// The place of a key that is there, or may be put there; null: neither.
+Slot* place(std::uint64_t id, const RawKey& raw) noexcept {
+    if (id != 0) {
+        auto& ways = table->of_contexts[id % kSets];
+        std::size_t& newest = table->newest[id % kSets];
+        if (ways[newest].id != id) newest = 1 - newest;
+        return &ways[newest];
+    }
+    for (Slot& slot : table->of_memory)
+        if (slot.set && !slot.doomed && same(slot.raw, raw)) return &slot;
+    return &table->of_memory[table->next++ % kMemory];
+}
+
+}  // namespace
+
+RawKey::RawKey(const Context& context) noexcept {
+    // The first round keys are the key (FIPS 197 5.2), as big-endian words.
+    const int words = context.plain.Nr - 6;
+    if (words != 4 && words != 6 && words != 8) return;
+    size = static_cast<std::size_t>(words) * 4;
+    for (std::size_t i = 0; i < size; ++i)
+        bytes[i] = static_cast<std::uint8_t>(context.plain.eK[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+RawKey::RawKey(std::span<const std::uint8_t> key) noexcept {
+    if (key.size() != 16 && key.size() != 24 && key.size() != 32) return;
+    size = key.size();
+    std::memcpy(bytes, key.data(), size);
+}
+
+Ready Ready::of(symmetric_key* key, unsigned long blocks) {
+    Context& context = context_of(key);
+    const bool known = context.mark == kMark;
+    if (known) {
+        // Several threads may use one context.
+        std::atomic_ref spent(context.spent);
+        const std::uint64_t so_far = spent.load(std::memory_order_relaxed);
+        if (so_far < kWorthAKey) {
+            spent.store(so_far + blocks, std::memory_order_relaxed);
+            if (so_far + blocks < kWorthAKey) return {};
+        }
+    } else if (blocks < kWorthAKey) {
+        return {};
+    }
+    const RawKey raw(context);
+    return raw.size == 0 ? Ready() : Ready(known ? context.id : 0, raw, known);
+}
+
+Ready Ready::of(std::span<const std::uint8_t> bytes) {
+    const RawKey raw(bytes);
+    return raw.size == 0 ? Ready() : Ready(0, raw, true);
+}
+
+Ready::Ready(std::uint64_t id, const RawKey& raw, bool keep) noexcept {
+    Lock guard;
+    engine_ = open_engine();
+    if (!engine_ || !open_table()) return;
+    if (Slot* slot = keep ? place(id, raw) : nullptr) {
+        const bool there = slot->set && !slot->doomed && slot->id == id &&
+                           slot->engine == engine_ && same(slot->raw, raw);
+        if (!there && slot->users == 0) {
+            clear(*slot);
+            if (!make(raw, engine_, slot->key, slot->set)) return;
+            slot->raw.size = raw.size;
+            std::memcpy(slot->raw.bytes, raw.bytes, sizeof raw.bytes);
+            slot->id = id;
+            slot->engine = engine_;
+        }
+        if (there || slot->users == 0) {
+            ++slot->users;
+            slot_ = slot;
+            key_ = slot->key;
+            set_ = slot->set;
+        }
+    }
+    if (!key_ && !make(raw, engine_, key_, set_)) return;
+    calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+Ready::~Ready() {
+    if (!key_) return;
+    if (!slot_) {
+        dael_keyset_free(set_);
+        dael_key_free(key_);
+        return;
+    }
+    Lock guard;
+    if (--slot_->users == 0 && slot_->doomed) clear(*slot_);
+}
+
+dael_status Ready::run(const dael_cipher& cipher, const dael_message& message) const noexcept {
+    std::int32_t code = DAEL_INTERNAL;
+    const dael_status whole = dael_run_batch(engine_, &cipher, set_, &message, 1, &code, nullptr);
+    return whole != DAEL_OK ? whole : static_cast<dael_status>(code);
+}
+
+std::uint64_t next_id() noexcept {
+    return ids.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+void forget(std::uint64_t id) noexcept {
+    Lock guard;
+    if (!table || id == 0) return;
+    for (Slot& slot : table->of_contexts[id % kSets])
+        if (slot.set && slot.id == id) clear(slot);
+}
+
+void forget_all() noexcept {
+    Lock guard;
+    if (!table) return;
+    for (auto& ways : table->of_contexts)
+        for (Slot& slot : ways) clear(slot);
+    for (Slot& slot : table->of_memory) clear(slot);
+}
+
+void use(dael_engine* engine) noexcept {
+    Lock guard;
+    given_engine = engine;
+}
+
+void close_engine() noexcept {
+    forget_all();
+    Lock guard;
+    dael_engine_close(own_engine);
+    own_engine = given_engine = nullptr;
+    no_engine = false;
+}
+
+std::uint64_t served() noexcept {
+    return calls.load(std::memory_order_relaxed);
+}
+
+}  // namespace daelstrom_tomcrypt
