@@ -80,8 +80,8 @@ const struct ltc_cipher_descriptor daelstrom_aes_desc = {
     ours::cbc_encrypt,
     ours::cbc_decrypt,
     ours::ctr_encrypt,
-    ours::lrw_encrypt,
-    ours::lrw_decrypt,
+    nullptr,  // LRW: with both hooks, lrw_setiv() leaves out what lrw_test() asks for
+    nullptr,
     ours::ccm_memory,
     ours::gcm_memory,
     ours::omac_memory,

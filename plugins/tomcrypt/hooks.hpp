@@ -17,11 +17,6 @@ int cbc_decrypt(Bytes ct, unsigned char* pt, unsigned long blocks, unsigned char
                 symmetric_key* key);
 int ctr_encrypt(Bytes pt, unsigned char* ct, unsigned long blocks, unsigned char* iv, int mode,
                 symmetric_key* key);
-// `size` in bytes, where the header says blocks.
-int lrw_encrypt(Bytes pt, unsigned char* ct, unsigned long size, unsigned char* iv, Bytes tweak,
-                symmetric_key* key);
-int lrw_decrypt(Bytes ct, unsigned char* pt, unsigned long size, unsigned char* iv, Bytes tweak,
-                symmetric_key* key);
 // The tweak comes plain and leaves encrypted, as the one of the block that follows.
 int xts_encrypt(Bytes pt, unsigned char* ct, unsigned long blocks, unsigned char* tweak,
                 symmetric_key* data, symmetric_key* tweaks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECB, CBC, CTR, XTS and LRW.
+// ECB, CBC, CTR and XTS.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -96,7 +96,7 @@ dael_status count_little(const Ready& ready, Bytes in, unsigned char* out, unsig
     return bad;
 }
 
-// XTS and LRW are ECB between two additions of masks, which `next` yields.
+// XTS is ECB between two additions of masks, which `next` yields.
 template <class Next>
 int masked(Bytes in, unsigned char* out, unsigned long blocks, symmetric_key* key,
            dael_direction direction, Next next) {
@@ -146,48 +146,6 @@ int xts(Bytes in, unsigned char* out, unsigned long blocks, unsigned char* tweak
     dael_wipe(&low, sizeof low);
     dael_wipe(&high, sizeof high);
     return error;
-}
-
-// The mask of LRW is tweak * IV, and the IV counts. IV and IV + 1 differ in the lowest bits, of
-// which `changed` holds the products: by how many of them, at most 128 in all.
-struct LrwMasks {
-    unsigned char* iv;
-    Bytes tweak;
-    unsigned char product[kBlock];
-    unsigned char changed[128][kBlock];
-    int known = 0;
-
-    LrwMasks(unsigned char* first, Bytes factor) : iv(first), tweak(factor) {
-        gcm_gf_mult(tweak, iv, product);
-    }
-    LrwMasks(const LrwMasks&) = delete;
-    LrwMasks& operator=(const LrwMasks&) = delete;
-    ~LrwMasks() {
-        dael_wipe(product, sizeof product);
-        dael_wipe(changed, static_cast<std::size_t>(known) * kBlock);
-    }
-
-    void next(unsigned char* mask) noexcept {
-        std::memcpy(mask, product, kBlock);
-        int bits = 0;  // ones at the end, which become zeros
-        while (bits < 127 && (iv[15 - bits / 8] >> (bits % 8) & 1) != 0) ++bits;
-        for (; known <= bits; ++known) {
-            unsigned char ones[kBlock] = {};
-            for (int bit = 0; bit <= known; ++bit)
-                ones[15 - bit / 8] |= static_cast<unsigned char>(1 << bit % 8);
-            gcm_gf_mult(tweak, ones, changed[known]);
-        }
-        add(product, product, changed[bits], kBlock);
-        count(iv, 16, true);
-    }
-};
-
-int lrw(Bytes in, unsigned char* out, unsigned long size, unsigned char* iv, Bytes tweak,
-        symmetric_key* key, dael_direction direction) {
-    if (size % kBlock != 0) return CRYPT_INVALID_ARG;
-    LrwMasks masks(iv, tweak);
-    return masked(in, out, size / kBlock, key, direction,
-                  [&masks](unsigned char* mask) { masks.next(mask); });
 }
 
 }  // namespace
@@ -289,16 +247,6 @@ int ctr_encrypt(Bytes pt, unsigned char* ct, unsigned long blocks, unsigned char
     }
     dael_wipe(stream, sizeof stream);
     return CRYPT_OK;
-}
-
-int lrw_encrypt(Bytes pt, unsigned char* ct, unsigned long size, unsigned char* iv, Bytes tweak,
-                symmetric_key* key) {
-    return lrw(pt, ct, size, iv, tweak, key, DAEL_ENCRYPT);
-}
-
-int lrw_decrypt(Bytes ct, unsigned char* pt, unsigned long size, unsigned char* iv, Bytes tweak,
-                symmetric_key* key) {
-    return lrw(ct, pt, size, iv, tweak, key, DAEL_DECRYPT);
 }
 
 int xts_encrypt(Bytes pt, unsigned char* ct, unsigned long blocks, unsigned char* tweak,

@@ -249,36 +249,6 @@ TEST_F(TomCrypt, XtsIsOpenSslsAndGoesOnAcrossCalls) {
     EXPECT_EQ(out[0], out[1]);
 }
 
-TEST_F(TomCrypt, LrwIsLibTomCrypts) {
-    for (int round = 0; round < 60; ++round) {
-        const int size = kKeySizes[random() % 3];
-        const Data key = bytes(static_cast<std::size_t>(size)), tweak = bytes(16);
-        Data iv = bytes(16);
-        for (std::size_t i = 0; i < random() % 17; ++i) iv[15 - i] = 0xff;
-        const Data in = bytes(random() % 300 * 16);
-        Data out[2] = {Data(in.size()), Data(in.size())}, back(in.size());
-        unsigned char left[2][16];
-        for (const int who : {0, 1}) {
-            symmetric_LRW lrw;
-            unsigned long length = 16;
-            ASSERT_EQ(lrw_start(who == 0 ? ours : plain(), iv.data(), key.data(), size,
-                                tweak.data(), 0, &lrw),
-                      CRYPT_OK);
-            const std::size_t cut = in.size() / 32 * 16;
-            ASSERT_EQ(lrw_encrypt(in.data(), out[who].data(), cut, &lrw), CRYPT_OK);
-            ASSERT_EQ(lrw_encrypt(in.data() + cut, out[who].data() + cut, in.size() - cut, &lrw),
-                      CRYPT_OK);
-            ASSERT_EQ(lrw_getiv(left[who], &length, &lrw), CRYPT_OK);
-            ASSERT_EQ(lrw_setiv(iv.data(), 16, &lrw), CRYPT_OK);
-            ASSERT_EQ(lrw_decrypt(out[who].data(), back.data(), in.size(), &lrw), CRYPT_OK);
-            ASSERT_EQ(back, in);
-            lrw_done(&lrw);
-        }
-        ASSERT_EQ(std::memcmp(left[0], left[1], 16), 0);
-        ASSERT_EQ(out[0], out[1]);
-    }
-}
-
 // gcm_memory() has plain LibTomCrypt's manners: any IV, any tag up to 16 bytes, and when it
 // decrypts it gives the tag and leaves the comparison to the caller.
 TEST_F(TomCrypt, GcmIsLibTomCryptsAndOpenSsls) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * daelstrom below LibTomCrypt 1.18: after one call every program that uses LibTomCrypt's AES has
- * its bulk work (ECB, CBC, CTR, XTS, LRW, GCM, CCM, OMAC) done by daelstrom, with the same bytes.
+ * its bulk work (ECB, CBC, CTR, XTS, GCM, CCM, OMAC) done by daelstrom, with the same bytes.
  *
  *     daelstrom_tomcrypt_register();      in the place of register_cipher(&aes_desc)
  *
  * What stays LibTomCrypt's own: single blocks, and so whatever it builds of them (CFB, OFB, F8,
- * EAX, OCB, and gcm_process() bit by bit, where GHASH is what costs), and calls of a few blocks,
- * which are as fast there. Those use tables, as in plain LibTomCrypt: their timing depends on the
- * data. Bulk work is constant in time.
+ * LRW, EAX, OCB, and gcm_process() bit by bit, where GHASH is what costs), and calls of a few
+ * blocks, which are as fast there. Those use tables, as in plain LibTomCrypt: their timing depends
+ * on the data. Bulk work is constant in time.
  *
  * Safety: gcm_memory() of this version returns the tag of what it decrypts and verifies nothing:
  * compare it, in constant time, before you use the plaintext. Nothing here changes that.
