@@ -22,6 +22,11 @@ std::string_view lasting(std::string_view name) {
     return *names->emplace(name).first;
 }
 
+Result<std::unique_ptr<PacketCipher>> Backend::packets(const Key&) {
+    return Error{Code::unsupported, "backend '" + profile().name +
+                                        "' has no cipher for packets; use 'cpu' or 'openssl'"};
+}
+
 Error opened_before_fork(std::string_view name) {
     return {Code::device, std::string(name) +
                               ": opened before fork(), and of no use after it; use this backend in "

@@ -18,6 +18,8 @@
 #include <daelstrom/memory.hpp>
 #include <daelstrom/message.hpp>
 
+#include "core/packet_cipher.hpp"
+
 namespace dael::core {
 
 // What a backend makes of keys ahead of time: expanded, with what GHASH needs of each, where it
@@ -106,6 +108,10 @@ class Backend {
     // in src/pipeline/pieces.cpp); on a device backend too, through the device. `keys` has tables.
     virtual Result<std::unique_ptr<Pieces>> begin(const Cipher& cipher, const Keys& keys,
                                                   std::uint32_t key, const Block& start) = 0;
+
+    // GCM for packets under this key, which is copied, with keystream that was made ahead of time:
+    // packet_cipher.hpp. Host backends. Errors: unsupported, out_of_memory.
+    virtual Result<std::unique_ptr<PacketCipher>> packets(const Key& key);
 
     // The processor with its own memory behind this backend; null for host backends.
     virtual Device* device() { return nullptr; }

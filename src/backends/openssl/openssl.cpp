@@ -4,6 +4,7 @@
 
 #include "backends/openssl/gcm.hpp"
 #include "backends/openssl/modes.hpp"
+#include "backends/openssl/packets.hpp"
 #include "backends/openssl/pieces.hpp"
 #include "backends/openssl/xts.hpp"
 #include "core/backend.hpp"
@@ -18,6 +19,7 @@ class Openssl final : public core::Backend {
         DAEL_TRY(backend->modes_.open());
         DAEL_TRY(backend->gcm_.open());
         DAEL_TRY(backend->xts_.open());
+        DAEL_TRY(backend->packets_.open());
         return std::unique_ptr<core::Backend>(std::move(backend));
     }
 
@@ -47,12 +49,16 @@ class Openssl final : public core::Backend {
         return openssl::begin(cipher.direction, static_cast<const openssl::Tables&>(*keys.tables),
                               key, keys.list[key], start);
     }
+    Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
+        return packets_.make(gcm_, key);
+    }
 
   private:
     const core::Profile profile_{"openssl", OpenSSL_version(OPENSSL_VERSION)};
     openssl::Modes modes_;
     openssl::Gcm gcm_;
     openssl::Xts xts_;
+    openssl::PacketCiphers packets_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "backends/reference/gcm.hpp"
 #include "backends/reference/modes.hpp"
+#include "backends/reference/packets.hpp"
 #include "backends/reference/pieces.hpp"
 #include "backends/reference/xts.hpp"
 #include "core/backend.hpp"
@@ -62,6 +63,9 @@ class Reference final : public core::Backend {
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
                                                 std::uint32_t key, const Block& start) override {
         return reference::begin(cipher, static_cast<const Tables&>(*keys.tables)[key], start);
+    }
+    Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
+        return reference::packets(key.schedule().key());
     }
 
   private:
