@@ -2,6 +2,7 @@
 #include "bench/suite.hpp"
 
 #include "bench/check.hpp"
+#include "bench/packets.hpp"
 #include "measure/machine.hpp"
 
 namespace dael::bench {
@@ -110,15 +111,28 @@ Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const 
     return DeviceUnderTest{engine->backends().front(), engine, access};
 }
 
+const measure::Columns& columns(const std::string& suite) {
+    return suite == "packets" ? packet_columns() : columns();
+}
+
 Result<Report> run(const Options& options, std::function<void(const std::string&)> progress) {
     Report report;
     const Workload workload = make_workload(options);
     measure::describe_build(report);
     report.suite = options.suite;
     report.machine = measure::describe_host();
+    const bool packets = options.suite == "packets";
     Session session{report, workload.sampling,
-                    [](const Point& point) { return describe(Work(point)); }, std::move(progress)};
+                    [packets](const Point& point) {
+                        return packets ? describe_packets(point) : describe(Work(point));
+                    },
+                    std::move(progress)};
     const Suite suite{options, workload, session};
+    if (packets) {
+        DAEL_LET(benchmarks, packet_suite(suite));
+        for (const Benchmark& benchmark : benchmarks) DAEL_TRY(session.run(benchmark));
+        return report;
+    }
     if (options.suite == "generations") {
         DAEL_LET(benchmarks, generations(suite));
         for (const Benchmark& benchmark : benchmarks) DAEL_TRY(session.run(benchmark));

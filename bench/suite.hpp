@@ -68,6 +68,9 @@ Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject);
 // Every kind of processor on the same data, and whether the speed depends on the data.
 Result<std::vector<Benchmark>> generations(const Suite& suite);
 
+// How the rows of a suite stand in a table.
+const measure::Columns& columns(const std::string& suite);
+
 // All that the options ask for.
 Result<Report> run(const Options& options, std::function<void(const std::string&)> progress);
 

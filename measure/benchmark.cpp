@@ -6,7 +6,7 @@
 namespace dael::measure {
 
 std::size_t Heat::enter(std::string name, Sampler sample) {
-    entries_.push_back({{std::move(name), std::move(sample)}, {}, {}, 0, {}, false});
+    entries_.push_back({{std::move(name), std::move(sample)}, {}, {}, 0, {}, false, {}});
     return entries_.size() - 1;
 }
 
@@ -17,7 +17,8 @@ std::size_t Heat::enter(std::string name, Sampler sample, Check check, Point poi
                         std::move(point),
                         bytes,
                         std::move(against),
-                        true});
+                        true,
+                        {}});
     return entries_.size() - 1;
 }
 
@@ -55,7 +56,9 @@ Result<> Heat::run(const Sampling& sampling, const std::string& what, Report& re
                 gigabytes_per_second(own, entry.bytes),
                 spread(own).median,
                 static_cast<int>(own.size()),
+                {},
                 {}};
+        if (entry.figures) row.figures = entry.figures(row.seconds);
         for (const std::size_t other : entry.against)
             row.ceilings.push_back({entries_[other].contestant.name,
                                     gigabytes_per_second(series_of(other), entry.bytes).median,

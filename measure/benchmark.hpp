@@ -29,6 +29,11 @@ class Heat {
     // what a sample times.
     std::size_t enter(std::string name, Sampler sample, Check check, Point point, double bytes,
                       std::vector<std::size_t> against);
+    // What else the row of that number says, asked for when all samples were taken; `seconds`: of
+    // one call, the median.
+    void describe(std::size_t entry, std::function<Figures(double seconds)> figures) {
+        entries_[entry].figures = std::move(figures);
+    }
     // For what must live, or be done, until the heat is over.
     void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
 
@@ -44,6 +49,7 @@ class Heat {
         double bytes = 0;
         std::vector<std::size_t> against;
         bool has_row = false;
+        std::function<Figures(double seconds)> figures = {};
     };
     std::vector<Entry> entries_;
     std::vector<std::shared_ptr<void>> kept_;

@@ -34,6 +34,8 @@ Json row_json(const Row& row) {
                     {"max", rounded(row.gbps.max)}};
     json["seconds"] = rounded(row.seconds);
     json["samples"] = row.samples;
+    for (const auto& [name, value] : row.figures) json[name] = rounded(value);
+    if (row.ceilings.empty()) return json;
     json["ceiling"] = ceiling_json(row.ceilings.front());
     json["ratio"] = rounded(row.ceilings.front().ratio);
     if (row.ceilings.size() > 1) {

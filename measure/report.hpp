@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "measure/point.hpp"
@@ -19,12 +20,16 @@ struct Ceiling {
     double ratio = 0;  // the row's rate over this one's, the median over the turns
 };
 
+// Numbers beside the rate, by name: {"p99_ns", 812}.
+using Figures = std::vector<std::pair<std::string, double>>;
+
 struct Row {
     Point point;
     Spread gbps;         // payload counted once, whatever the number of copies
     double seconds = 0;  // of one call, the median
     int samples = 0;
-    std::vector<Ceiling> ceilings;  // the first is the one that the table shows
+    std::vector<Ceiling> ceilings;  // the first is the one that the table shows; may be empty
+    Figures figures;                // what else was found out, in JSON fields of the row's own
 };
 
 struct Machine {
@@ -62,6 +67,7 @@ struct Columns {
     std::vector<Column> columns;
     std::vector<std::string> groups;  // values of the field `where`, in their order
     std::function<std::string(const Machine&, const std::string& group)> heading;
+    std::function<std::string(const Figures&)> figures = {};  // null: they are not shown
 };
 
 std::string to_table(const Report& report, const Columns& columns);

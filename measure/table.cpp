@@ -35,6 +35,7 @@ Cells cells(const Row& row, const Columns& columns) {
          Cells{app::format_seconds(row.seconds), digits(row.gbps.median),
                digits(row.gbps.min) + " - " + digits(row.gbps.max), ratios, ceiling})
         line.push_back(std::move(cell));
+    line.push_back(columns.figures ? columns.figures(row.figures) : "");
     return line;
 }
 
@@ -82,6 +83,8 @@ std::string to_table(const Report& report, const Columns& columns) {
         titles.emplace_back(title);
         right.push_back(titles.back() != "ceiling, GB/s");
     }
+    titles.emplace_back(columns.figures ? "figures" : "");
+    right.push_back(false);
     for (const std::string& group : columns.groups) {
         std::vector<Cells> lines{titles};
         for (const Row& row : report.rows)

@@ -36,7 +36,8 @@ Result<> check_choice(const std::string& text, const char* option,
 
 Result<bench::Options> parse(const BenchArguments& arguments) {
     bench::Options options = arguments.options;
-    DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200", "generations"}));
+    DAEL_TRY(check_choice(options.suite, "--suite",
+                          {"quick", "full", "h200", "generations", "packets"}));
     if (!options.form.empty())
         DAEL_TRY(check_choice(options.form, "--form", {"sse", "avx2", "avx512"}));
     for (const auto& text : options.modes)
@@ -61,6 +62,11 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
         return Error{Code::invalid_argument,
                      "--suite generations is one comparison of everything; leave out --backend, "
                      "--mode, --bits, --size, --form and --threads"};
+    if (options.suite == "packets" && (!options.modes.empty() || !options.backends.empty() ||
+                                       !options.form.empty() || options.threads != 0))
+        return Error{Code::invalid_argument,
+                     "--suite packets is one comparison of AES-GCM; leave out --backend, --mode, "
+                     "--form and --threads"};
     return options;
 }
 
@@ -99,7 +105,7 @@ Result<> bench_action(const BenchArguments& arguments) {
         std::cout << measure::to_json(*report);
         return {};
     }
-    std::cout << measure::to_table(*report, bench::columns());
+    std::cout << measure::to_table(*report, bench::columns(options->suite));
     if (to_file && !(std::ofstream(arguments.json) << measure::to_json(*report) << std::flush))
         return cannot_write(arguments.json);
     return {};
@@ -111,9 +117,11 @@ void add_bench(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<BenchArguments>();
     CLI::App& command = *add_command(app, "bench");
     bench::Options& options = arguments->options;
-    add_choice(command, context, "--suite", options.suite, {"quick", "full", "h200", "generations"},
-               "How much: seconds, a minute or two, everything with messages of 4 GiB, or CUDA, "
-               "OpenCL, OpenGL and the CPU on the same data (default: quick)");
+    add_choice(command, context, "--suite", options.suite,
+               {"quick", "full", "h200", "generations", "packets"},
+               "How much: seconds, a minute or two, everything with messages of 4 GiB; or CUDA, "
+               "OpenCL, OpenGL and the CPU on the same data; or packets, with keystream made ahead "
+               "of time (default: quick)");
     command
         .add_option("--backend", options.backends,
                     "Only this backend, cuda:1 the second GPU; may be repeated")

@@ -18,7 +18,8 @@
 
 namespace dael::keystream {
 
-inline constexpr std::size_t kClasses = 4;  // of sizes; the upper two bits of an IV that goes by size
+inline constexpr std::size_t kClasses =
+    4;  // of sizes; the upper two bits of an IV that goes by size
 inline constexpr int kClassShift = 62;
 inline constexpr std::uint64_t kClassNumbers = std::uint64_t{1} << kClassShift;
 
@@ -49,10 +50,11 @@ struct alignas(64) Slot {
     std::uint64_t deficit = 0;     // bytes that it may still have in this round
     bool queued = false, active = false;
     std::uint64_t packets_then = 0, hits_then = 0, windows_then = 0;
-    std::uint64_t penalty = 0;      // packets to stay direct for, when its IVs were not foreseen
+    std::uint64_t penalty = 0;  // packets to stay direct for, when its IVs were not foreseen
     std::uint32_t idle_ticks = 0;
-    std::string why;                // it is direct; empty: it is not
-    std::atomic<std::uint64_t> seen{0}, seen_hits{0}, windows{0};  // packets and hits, for it to read
+    std::string why;  // it is direct; empty: it is not
+    std::atomic<std::uint64_t> seen{0}, seen_hits{0},
+        windows{0};  // packets and hits, for it to read
 
     const std::uint32_t index;  // in the table
     class TableSide* const table;

@@ -36,9 +36,9 @@ struct Buffer {
     std::uint8_t* memory = nullptr;
     std::vector<Window> windows;  // kMostWindows; the first `count` are in use
     std::size_t count = 0;
-    std::size_t bytes = 0;  // filled
-    bool dirty = false;     // not wiped since it was filled
-    std::uint64_t order = 0;  // when it was filled, in order
+    std::size_t bytes = 0;               // filled
+    bool dirty = false;                  // not wiped since it was filled
+    std::uint64_t order = 0;             // when it was filled, in order
     std::atomic<std::uint32_t> live{0};  // windows that are not retired
 };
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packets of tables of security associations, whose keystream fillers make ahead of time.
+#include <algorithm>
+
+#include "bench/packets.hpp"
+
+namespace dael::bench {
+namespace {
+
+constexpr std::size_t kUsualBudget = std::size_t{8} << 20;
+// Longer than it takes to use up what a budget holds: what a filler brings counts from then on.
+constexpr double kFillerWarms = 0.004;
+
+std::vector<std::uint8_t> key_of(std::span<const std::uint8_t> raw, std::size_t sa) {
+    std::vector<std::uint8_t> bytes(raw.begin(), raw.end());
+    for (std::size_t i = 0; i < 8; ++i) bytes[i] ^= static_cast<std::uint8_t>(sa >> 8 * i);
+    return bytes;
+}
+
+}  // namespace
+
+Result<Source> direct_source() {
+    auto opened = Engine::open({.backend = "cpu", .threads = 1});
+    if (!opened) opened = Engine::open({.backend = "openssl", .threads = 1});
+    if (!opened) return std::move(opened).error();
+    return Source{"daelstrom, direct", std::make_shared<Engine>(std::move(*opened)), nullptr,
+                  SaTableOptions::Plan::direct};
+}
+
+Result<Source> filled_source(const std::string& backend, int threads) {
+    DAEL_LET(opened, Engine::open({.backend = backend, .threads = 1}));
+    const auto engine = std::make_shared<Engine>(std::move(opened));
+    DAEL_LET(filler, SaFiller::open(*engine, {.threads = threads}));
+    return Source{"daelstrom, keystream by " + backend, engine,
+                  std::make_shared<SaFiller>(std::move(filler)), SaTableOptions::Plan::ahead};
+}
+
+Result<SaTable> open_table(const Source& source, std::size_t budget) {
+    SaTableOptions options;
+    options.budget = budget ? budget : kUsualBudget;
+    options.plan = source.plan;
+    return source.filler ? SaTable::open(*source.filler, options)
+                         : SaTable::open(*source.engine, options);
+}
+
+measure::Figures served(const SaCounters& before, const SaCounters& after) {
+    const auto packets = static_cast<double>(after.packets - before.packets);
+    const auto made = static_cast<double>(after.made - before.made);
+    if (packets == 0 || made == 0) return {};
+    const auto used = static_cast<double>(after.used - before.used);
+    const auto dropped = static_cast<double>(after.dropped - before.dropped);
+    return {{"hits", static_cast<double>(after.hits - before.hits) / packets},
+            {"partial", static_cast<double>(after.partial - before.partial) / packets},
+            {"fallbacks", static_cast<double>(after.direct - before.direct) / packets},
+            {"keystream_mib", made / (1 << 20)},
+            {"used", used / made},
+            {"dropped", dropped / made},
+            {"memory_mib", static_cast<double>(after.memory) / (1 << 20)}};
+}
+
+Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> raw, int sas,
+                            std::size_t budget) {
+    struct State {
+        Source source;  // outlives the table
+        SaTable table;
+        std::vector<SaId> ids;
+        std::size_t turn = 0;
+    };
+    DAEL_LET(table, open_table(source, budget));
+    const auto state = std::make_shared<State>(State{source, std::move(table), {}, 0});
+    for (int i = 0; i < sas; ++i) {
+        DAEL_LET(key, Key::import(key_of(raw, static_cast<std::size_t>(i))));
+        DAEL_LET(id, state->table.add(key, {.salt = kSalt}));
+        state->ids.push_back(id);
+    }
+    Sealer sealer{source.name, [state](std::span<const SaPacket> packets) -> Result<> {
+                      const SaId id = state->ids[state->turn];
+                      if (++state->turn == state->ids.size()) state->turn = 0;
+                      DAEL_TRY(state->table.seal(id, packets));
+                      return {};
+                  }};
+    if (source.filler) {
+        sealer.warm_seconds = kFillerWarms;
+        sealer.figures = [state] { return served({}, state->table.counters()); };
+    }
+    return sealer;
+}
+
+}  // namespace dael::bench
