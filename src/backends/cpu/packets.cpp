@@ -5,7 +5,6 @@
 #include <array>
 #include <cstring>
 
-#include "backends/cpu/counters.hpp"
 #include "backends/cpu/fused.hpp"
 #include "backends/cpu/gcm.hpp"
 #include "core/secure_memory.hpp"
@@ -20,12 +19,10 @@ using core::Packet;
 
 // What is made of the key, in locked memory that is wiped.
 struct alignas(64) PacketKey {
-    GcmKey gcm;
-    Powers powers;      // fused
-    gcm_key_data hash;  // not fused: for the library's GHASH
+    Powers powers;
     std::array<std::uint8_t, 16 * (core::kMaxRounds + 1)> round_keys;
     int rounds;
-    ghash_t library_hash;
+    GcmKey gcm;
 };
 
 struct ReleasePacketKey {
@@ -33,71 +30,88 @@ struct ReleasePacketKey {
 };
 using OwnedPacketKey = std::unique_ptr<PacketKey, ReleasePacketKey>;
 
-// What differs with the CPU.
-struct OnVectors {
-    static constexpr bool kFused = true;
-    static void hash(const PacketKey& key, Block& y, const std::uint8_t* bytes, std::size_t size) {
-        fused::hash(key.powers, y, bytes, size);
-    }
-    static constexpr auto exclusive_or = fused::exclusive_or;
-    static constexpr auto keystream = fused::keystream;
-};
-struct OnBlocks {
-    static constexpr bool kFused = false;
-    static void hash(const PacketKey& key, Block& y, const std::uint8_t* bytes, std::size_t size) {
-        if (size != 0) key.library_hash(&key.hash, bytes, size, y.data(), y.size());
-    }
-    static constexpr auto exclusive_or = counters::exclusive_or;
-    static constexpr auto keystream = counters::keystream;
-};
+// So much keystream may be put together on the stack: a packet of Ethernet's.
+constexpr std::size_t kAtOnce = 96;  // blocks
 
-constexpr std::size_t blocks_of(std::size_t size) noexcept {
-    return (size + kBlockSize - 1) / kBlockSize;
-}
-bool has_keystream(const Packet& p) noexcept {
-    return p.keystream && p.blocks != 0;
-}
-
-template <class On>
-class CpuPackets final : public core::PacketCipher {
+class Packets final : public core::PacketCipher {
   public:
-    explicit CpuPackets(OwnedPacketKey key) noexcept : key_(std::move(key)) {}
+    Packets(const Fused& fused, OwnedPacketKey key) noexcept
+        : fused_(fused), key_(std::move(key)) {}
 
     Code seal(std::span<const Packet> packets) const noexcept override {
         for (std::size_t i = 0; i < packets.size(); ++i) {
             const Packet& p = packets[i];
-            if (On::kFused && is_covered(p))
-                fused::seal(key_->powers, p, after(packets, i));
-            else if (is_direct(p))
-                seal_directly(p);
-            else
-                seal_in_steps(p);
+            switch (way(p)) {
+                case Way::fused:
+                    fused_.seal(key_->powers, p, after(packets, i));
+                    break;
+                case Way::completed:
+                    with_all_keystream(p, [&](const Packet& whole) {
+                        fused_.seal(key_->powers, whole, nullptr);
+                        return true;
+                    });
+                    break;
+                case Way::direct:
+                    seal_directly(p);
+                    break;
+                case Way::steps:
+                    seal_in_steps(p);
+            }
         }
         return Code::ok;
     }
 
     void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept override {
-        for (std::size_t i = 0; i < packets.size(); ++i) {
-            const Packet& p = packets[i];
-            const bool same = On::kFused && is_covered(p)
-                                  ? fused::open(key_->powers, p, after(packets, i))
-                              : is_direct(p) ? open_directly(p)
-                                             : open_in_steps(p);
-            codes[i] = same ? Code::ok : Code::authentication;
-        }
+        for (std::size_t i = 0; i < packets.size(); ++i)
+            codes[i] = open(packets[i], after(packets, i)) ? Code::ok : Code::authentication;
     }
 
   private:
-    static bool is_covered(const Packet& p) noexcept {
-        return p.keystream && p.blocks > blocks_of(p.size) && p.aad_size <= fused::kShortAad;
+    enum class Way { fused, completed, direct, steps };
+    static Way way(const Packet& p) noexcept {
+        const std::size_t there = p.keystream ? p.blocks : 0, needed = 1 + blocks_of(p.size);
+        const bool in_one_sum = p.aad_size <= kBlockSize;
+        if (there >= needed && in_one_sum) return Way::fused;
+        // GCM's own counter. To complete keystream that is short takes as long as to encrypt anew,
+        // or longer, whatever is missing: the library encrypts and hashes in one pass.
+        if (modes::is_of_nonce(p.first) && p.size <= kGcmPiece) return Way::direct;
+        return in_one_sum && needed <= kAtOnce ? Way::completed : Way::steps;
     }
-    // GCM's own counter, and nothing to XOR.
-    static bool is_direct(const Packet& p) noexcept {
-        return !has_keystream(p) && modes::is_of_nonce(p.first) && p.size <= kGcmPiece;
-    }
+    static bool has_keystream(const Packet& p) noexcept { return p.keystream && p.blocks != 0; }
     // The next packet's keystream, which a device may have left in the outer cache.
     static const std::uint8_t* after(std::span<const Packet> packets, std::size_t i) noexcept {
         return i + 1 < packets.size() ? packets[i + 1].keystream : nullptr;
+    }
+
+    bool open(const Packet& p, const std::uint8_t* next) const noexcept {
+        switch (way(p)) {
+            case Way::fused:
+                return fused_.open(key_->powers, p, next);
+            case Way::completed:
+                return with_all_keystream(p, [&](const Packet& whole) {
+                    return fused_.open(key_->powers, whole, nullptr);
+                });
+            case Way::direct:
+                return open_directly(p);
+            case Way::steps:
+                break;
+        }
+        return open_in_steps(p);
+    }
+
+    template <class Run>
+    bool with_all_keystream(const Packet& p, Run run) const noexcept {
+        alignas(64) std::array<std::uint8_t, kAtOnce * kBlockSize> keystream;
+        const std::size_t needed = 1 + blocks_of(p.size);
+        const core::WipeAtEnd wipe(keystream.data(), needed * kBlockSize);
+        const std::size_t there = p.keystream ? p.blocks : 0;
+        if (there != 0) std::memcpy(keystream.data(), p.keystream, there * kBlockSize);
+        make(keystream.data() + there * kBlockSize, modes::counter_add(p.first, there),
+             needed - there);
+        Packet whole = p;
+        whole.keystream = keystream.data();
+        whole.blocks = needed;
+        return run(whole);
     }
 
     void seal_directly(const Packet& p) const noexcept {
@@ -141,7 +155,7 @@ class CpuPackets final : public core::PacketCipher {
         std::size_t done = 0;
         if (has_keystream(p)) {
             done = std::min(p.size, (p.blocks - 1) * kBlockSize);
-            On::exclusive_or(p.out, p.in, p.keystream + kBlockSize, done);
+            fused_.exclusive_or(p.out, p.in, p.keystream + kBlockSize, done);
         }
         if (done == p.size) return;
         std::array<std::uint8_t, 2048> missing;
@@ -151,28 +165,29 @@ class CpuPackets final : public core::PacketCipher {
             const std::size_t part = std::min(missing.size(), p.size - done);
             make(missing.data(), modes::counter_add(p.first, 1 + done / kBlockSize),
                  blocks_of(part));
-            On::exclusive_or(p.out + done, p.in + done, missing.data(), part);
+            fused_.exclusive_or(p.out + done, p.in + done, missing.data(), part);
             done += part;
         }
     }
     void make(std::uint8_t* keystream, const Block& counter, std::size_t blocks) const noexcept {
-        On::keystream(key_->round_keys.data(), key_->rounds, counter, keystream, blocks);
+        fused_.keystream(key_->round_keys.data(), key_->rounds, counter, keystream, blocks);
     }
     Block tag_of(const Packet& p, const std::uint8_t* ciphertext) const noexcept {
         Block y{}, mask;
         const core::WipeAtEnd wipe(mask);
-        On::hash(*key_, y, p.aad, p.aad_size);
-        On::hash(*key_, y, ciphertext, p.size);
+        fused_.hash(key_->powers, y, p.aad, p.aad_size);
+        fused_.hash(key_->powers, y, ciphertext, p.size);
         const Block lengths = modes::lengths_block(p.aad_size, p.size);
-        On::hash(*key_, y, lengths.data(), lengths.size());
+        fused_.hash(key_->powers, y, lengths.data(), lengths.size());
         if (has_keystream(p))
             std::memcpy(mask.data(), p.keystream, kBlockSize);
         else
             make(mask.data(), p.first, 1);
-        On::exclusive_or(y.data(), y.data(), mask.data(), kBlockSize);
+        fused_.exclusive_or(y.data(), y.data(), mask.data(), kBlockSize);
         return y;
     }
 
+    const Fused& fused_;
     const OwnedPacketKey key_;
 };
 
@@ -190,15 +205,9 @@ Result<std::unique_ptr<core::PacketCipher>> packets(Level level, const IMB_MGR& 
     Block h;
     const core::WipeAtEnd wipe(h);
     modes::store_element(h.data(), modes::hash_subkey(schedule));
-    if (level == Level::avx512 && vectorised(level)) {
-        fused::expand(h.data(), mine->powers);
-        return std::unique_ptr<core::PacketCipher>(
-            std::make_unique<CpuPackets<OnVectors>>(std::move(mine)));
-    }
-    manager.ghash_pre(h.data(), &mine->hash);
-    mine->library_hash = manager.ghash;
-    return std::unique_ptr<core::PacketCipher>(
-        std::make_unique<CpuPackets<OnBlocks>>(std::move(mine)));
+    const Fused& fused = level == Level::avx512 && vectorised(level) ? kFused512 : kFused128;
+    fused.expand(h.data(), mine->powers);
+    return std::unique_ptr<core::PacketCipher>(std::make_unique<Packets>(fused, std::move(mine)));
 }
 
 }  // namespace dael::cpu

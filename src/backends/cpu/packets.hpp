@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets with keystream that was made ahead of time: fused.hpp where the CPU has it, else an
-// exclusive-or and the library's GHASH. Packets without keystream are the library's GCM.
+// Packets with keystream that was made ahead of time go through fused.hpp, those with little or
+// none through the library's GCM.
 #pragma once
 
 #include <memory>

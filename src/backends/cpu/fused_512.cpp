@@ -13,8 +13,9 @@
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,vpclmulqdq,pclmul,vaes,aes,bmi2")))
 #define DAEL_AVX512_INLINE DAEL_AVX512 __attribute__((always_inline)) inline
 
-namespace dael::cpu::fused {
+namespace dael::cpu {
 namespace {
+namespace wide {
 
 using core::Packet;
 
@@ -75,11 +76,6 @@ DAEL_AVX512_INLINE __m128i reduce(const Sum& sum) noexcept {
     const __m256i two =
         _mm256_xor_si256(_mm512_castsi512_si256(high), _mm512_extracti64x4_epi64(high, 1));
     return _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
-}
-
-// The highest power where `count` blocks follow each other to the end of a sum.
-DAEL_AVX512_INLINE const std::uint8_t* power(const Powers& powers, std::size_t count) noexcept {
-    return powers.bytes + kBlockSize * (kPowers - count);
 }
 
 DAEL_AVX512_INLINE void add_product(Sum& sum, __m128i x, const std::uint8_t* h) noexcept {
@@ -156,13 +152,6 @@ DAEL_AVX512_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
     }
 }
 
-constexpr std::size_t blocks_of(std::size_t size) noexcept {
-    return (size + kBlockSize - 1) / kBlockSize;
-}
-// Blocks of a sum that others follow: whole vectors, and room for one block before them.
-constexpr std::size_t kOfMany = kPowers - 4;
-static_assert(kOfMany % 4 == 0);
-
 // GHASH of short AAD, the ciphertext and the lengths, byte-reversed.
 template <Do what>
 DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const Packet& p,
@@ -178,18 +167,18 @@ DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const Packet& p,
     if (blocks + 2 <= kPowers) {
         const __m512i ends = _mm512_inserti64x2(_mm512_zextsi128_si512(aad), lengths, 1);
         const __m512i h =
-            _mm512_inserti64x2(_mm512_zextsi128_si512(load_block(power(powers, blocks + 2))),
-                               load_block(power(powers, 1)), 1);
+            _mm512_inserti64x2(_mm512_zextsi128_si512(load_block(powers.last(blocks + 2))),
+                               load_block(powers.last(1)), 1);
         add_products(sum, ends, h);
-        add_data<what>(sum, power(powers, blocks + 1), _mm_setzero_si128(), in, out, keystream,
-                       size, next);
+        add_data<what>(sum, powers.last(blocks + 1), _mm_setzero_si128(), in, out, keystream, size,
+                       next);
         return reduce(sum);
     }
     constexpr std::size_t kPart = kOfMany * kBlockSize;
-    add_product(sum, aad, power(powers, kOfMany + 1));
+    add_product(sum, aad, powers.last(kOfMany + 1));
     __m128i y = _mm_setzero_si128();
     while (blocks + 1 > kPowers || size == p.size) {
-        add_data<what>(sum, power(powers, kOfMany), y, in, out, keystream, kPart, next);
+        add_data<what>(sum, powers.last(kOfMany), y, in, out, keystream, kPart, next);
         y = reduce(sum);
         sum = nothing();
         in += kPart;
@@ -199,8 +188,8 @@ DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const Packet& p,
         size -= kPart;
         blocks -= kOfMany;
     }
-    add_product(sum, lengths, power(powers, 1));
-    add_data<what>(sum, power(powers, blocks + 1), y, in, out, keystream, size, next);
+    add_product(sum, lengths, powers.last(1));
+    add_data<what>(sum, powers.last(blocks + 1), y, in, out, keystream, size, next);
     return reduce(sum);
 }
 
@@ -227,8 +216,6 @@ DAEL_AVX512_INLINE void exclusive_or_all(std::uint8_t* out, const std::uint8_t* 
                             _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, in + i),
                                              _mm512_maskz_loadu_epi8(mask, keystream + i)));
 }
-
-}  // namespace
 
 DAEL_AVX512 void expand(const std::uint8_t* bytes, Powers& powers) noexcept {
     const __m128i h = reversed(load_block(bytes));
@@ -264,8 +251,8 @@ DAEL_AVX512 void hash(const Powers& powers, Block& y, const std::uint8_t* bytes,
     while (size != 0) {
         const std::size_t part = size < kOfMany * kBlockSize ? size : kOfMany * kBlockSize;
         Sum sum = nothing();
-        add_data<Do::hash>(sum, power(powers, blocks_of(part)), hashed, bytes, nullptr, nullptr,
-                           part, nullptr);
+        add_data<Do::hash>(sum, powers.last(blocks_of(part)), hashed, bytes, nullptr, nullptr, part,
+                           nullptr);
         hashed = reduce(sum);
         bytes += part;
         size -= part;
@@ -278,26 +265,44 @@ DAEL_AVX512 void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
     exclusive_or_all(out, in, keystream, size);
 }
 
+// Sixteen counters as little-endian numbers become their keystream.
+DAEL_AVX512_INLINE void encipher_counters(const std::uint8_t* round_keys, int rounds,
+                                          __m512i (&x)[4]) noexcept {
+    const __m512i first = _mm512_broadcast_i32x4(load_block(round_keys));
+    for (__m512i& four : x) four = _mm512_xor_si512(reversed(four), first);
+    for (int round = 1; round < rounds; ++round) {
+        const __m512i key = _mm512_broadcast_i32x4(load_block(round_keys + 16 * round));
+        for (__m512i& four : x) four = _mm512_aesenc_epi128(four, key);
+    }
+    const __m512i last = _mm512_broadcast_i32x4(load_block(round_keys + 16 * rounds));
+    for (__m512i& four : x) four = _mm512_aesenclast_epi128(four, last);
+}
+
 DAEL_AVX512 void keystream(const std::uint8_t* round_keys, int rounds, const Block& counter,
                            std::uint8_t* out, std::size_t blocks) noexcept {
+    constexpr std::size_t kTogether = 16;
+    const __m512i by_four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+    __m512i next = _mm512_add_epi64(_mm512_broadcast_i32x4(reversed(load_block(counter.data()))),
+                                    _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
     unsigned __int128 number = 0;
     for (const std::uint8_t byte : counter) number = number << 8 | byte;
-    constexpr std::size_t kVectors = 4;
     while (blocks != 0) {
-        __m512i x[kVectors];
-        for (__m512i& four : x) {
-            alignas(64) unsigned __int128 counters[4];
+        __m512i x[4];
+        if (static_cast<std::uint64_t>(number) <= ~std::uint64_t{0} - kTogether) {
+            for (__m512i& four : x) {
+                four = next;
+                next = _mm512_add_epi64(next, by_four);
+            }
+            number += kTogether;
+        } else {  // the lower half of some counter wraps
+            alignas(64) unsigned __int128 counters[kTogether];
             for (auto& one : counters) one = number++;
-            four = reversed(_mm512_load_si512(counters));
-            four = _mm512_xor_si512(four, _mm512_broadcast_i32x4(load_block(round_keys)));
+            for (std::size_t i = 0; i < 4; ++i) x[i] = _mm512_load_si512(counters + 4 * i);
+            for (auto& one : counters) one = number + static_cast<std::size_t>(&one - counters);
+            next = _mm512_load_si512(counters);
         }
-        for (int round = 1; round < rounds; ++round) {
-            const __m512i key = _mm512_broadcast_i32x4(load_block(round_keys + 16 * round));
-            for (__m512i& four : x) four = _mm512_aesenc_epi128(four, key);
-        }
-        const __m512i last = _mm512_broadcast_i32x4(load_block(round_keys + 16 * rounds));
-        for (__m512i& four : x) {
-            four = _mm512_aesenclast_epi128(four, last);
+        encipher_counters(round_keys, rounds, x);
+        for (const __m512i& four : x) {
             const std::size_t count = blocks < 4 ? blocks : 4;
             _mm512_mask_storeu_epi8(out, first_of_64(count * kBlockSize), four);
             out += count * kBlockSize;
@@ -306,4 +311,10 @@ DAEL_AVX512 void keystream(const std::uint8_t* round_keys, int rounds, const Blo
     }
 }
 
-}  // namespace dael::cpu::fused
+}  // namespace wide
+}  // namespace
+
+const Fused kFused512{wide::expand, wide::seal,         wide::open,
+                      wide::hash,   wide::exclusive_or, wide::keystream};
+
+}  // namespace dael::cpu
