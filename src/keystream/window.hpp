@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keystream in memory: windows, each a run of one SA's numbers, side by side in buffers, each of
+// which one launch fills and one copy brings.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace dael::keystream {
+
+struct Track;
+struct Buffer;
+
+// Who holds it: the scheduler until it is published, then the track's inbox, then the packet side,
+// which retires it. Numbers are those of a track: packets, in layout stream blocks.
+struct Window {
+    std::uint64_t first = 0, end = 0;
+    std::uint32_t blocks = 1;  // of keystream for each number
+    std::uint8_t* data = nullptr;
+    Buffer* buffer = nullptr;
+    Track* track = nullptr;
+    std::uint64_t epoch = 0;  // of the SA that it was ordered for
+    Window* next = nullptr;   // in the inbox
+
+    std::size_t bytes() const noexcept {
+        return static_cast<std::size_t>(end - first) * blocks * 16;
+    }
+};
+
+inline constexpr std::size_t kMostWindows = 256;  // in a buffer
+
+// Free, and the scheduler's alone, while `live` is 0.
+struct Buffer {
+    std::uint8_t* memory = nullptr;
+    std::vector<Window> windows;  // kMostWindows; the first `count` are in use
+    std::size_t count = 0;
+    std::size_t bytes = 0;  // filled
+    bool dirty = false;     // not wiped since it was filled
+    std::uint64_t order = 0;  // when it was filled, in order
+    std::atomic<std::uint32_t> live{0};  // windows that are not retired
+};
+
+}  // namespace dael::keystream
