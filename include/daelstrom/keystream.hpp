@@ -89,8 +89,8 @@ class DAEL_API SaTable {
     // out_of_memory, faults of libcrypto alone, they were, and the outputs are wiped). Errors:
     // limit; invalid_argument.
     Result<Sealed> seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered = {});
-    // codes[i]: ok, authentication, invalid_argument; of these two nothing of the plaintext is
-    // written, and in place the ciphertext stays.
+    // codes[i]: ok, authentication, invalid_argument. After the latter two the output holds what it
+    // held before (in place the ciphertext) or zeros.
     Result<> open(SaId sa, std::span<const SaPacket> packets, std::span<Code> codes);
 
     SaCounters counters() const;

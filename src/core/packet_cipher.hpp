@@ -28,7 +28,8 @@ struct Packet {
     std::size_t tag_size = 16;  // gcm::valid_tag_size
     Block first{};
     // The keystream of `first` and of the counters after it; null where there is none. Read up to
-    // the end of the block that holds the packet's last byte, and not beyond `blocks`.
+    // the end of the block that holds the packet's last byte, and not beyond `blocks`. It saves
+    // time where it is enough, 1 + size / 16 blocks rounded up; of less a backend may use nothing.
     const std::uint8_t* keystream = nullptr;
     std::size_t blocks = 0;  // of keystream; 0 or more than the packet needs are both right
 };

@@ -11,13 +11,19 @@
 
 #include <daelstrom/cipher.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/sa.hpp>
+#include <daelstrom/keystream.hpp>
 
 #include "core/packet_cipher.hpp"
 #include "keystream/track.hpp"
 
 namespace dael::keystream {
 
+<<<<<<< HEAD
+=======
+inline constexpr std::size_t kMostGroup = 32;  // packets that the cipher gets at once
+inline constexpr std::size_t kMostPacket = std::size_t{1} << 30;        // bytes, and of AAD
+inline constexpr std::uint64_t kMostPosition = std::uint64_t{1} << 62;  // stream: blocks of an SA
+>>>>>>> f-keystream
 inline constexpr std::size_t kClasses =
     4;  // of sizes; the upper two bits of an IV that goes by size
 inline constexpr int kClassShift = 62;
@@ -49,18 +55,47 @@ struct alignas(64) Slot {
     std::uint64_t epoch = 0;       // changes with the key
     std::uint64_t deficit = 0;     // bytes that it may still have in this round
     bool queued = false, active = false;
+<<<<<<< HEAD
     std::uint64_t packets_then = 0, hits_then = 0, windows_then = 0;
     std::uint64_t penalty = 0;  // packets to stay direct for, when its IVs were not foreseen
     std::uint32_t idle_ticks = 0;
     std::string why;  // it is direct; empty: it is not
     std::atomic<std::uint64_t> seen{0}, seen_hits{0},
         windows{0};  // packets and hits, for it to read
+=======
+    double idle_seconds = 0;
+    std::uint64_t seen_then = 0, strays_then = 0;
+    std::uint64_t penalty = 0, resume_at = 0;  // packets to stay direct for; up to which one
+    std::string why;                           // it stays direct; empty: it does not
+
+    // Receiving, for the scheduler to read: packets, and those that were nowhere near the last.
+    std::atomic<std::uint64_t> seen{0}, seen_strays{0};
+>>>>>>> f-keystream
 
     const std::uint32_t index;  // in the table
-    class TableSide* const table;
-    Slot(std::uint32_t its_index, TableSide* its_table) : index(its_index), table(its_table) {
+    SaTable::State* const table;
+    Slot(std::uint32_t its_index, SaTable::State* its_table) : index(its_index), table(its_table) {
         for (Track& track : tracks) track.slot = this;
     }
 };
+
+// Of a track's numbers: packets count from 1, as sequence numbers do; blocks from 0.
+constexpr std::uint64_t first_number(SaLayout layout) noexcept {
+    return layout == SaLayout::stream ? 0 : 1;
+}
+// What a sending SA may still send, in packets and, in layout stream, in blocks.
+inline std::uint64_t left(const Slot& slot) noexcept {
+    return slot.options.limit - (slot.number - 1);
+}
+inline Wide blocks_left(const Slot& slot) noexcept {
+    const Wide end = ((slot.base >> 96) + 1) << 96;  // where the salt would change; 0 for 2^128
+    const Wide here = slot.base + slot.tracks[0].next.load(std::memory_order_relaxed);
+    const Wide to_end = end - here;
+    const Wide to_most = kMostPosition - slot.tracks[0].next.load(std::memory_order_relaxed);
+    return to_end < to_most ? to_end : to_most;
+}
+inline Error no_such_sa() {
+    return {Code::invalid_argument, "the table has no such SA; it was removed, or never added"};
+}
 
 }  // namespace dael::keystream

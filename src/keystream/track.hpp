@@ -48,6 +48,7 @@ struct Track {
     const std::uint8_t* data = nullptr;
     std::uint32_t blocks = 0;
     std::uint32_t held = 0;  // of windows[]
+    std::uint32_t over = 0;  // the first of them: done with as soon as the packets at hand are
 
     // Sending: the next number. Receiving: one above the highest that was verified.
     std::atomic<std::uint64_t> next{1};
@@ -61,6 +62,12 @@ struct Track {
     Slot* slot = nullptr;
     Track* next_asking = nullptr;  // in the scheduler's inbox
     RecentNeeds recent;
+
+    void aim_at_none() noexcept {
+        first = count = 0;
+        data = nullptr;
+        blocks = 0;
+    }
 
     // The scheduler's, under its mutex.
     bool wanting = false;

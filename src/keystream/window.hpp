@@ -31,13 +31,14 @@ struct Window {
 
 inline constexpr std::size_t kMostWindows = 256;  // in a buffer
 
-// Free, and the scheduler's alone, while `live` is 0.
+// Free, and the scheduler's alone, while `live` is 0 and nobody fills it.
 struct Buffer {
     std::uint8_t* memory = nullptr;
     std::vector<Window> windows;  // kMostWindows; the first `count` are in use
     std::size_t count = 0;
     std::size_t bytes = 0;               // filled
-    bool dirty = false;                  // not wiped since it was filled
+    bool taken = false;                  // it is being filled; the scheduler's
+    bool dirty = false;                  // not wiped since it was filled; likewise
     std::uint64_t order = 0;             // when it was filled, in order
     std::atomic<std::uint32_t> live{0};  // windows that are not retired
 };

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/engine_state.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "core/process.hpp"
 #include "core/registry.hpp"
 #include "pipeline/key_set.hpp"
 #include "pipeline/share.hpp"
@@ -70,15 +69,6 @@ std::vector<Planner::Host> hosts_among(const Backends& backends, const std::stri
         hosts.push_back(std::move(host));
     }
     return hosts;
-}
-
-// A number that a child of fork() has to itself, from the first call on. Every launch asks, and
-// getpid() is a call to the system, which takes a tenth as long as a launch.
-std::uint32_t this_process() noexcept {
-    static std::atomic<std::uint32_t> forks{0};
-    [[maybe_unused]] static const int watched =
-        pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-    return forks.load(std::memory_order_relaxed);
 }
 
 std::uint64_t next_serial() {
@@ -153,7 +143,7 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
     } else {
         lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), 0, pool_, planner_,
                                                 options_.form.empty()));
-        process_ = pipeline::this_process();
+        process_ = core::this_process();
         opened_ = started_ = true;
     }
 }
@@ -169,13 +159,13 @@ Engine::State::Lanes& Engine::State::lanes() {
         found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
     }
     lanes_ = std::move(found);
-    process_ = pipeline::this_process();
+    process_ = core::this_process();
     opened_.store(true, std::memory_order_release);
     return lanes_;
 }
 
 bool Engine::State::forked() const noexcept {
-    return opened_ && process_ != pipeline::this_process();
+    return opened_ && process_ != core::this_process();
 }
 
 // Starting a device takes longer than most jobs. Each job that a device would have done sooner, had

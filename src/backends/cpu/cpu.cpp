@@ -3,6 +3,7 @@
 #include "backends/cpu/gcm.hpp"
 #include "backends/cpu/ipsec_mb.hpp"
 #include "backends/cpu/modes.hpp"
+#include "backends/cpu/packets.hpp"
 #include "backends/cpu/pieces.hpp"
 #include "core/backend.hpp"
 
@@ -43,6 +44,10 @@ class Cpu final : public core::Backend {
                                                 std::uint32_t key, const Block& start) override {
         const auto& tables = static_cast<const cpu::Tables&>(*keys.tables);
         return cpu::begin(cipher.direction, tables[key], keys.list[key], start);
+    }
+    Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
+        DAEL_LET(workspace, cpu::workspace(level_));
+        return cpu::packets(level_, *workspace->manager, key);
     }
 
   private:

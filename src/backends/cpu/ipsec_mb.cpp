@@ -61,9 +61,12 @@ bool available(Level level) noexcept {
     return system && has(info(level).needs);
 }
 
+bool vectorised(Level level) noexcept {
+    return info(level).for_vaes != 0 && has(info(level).for_vaes);
+}
+
 std::string describe(Level level) {
-    const bool vaes = info(level).for_vaes != 0 && has(info(level).for_vaes);
-    return std::string(info(level).title) + (vaes ? " with VAES" : " with AES-NI");
+    return std::string(info(level).title) + (vectorised(level) ? " with VAES" : " with AES-NI");
 }
 
 void Workspace::wipe_keystream(std::size_t count, std::size_t size) noexcept {

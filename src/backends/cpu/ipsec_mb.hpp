@@ -23,6 +23,8 @@ inline constexpr std::array kLevels{Level::sse, Level::avx2, Level::avx512};  //
 std::string_view name(Level level) noexcept;  // "sse", "avx2", "avx512": a backend's form
 std::optional<Level> level_by_name(std::string_view name) noexcept;
 bool available(Level level) noexcept;  // whether this CPU, and its system, run it
+// Whether AES and carry-less products have whole vectors at this level on this CPU.
+bool vectorised(Level level) noexcept;
 // "AVX-512 with VAES": the level, and which AES instructions the library uses at it on this CPU.
 std::string describe(Level level);
 

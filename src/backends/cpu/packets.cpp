@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/packets.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backends/cpu/fused.hpp"
+#include "backends/cpu/gcm.hpp"
+#include "core/secure_memory.hpp"
+#include "core/wipe_at_end.hpp"
+#include "modes/counter.hpp"
+#include "modes/gcm.hpp"
+
+namespace dael::cpu {
+namespace {
+
+using core::Packet;
+
+// What is made of the key, in locked memory that is wiped.
+struct alignas(64) PacketKey {
+    Powers powers;
+    std::array<std::uint8_t, 16 * (core::kMaxRounds + 1)> round_keys;
+    int rounds;
+    GcmKey gcm;
+};
+
+struct ReleasePacketKey {
+    void operator()(PacketKey* key) const noexcept { core::secure_release(key, sizeof *key); }
+};
+using OwnedPacketKey = std::unique_ptr<PacketKey, ReleasePacketKey>;
+
+// So much keystream may be put together on the stack: a packet of Ethernet's.
+constexpr std::size_t kAtOnce = 96;  // blocks
+
+class Packets final : public core::PacketCipher {
+  public:
+    Packets(const Fused& fused, OwnedPacketKey key) noexcept
+        : fused_(fused), key_(std::move(key)) {}
+
+    Code seal(std::span<const Packet> packets) const noexcept override {
+        for (std::size_t i = 0; i < packets.size(); ++i) {
+            const Packet& p = packets[i];
+            switch (way(p)) {
+                case Way::fused:
+                    fused_.seal(key_->powers, p, after(packets, i));
+                    break;
+                case Way::completed:
+                    with_all_keystream(p, [&](const Packet& whole) {
+                        fused_.seal(key_->powers, whole, nullptr);
+                        return true;
+                    });
+                    break;
+                case Way::direct:
+                    seal_directly(p);
+                    break;
+                case Way::steps:
+                    seal_in_steps(p);
+            }
+        }
+        return Code::ok;
+    }
+
+    void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept override {
+        for (std::size_t i = 0; i < packets.size(); ++i)
+            codes[i] = open(packets[i], after(packets, i)) ? Code::ok : Code::authentication;
+    }
+
+  private:
+    enum class Way { fused, completed, direct, steps };
+    static Way way(const Packet& p) noexcept {
+        const std::size_t there = p.keystream ? p.blocks : 0, needed = 1 + blocks_of(p.size);
+        const bool in_one_sum = p.aad_size <= kBlockSize;
+        if (there >= needed && in_one_sum) return Way::fused;
+        // GCM's own counter. To complete keystream that is short takes as long as to encrypt anew,
+        // or longer, whatever is missing: the library encrypts and hashes in one pass.
+        if (modes::is_of_nonce(p.first) && p.size <= kGcmPiece) return Way::direct;
+        return in_one_sum && needed <= kAtOnce ? Way::completed : Way::steps;
+    }
+    static bool has_keystream(const Packet& p) noexcept { return p.keystream && p.blocks != 0; }
+    // The next packet's keystream, which a device may have left in the outer cache.
+    static const std::uint8_t* after(std::span<const Packet> packets, std::size_t i) noexcept {
+        return i + 1 < packets.size() ? packets[i + 1].keystream : nullptr;
+    }
+
+    bool open(const Packet& p, const std::uint8_t* next) const noexcept {
+        switch (way(p)) {
+            case Way::fused:
+                return fused_.open(key_->powers, p, next);
+            case Way::completed:
+                return with_all_keystream(p, [&](const Packet& whole) {
+                    return fused_.open(key_->powers, whole, nullptr);
+                });
+            case Way::direct:
+                return open_directly(p);
+            case Way::steps:
+                break;
+        }
+        return open_in_steps(p);
+    }
+
+    template <class Run>
+    bool with_all_keystream(const Packet& p, Run run) const noexcept {
+        alignas(64) std::array<std::uint8_t, kAtOnce * kBlockSize> keystream;
+        const std::size_t needed = 1 + blocks_of(p.size);
+        const core::WipeAtEnd wipe(keystream.data(), needed * kBlockSize);
+        const std::size_t there = p.keystream ? p.blocks : 0;
+        if (there != 0) std::memcpy(keystream.data(), p.keystream, there * kBlockSize);
+        make(keystream.data() + there * kBlockSize, modes::counter_add(p.first, there),
+             needed - there);
+        Packet whole = p;
+        whole.keystream = keystream.data();
+        whole.blocks = needed;
+        return run(whole);
+    }
+
+    void seal_directly(const Packet& p) const noexcept {
+        GcmContext context;
+        Block tag;
+        key_->gcm.calls.seal(&key_->gcm.data, &context, p.out, p.in, p.size, p.first.data(), p.aad,
+                             p.aad_size, tag.data(), tag.size());
+        std::memcpy(p.tag, tag.data(), p.tag_size);
+    }
+    // The library decrypts before the tag is known. In place, the same keystream once more makes
+    // what it decrypted the ciphertext that it was.
+    bool open_directly(const Packet& p) const noexcept {
+        GcmContext context;
+        Block tag;
+        const auto run = [&](aes_gcm_enc_dec_t call) {
+            call(&key_->gcm.data, &context, p.out, p.in, p.size, p.first.data(), p.aad, p.aad_size,
+                 tag.data(), tag.size());
+        };
+        run(key_->gcm.calls.open);
+        if (modes::equal_tags(tag.data(), p.tag, p.tag_size)) return true;
+        if (p.in == p.out)
+            run(key_->gcm.calls.seal);
+        else if (p.size != 0)
+            wipe(p.out, p.size);
+        return false;
+    }
+
+    void seal_in_steps(const Packet& p) const noexcept {
+        crypt(p);
+        Block tag = tag_of(p, p.out);
+        std::memcpy(p.tag, tag.data(), p.tag_size);
+    }
+    bool open_in_steps(const Packet& p) const noexcept {
+        Block tag = tag_of(p, p.in);
+        const core::WipeAtEnd wipe(tag);
+        if (!modes::equal_tags(tag.data(), p.tag, p.tag_size)) return false;
+        crypt(p);
+        return true;
+    }
+    void crypt(const Packet& p) const noexcept {
+        std::size_t done = 0;
+        if (has_keystream(p)) {
+            done = std::min(p.size, (p.blocks - 1) * kBlockSize);
+            fused_.exclusive_or(p.out, p.in, p.keystream + kBlockSize, done);
+        }
+        if (done == p.size) return;
+        std::array<std::uint8_t, 2048> missing;
+        const std::size_t most = std::min(missing.size(), blocks_of(p.size - done) * kBlockSize);
+        const core::WipeAtEnd wipe(missing.data(), most);
+        while (done < p.size) {
+            const std::size_t part = std::min(missing.size(), p.size - done);
+            make(missing.data(), modes::counter_add(p.first, 1 + done / kBlockSize),
+                 blocks_of(part));
+            fused_.exclusive_or(p.out + done, p.in + done, missing.data(), part);
+            done += part;
+        }
+    }
+    void make(std::uint8_t* keystream, const Block& counter, std::size_t blocks) const noexcept {
+        fused_.keystream(key_->round_keys.data(), key_->rounds, counter, keystream, blocks);
+    }
+    Block tag_of(const Packet& p, const std::uint8_t* ciphertext) const noexcept {
+        Block y{}, mask;
+        const core::WipeAtEnd wipe(mask);
+        fused_.hash(key_->powers, y, p.aad, p.aad_size);
+        fused_.hash(key_->powers, y, ciphertext, p.size);
+        const Block lengths = modes::lengths_block(p.aad_size, p.size);
+        fused_.hash(key_->powers, y, lengths.data(), lengths.size());
+        if (has_keystream(p))
+            std::memcpy(mask.data(), p.keystream, kBlockSize);
+        else
+            make(mask.data(), p.first, 1);
+        fused_.exclusive_or(y.data(), y.data(), mask.data(), kBlockSize);
+        return y;
+    }
+
+    const Fused& fused_;
+    const OwnedPacketKey key_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<core::PacketCipher>> packets(Level level, const IMB_MGR& manager,
+                                                    const Key& key) {
+    void* const memory = core::secure_allocate(sizeof(PacketKey));
+    if (!memory) return Error{Code::out_of_memory, "no memory for a key's packet tables"};
+    OwnedPacketKey mine(new (memory) PacketKey{});
+    const core::KeySchedule& schedule = key.schedule();
+    mine->gcm.set(manager, schedule);
+    mine->round_keys = schedule.encrypt;
+    mine->rounds = schedule.rounds;
+    Block h;
+    const core::WipeAtEnd wipe(h);
+    modes::store_element(h.data(), modes::hash_subkey(schedule));
+    const Fused& fused = level == Level::avx512 && vectorised(level) ? kFused512 : kFused128;
+    fused.expand(h.data(), mine->powers);
+    return std::unique_ptr<core::PacketCipher>(std::make_unique<Packets>(fused, std::move(mine)));
+}
+
+}  // namespace dael::cpu

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind an SaFiller: who gets keystream next and how much of it (the scheduler), and the
+// threads that bring it.
+//
+// The packet side pushes tracks that want more onto a stack and goes on; a filler's thread takes
+// them off, fills a buffer for many of them, and pushes the windows into the tracks' inboxes. No
+// packet call waits for the scheduler's mutex; adding, rekeying and removing an SA do.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <daelstrom/keystream.hpp>
+
+#include "keystream/lane.hpp"
+#include "keystream/slot.hpp"
+
+namespace dael {
+
+struct SaFiller::State {
+    static Result<std::shared_ptr<State>> make(Engine& engine, const SaFillerOptions& options);
+    ~State();
+
+    // The packet side; without a lock, but where a thread is to be woken.
+    void ask(keystream::Track& track) noexcept;
+    void freed() noexcept;
+
+    // Control.
+    Result<> attach(SaTable::State& table);
+    void detach(SaTable::State& table) noexcept;
+    void enter(SaTable::State& table, keystream::Slot& slot,
+               std::shared_ptr<const Key> key) noexcept;
+    // After it, no window of the SA that was there is published.
+    void leave(SaTable::State& table, keystream::Slot& slot) noexcept;
+    void add_to(SaCounters& sum, const SaTable::State& table);
+    std::string why_direct(const SaTable::State& table, const keystream::Slot& slot);
+    void settle(SaTable::State& table);
+    std::string describe();
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    struct Worker {
+        std::vector<std::unique_ptr<keystream::Lane>> lanes;
+        std::size_t oldest = 0, busy = 0;  // lanes[oldest] and those after it are under way
+        std::atomic<bool> forgetting{false};
+        std::thread thread;
+    };
+
+    State(Engine& engine, const SaFillerOptions& options);
+    Result<> start();
+    Result<> open_lanes(Worker& worker);
+    void serve(Worker& worker) noexcept;
+    Result<bool> step(Worker& worker);
+    void doze(Worker& worker);
+    void ring() noexcept;
+    bool forget(Worker& worker);
+    bool wipe_idle(Worker& worker);
+    void publish(keystream::Fill& fill) noexcept;
+    void fail(keystream::Fill& fill, const Error& error) noexcept;
+
+    // Under the mutex: scheduler.cpp
+    void collect();
+    bool compose(keystream::Fill& fill);
+    bool add_windows(keystream::Fill& fill, keystream::Slot& slot, std::uint64_t quantum);
+    struct Wish {
+        std::uint64_t first = 0, count = 0;
+        std::uint32_t blocks = 1;
+    };
+    Wish wish(keystream::Track& track) const;
+    std::uint64_t share(const keystream::Track& track, std::uint64_t slot_bytes) const;
+    void tick(Clock::time_point now);
+    void look_at(SaTable::State& table, double seconds);
+    void judge(keystream::Slot& slot);
+    void release_idle(SaTable::State& table, keystream::Slot& slot) noexcept;
+    void make_room(SaTable::State& table) noexcept;
+    void stop_asking(keystream::Slot& slot) noexcept;
+    bool ahead(const SaTable::State& table, const keystream::Slot& slot) const noexcept;
+    std::string why(const SaTable::State& table, const keystream::Slot& slot) const;
+
+    Engine engine_;
+    const SaFillerOptions options_;
+    std::optional<DeviceAccess> device_;
+    std::string name_;
+    std::uint32_t process_ = 0;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;  // a fill ended
+    std::vector<SaTable::State*> tables_;
+    std::deque<keystream::Slot*> queue_;  // of who wants keystream, in order of service
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0;
+    double latency_ = 0;  // seconds from composing a fill to its publication, of late
+    Clock::time_point last_tick_{};
+    std::string broken_;  // why nothing is filled any more; empty: it is
+    bool stuck_ = false;  // who is queued cannot be served, as things are
+
+    std::atomic<keystream::Track*> asking_{nullptr};
+    std::atomic<bool> want_room_{false}, room_{false}, closing_{false};
+
+    std::atomic<int> sleeping_{0};
+    std::mutex sleep_;
+    std::condition_variable bell_;
+    std::uint64_t rung_ = 0;
+};
+
+}  // namespace dael

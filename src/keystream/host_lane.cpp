@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keystream into host memory by Engine::run: on the host's cores, or through a device whose lists
+// do not lie in its memory (opencl).
+#include <algorithm>
+
+#include "keystream/lane.hpp"
+
+namespace dael::keystream {
+namespace {
+
+class HostLane final : public Lane {
+  public:
+    explicit HostLane(Engine& engine) : engine_(engine.state()) {
+        messages_.resize(kMostMessages);
+        codes_.resize(kMostMessages);
+    }
+
+    Result<> begin() override {
+        DAEL_TRY(keys_.find(engine_, fill.stretches, {}, places_));
+        write_messages(fill, places_, fill.buffer->memory, messages_.data());
+        const std::span codes(codes_.data(), fill.messages);
+        std::ranges::fill(codes, Code::internal);
+        DAEL_TRY(
+            engine_.run({Mode::gcm_ctr}, keys_.set(), {messages_.data(), fill.messages}, codes));
+        for (const Code code : codes)
+            if (code != Code::ok)
+                return Error{code,
+                             "a run of keystream was refused: " + std::string(describe(code))};
+        return {};
+    }
+    Result<> finish() override { return {}; }
+    Result<> forget(const std::vector<std::uint64_t>& serials) override {
+        return keys_.forget(serials, {});
+    }
+    void forget_all_keys() override { keys_.clear(); }
+    Result<> wipe() override { return {}; }
+
+  private:
+    Engine engine_;
+    KeyPlaces keys_;
+    std::vector<Message> messages_;
+    std::vector<Code> codes_;
+    std::vector<std::uint32_t> places_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Lane>> open_host_lane(Engine& engine) {
+    return std::unique_ptr<Lane>(std::make_unique<HostLane>(engine));
+}
+
+}  // namespace dael::keystream

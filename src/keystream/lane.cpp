@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all lanes need: keys in their places, and lists of messages.
+#include "keystream/lane.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include <daelstrom/ctr.hpp>
+
+#include "core/secure_memory.hpp"
+
+namespace dael::keystream {
+namespace {
+
+constexpr std::uint32_t kFirstPlaces = 64, kMostPlaces = 16384;
+// More new keys than this at once are made ready together, in a new set.
+constexpr std::size_t kManyNew = 16;
+
+Key key_of_zeros() {
+    return *Key::import(std::array<std::uint8_t, 16>{});
+}
+
+void put64(std::uint8_t* to, std::uint64_t value) {
+    if constexpr (std::endian::native == std::endian::little) value = __builtin_bswap64(value);
+    std::memcpy(to, &value, 8);
+}
+
+// gcm_ctr counts in 32 bits, the layout `stream` in 128: a message ends where the former wrap.
+std::uint64_t before_wrap(Wide counter) {
+    return (std::uint64_t{1} << 32) - static_cast<std::uint32_t>(counter);
+}
+
+}  // namespace
+
+// A new set with the stretches' keys and those that were there: on a device a set is made ready in
+// one go, where a key that is replaced takes a launch of its own.
+Result<> KeyPlaces::make(Engine& engine, const std::vector<Stretch>& stretches) {
+    std::unordered_map<std::uint64_t, Place> kept = std::move(by_serial_);
+    by_serial_.clear();
+    free_.clear();
+    set_.reset();
+    for (const Stretch& stretch : stretches) kept[stretch.key_serial] = {stretch.key, 0, jobs_};
+    if (kept.size() > kMostPlaces / 2)  // what was not used lately goes
+        std::erase_if(kept, [&](const auto& entry) { return entry.second.used + 8 < jobs_; });
+    if (kept.size() > kMostPlaces)
+        std::erase_if(kept, [&](const auto& entry) { return entry.second.used != jobs_; });
+    const std::size_t size = std::max<std::size_t>(kFirstPlaces, std::bit_ceil(2 * kept.size()));
+    std::vector<Key> keys;
+    keys.reserve(size);
+    for (auto& [serial, place] : kept) {
+        place.index = static_cast<std::uint32_t>(keys.size());
+        DAEL_LET(copy, place.key->duplicate());
+        keys.push_back(std::move(copy));
+    }
+    while (keys.size() < size) {
+        free_.push_back(static_cast<std::uint32_t>(keys.size()));
+        keys.push_back(key_of_zeros());
+    }
+    DAEL_LET(set, engine.keys(keys));
+    set_ = std::make_unique<KeySet>(std::move(set));
+    by_serial_ = std::move(kept);
+    return {};
+}
+
+Result<bool> KeyPlaces::find(Engine& engine, const std::vector<Stretch>& stretches, Stream stream,
+                             std::vector<std::uint32_t>& places) {
+    ++jobs_;
+    std::size_t fresh = 0;
+    for (const Stretch& stretch : stretches) {
+        const auto found = by_serial_.find(stretch.key_serial);
+        if (found == by_serial_.end())
+            ++fresh;
+        else
+            found->second.used = jobs_;
+    }
+    const bool remade = !set_ || fresh > std::min(kManyNew, free_.size());
+    if (remade) DAEL_TRY(make(engine, stretches));
+    places.clear();
+    for (const Stretch& stretch : stretches) {
+        auto found = by_serial_.find(stretch.key_serial);
+        if (found == by_serial_.end()) {
+            const std::uint32_t index = free_.back();
+            DAEL_TRY(set_->replace(index, *stretch.key, stream));
+            free_.pop_back();
+            found = by_serial_.emplace(stretch.key_serial, Place{stretch.key, index, jobs_}).first;
+        }
+        places.push_back(found->second.index);
+    }
+    return remade;
+}
+
+Result<> KeyPlaces::forget(const std::vector<std::uint64_t>& serials, Stream stream) {
+    for (const std::uint64_t serial : serials) {
+        const auto found = by_serial_.find(serial);
+        if (found == by_serial_.end()) continue;
+        DAEL_TRY(set_->replace(found->second.index, key_of_zeros(), stream));
+        free_.push_back(found->second.index);
+        by_serial_.erase(found);
+    }
+    return {};
+}
+
+std::size_t messages_of(const Stretch& stretch) {
+    if (stretch.layout == SaLayout::rfc4106)
+        return static_cast<std::size_t>(stretch.end - stretch.first);
+    const std::uint64_t blocks = stretch.end - stretch.first;
+    return blocks <= before_wrap(stretch.base + stretch.first) ? 1 : 2;  // windows are far shorter
+}
+
+void write_messages(const Fill& fill, const std::vector<std::uint32_t>& places,
+                    std::uint8_t* memory, Message* to) {
+    for (std::size_t i = 0; i < fill.stretches.size(); ++i) {
+        const Stretch& stretch = fill.stretches[i];
+        std::uint8_t* at = memory + stretch.offset;
+        Message message;
+        message.key = places[i];
+        if (stretch.layout == SaLayout::rfc4106) {
+            std::memcpy(message.start.data(), stretch.salt.data(), 4);
+            message.start[15] = 1;
+            message.size = std::uint64_t{stretch.blocks} * 16;
+            for (std::uint64_t n = stretch.first; n < stretch.end; ++n, at += message.size) {
+                message.out = at;
+                put64(message.start.data() + 4, stretch.iv_bits | n);
+                *to++ = message;
+            }
+        } else {
+            for (std::uint64_t n = stretch.first; n < stretch.end;) {
+                const Wide counter = stretch.base + n;
+                const std::uint64_t blocks = std::min(stretch.end - n, before_wrap(counter));
+                put64(message.start.data(), static_cast<std::uint64_t>(counter >> 64));
+                put64(message.start.data() + 8, static_cast<std::uint64_t>(counter));
+                message.out = at;
+                message.size = blocks * 16;
+                *to++ = message;
+                at += message.size;
+                n += blocks;
+            }
+        }
+    }
+}
+
+}  // namespace dael::keystream

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a buffer is filled: a fill goes through a lane, which has its own keys, and on a device its
+// own stream, memory and event. A lane is one thread's, and has one fill at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <daelstrom/device.hpp>
+#include <daelstrom/engine.hpp>
+#include <daelstrom/keystream.hpp>
+
+#include "keystream/window.hpp"
+
+namespace dael::keystream {
+
+using Wide = unsigned __int128;
+
+// One window of a fill, with what is needed of its SA, which may be gone by the time it is filled.
+struct Stretch {
+    std::shared_ptr<const Key> key;
+    std::uint64_t key_serial = 0;
+    SaLayout layout = SaLayout::rfc4106;
+    std::array<std::uint8_t, 4> salt{};
+    std::uint64_t iv_bits = 0;  // rfc4106: of every IV
+    Wide base = 0;              // stream: the counter of block 0
+    std::uint64_t first = 0, end = 0;
+    std::uint32_t blocks = 1;
+    std::size_t offset = 0;  // in the buffer
+};
+
+struct Fill {
+    SaTable::State* table = nullptr;
+    Buffer* buffer = nullptr;
+    std::vector<Stretch> stretches;
+    std::size_t bytes = 0;
+    std::size_t messages = 0;
+    std::chrono::steady_clock::time_point began;
+};
+
+inline constexpr std::size_t kMostMessages = 8192;  // of a fill
+
+// Keys in a key set, by what they are called in the filler.
+class KeyPlaces {
+  public:
+    // A place for each stretch's key, in `places`. Whether the set is a new one, and what was made
+    // of the old one is to be made again. Nothing of the lane may be under way.
+    Result<bool> find(Engine& engine, const std::vector<Stretch>& stretches, Stream stream,
+                      std::vector<std::uint32_t>& places);
+    // Puts a key of zeros in the place of these.
+    Result<> forget(const std::vector<std::uint64_t>& serials, Stream stream);
+    const KeySet& set() const { return *set_; }
+    void clear() {
+        set_.reset();
+        by_serial_.clear();
+        free_.clear();
+    }
+
+  private:
+    Result<> make(Engine& engine, const std::vector<Stretch>& stretches);
+    std::unique_ptr<KeySet> set_;
+    struct Place {
+        std::shared_ptr<const Key> key;
+        std::uint32_t index = 0;
+        std::uint64_t used = 0;  // when, in jobs
+    };
+    std::unordered_map<std::uint64_t, Place> by_serial_;
+    std::vector<std::uint32_t> free_;
+    std::uint64_t jobs_ = 0;
+};
+
+// The messages of which a fill consists, keys being where `places` says; `memory` is the buffer, or
+// a device's for it.
+void write_messages(const Fill& fill, const std::vector<std::uint32_t>& places,
+                    std::uint8_t* memory, Message* to);
+std::size_t messages_of(const Stretch& stretch);
+
+class Lane {
+  public:
+    virtual ~Lane() = default;
+    // Begins `fill`, which may be done when it returns. After an error nothing of it is under way.
+    virtual Result<> begin() = 0;
+    // Waits for it. After an error likewise, and nothing that it brought is of use.
+    virtual Result<> finish() = 0;
+    // Nothing is under way. Keys that nobody has any more; what it still holds of keystream.
+    virtual Result<> forget(const std::vector<std::uint64_t>& serials) = 0;
+    virtual void forget_all_keys() = 0;
+    virtual Result<> wipe() = 0;
+
+    Fill fill;
+    bool busy = false, dirty = false;
+    std::vector<std::uint64_t> forgotten;  // the scheduler's mutex guards it
+    bool forget_all = false;               // likewise; there was no memory to say which
+};
+
+Result<std::unique_ptr<Lane>> open_host_lane(Engine& engine);
+// Of jobs of at most so many bytes.
+Result<std::unique_ptr<Lane>> open_device_lane(Engine& engine, const DeviceAccess& device,
+                                               std::size_t bytes);
+
+}  // namespace dael::keystream

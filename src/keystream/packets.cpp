@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of packets: numbers, the keystream that waits for them, and the cipher. No allocation, no
+// look-up and no lock but the SA's.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "keystream/table.hpp"
+
+namespace dael {
+
+using keystream::kMostGroup;
+using keystream::Slot;
+using keystream::Track;
+using keystream::Wide;
+using keystream::Window;
+
+namespace keystream {
+namespace {
+
+inline void store64(std::uint8_t* to, std::uint64_t value) noexcept {
+    if constexpr (std::endian::native == std::endian::little) value = __builtin_bswap64(value);
+    std::memcpy(to, &value, 8);
+}
+inline std::uint64_t load64(const std::uint8_t* from) noexcept {
+    std::uint64_t value;
+    std::memcpy(&value, from, 8);
+    return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
+}
+
+// (salt, IV, 1): J0 of SP 800-38D 7.1 for RFC 4106's nonce of 12 bytes.
+inline void set_first(Block& first, const SaOptions& options, const std::uint8_t* iv) noexcept {
+    std::memcpy(first.data(), options.salt.data(), 4);
+    std::memcpy(first.data() + 4, iv, 8);
+    constexpr std::uint8_t kOne[4]{0, 0, 0, 1};
+    std::memcpy(first.data() + 12, kOne, 4);
+}
+inline void set_first(Block& first, Wide counter) noexcept {
+    store64(first.data(), static_cast<std::uint64_t>(counter >> 64));
+    store64(first.data() + 8, static_cast<std::uint64_t>(counter));
+}
+
+// Numbers that a peer's next packet may be away from the last one, to be taken for the next.
+constexpr std::uint64_t kReach = std::uint64_t{1} << 20;
+
+constexpr std::uint64_t needed(std::size_t size) noexcept {  // blocks of keystream
+    return 1 + (std::uint64_t{size} + 15) / 16;
+}
+
+inline void aim_at(Track& track, const Window& window) noexcept {
+    track.first = window.first;
+    track.count = window.end - window.first;
+    track.data = window.data;
+    track.blocks = window.blocks;
+}
+// Sending: aims at the window with number n, if it is there; those before it are over.
+[[gnu::noinline]] bool move_on(SaTable::State& table, Track& track, std::uint64_t n,
+                               SaCounters& counters) noexcept {
+    table.take_in(track, n, counters);
+    while (track.over < track.held && track.windows[track.over]->end <= n) ++track.over;
+    if (track.over == track.held || track.windows[track.over]->first > n) return false;
+    aim_at(track, *track.windows[track.over]);
+    return true;
+}
+
+// Receiving: at any window with number n.
+[[gnu::noinline]] bool look_up(SaTable::State& table, Track& track, std::uint64_t n,
+                               SaCounters& counters) noexcept {
+    table.take_in(track, 0, counters);
+    for (std::uint32_t i = 0; i < track.held; ++i)
+        if (n - track.windows[i]->first < track.windows[i]->end - track.windows[i]->first) {
+            aim_at(track, *track.windows[i]);
+            return true;
+        }
+    return false;
+}
+
+// Not before the packets that were given their keystream are done.
+void retire_over(SaTable::State& table, Track& track) noexcept {
+    if (track.over == 0) return;
+    // The one that is aimed at comes after them, or is over, too.
+    const bool aimed = track.over < track.held && track.windows[track.over]->data == track.data;
+    for (std::uint32_t i = 0; i < track.over; ++i) table.retire(*track.windows[i]);
+    track.held -= track.over;
+    for (std::uint32_t i = 0; i < track.held; ++i) track.windows[i] = track.windows[i + track.over];
+    track.over = 0;
+    if (!aimed) track.aim_at_none();
+}
+
+inline void ask(SaTable::State& table, Track& track) noexcept {
+    if (track.next.load(std::memory_order_relaxed) <
+            track.refill_at.load(std::memory_order_relaxed) ||
+        track.asked.load(std::memory_order_relaxed))
+        return;
+    track.asked.store(true, std::memory_order_relaxed);
+    table.filler->ask(track);
+}
+
+// `there` blocks of keystream from n on are at `at`.
+inline void give(core::Packet& to, const std::uint8_t* at, std::uint64_t there, std::uint64_t need,
+                 SaCounters& counters) noexcept {
+    to.keystream = at;
+    to.blocks = static_cast<std::size_t>(there);
+    counters.used += std::min(there, need) * 16;
+    ++(there >= need ? counters.hits : counters.partial);
+    // The caches' own prefetchers follow a slot, and need to be told where it begins.
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + 64);
+    __builtin_prefetch(at + 128);
+}
+
+// Where keystream for a packet that starts with number n is, if it is; `track` is aimed there.
+inline void point_to(core::Packet& to, const Track& track, std::uint64_t n, bool stream,
+                     std::uint64_t need, SaCounters& counters) noexcept {
+    const std::uint64_t at = n - track.first;
+    if (stream)
+        give(to, track.data + at * 16, track.count - at, need, counters);
+    else
+        give(to, track.data + at * track.blocks * 16, track.blocks, need, counters);
+}
+
+inline void fill_in(core::Packet& to, const SaPacket& from, const SaOptions& options) noexcept {
+    to.in = from.in;
+    to.out = from.out;
+    to.size = from.size;
+    to.aad = from.aad;
+    to.aad_size = from.aad_size;
+    to.tag = from.tag;
+    to.tag_size = options.tag_size;
+    to.keystream = nullptr;
+    to.blocks = 0;
+}
+
+// What makes no sense of a packet; null: nothing.
+inline const char* fault(const SaPacket& packet) noexcept {
+    if (!packet.iv) return "its iv is null";
+    if (!packet.tag) return "its tag is null";
+    if (packet.size != 0 && (!packet.in || !packet.out)) return "in or out is null";
+    if (packet.aad_size != 0 && !packet.aad) return "its AAD is null";
+    if (packet.size > kMostPacket) return "it is longer than 2^30 bytes";
+    if (packet.aad_size > kMostPacket) return "its AAD is longer than 2^30 bytes";
+    return nullptr;
+}
+
+void wipe_outputs(std::span<const SaPacket> packets, std::size_t tag_size) noexcept {
+    for (const SaPacket& packet : packets) {
+        if (packet.size != 0) wipe(packet.out, packet.size);
+        wipe(packet.tag, tag_size);
+    }
+}
+
+}  // namespace
+}  // namespace keystream
+
+void SaTable::State::take_in(Track& track, std::uint64_t n, SaCounters& counters) noexcept {
+    if (!track.inbox.load(std::memory_order_relaxed)) return;
+    Window* fresh = track.inbox.exchange(nullptr, std::memory_order_acquire);
+    while (fresh) {
+        Window& window = *fresh;
+        fresh = fresh->next;
+        ++counters.windows;
+        counters.made += window.bytes();
+        if (window.end <= n || track.held == Track::kWindows) {
+            counters.dropped += window.bytes();
+            retire(window);
+            continue;
+        }
+        std::uint32_t at = track.held++;
+        for (; at > 0 && track.windows[at - 1]->first > window.first; --at)
+            track.windows[at] = track.windows[at - 1];
+        track.windows[at] = &window;
+    }
+}
+
+Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
+                                    SaNumbered numbered) {
+    using namespace keystream;
+    DAEL_TRY(usable());
+    Slot* const slot = find(sa);
+    if (!slot) return no_such_sa();
+    const std::lock_guard lock(slot->mutex);
+    if (slot->id != sa.value) return no_such_sa();
+    const SaOptions& sa_options = slot->options;
+    if (sa_options.direction != SaDirection::sending)
+        return Error{Code::invalid_argument, "the SA is for receiving; open() is its call"};
+    const bool stream = sa_options.layout == SaLayout::stream;
+    Wide needed_in_all = 0;
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        if (const char* wrong = fault(packets[i]))
+            return Error{Code::invalid_argument,
+                         "packet " + std::to_string(i) + ": " + std::string(wrong)};
+        needed_in_all += needed(packets[i].size);
+    }
+    if (packets.size() > left(*slot) || (stream && needed_in_all > blocks_left(*slot)))
+        return Error{Code::limit,
+                     "the SA has sent all the packets that its key is for; rekey it, or "
+                     "add another"};
+    Sealed sealed{slot->number, false};
+    slot->number += packets.size();
+    sealed.rekey_soon = slot->number > slot->options.soft_limit;
+    if (numbered.call) numbered.call(numbered.context, sealed.first);
+
+    SaCounters& counters = slot->counters;
+    std::array<core::Packet, kMostGroup> group;
+    unsigned touched = 0;
+    for (std::size_t done = 0; done < packets.size(); done += kMostGroup) {
+        const std::size_t count = std::min(packets.size() - done, kMostGroup);
+        for (std::size_t i = 0; i < count; ++i) {
+            const SaPacket& from = packets[done + i];
+            core::Packet& to = group[i];
+            fill_in(to, from, sa_options);
+            const std::uint64_t need = needed(from.size);
+            const std::size_t which = slot->by_size ? class_of(need) : 0;
+            Track& track = slot->tracks[which];
+            touched |= 1u << which;
+            track.recent.add(static_cast<std::uint32_t>(need));
+            keystream::add(track.needed, need);
+            const std::uint64_t n = track.next.load(std::memory_order_relaxed);
+            track.next.store(n + (stream ? need : 1), std::memory_order_relaxed);
+            if (stream) {
+                set_first(to.first, slot->base + n);
+                std::memcpy(from.iv, to.first.data() + 4, 12);
+            } else {
+                store64(from.iv, std::uint64_t{which} << kClassShift | n);
+                set_first(to.first, sa_options, from.iv);
+            }
+            if (n - track.first < track.count || move_on(*this, track, n, counters))
+                point_to(to, track, n, stream, need, counters);
+            else
+                ++counters.direct;
+            counters.bytes += from.size;
+        }
+        counters.packets += count;
+        const Code code = slot->cipher->seal({group.data(), count});
+        for (unsigned left = touched; left != 0; left &= left - 1)
+            retire_over(*this, slot->tracks[static_cast<std::size_t>(std::countr_zero(left))]);
+        if (code != Code::ok) {
+            wipe_outputs(packets, sa_options.tag_size);
+            return Error{code, "libcrypto failed; nothing was sealed, and the numbers are gone"};
+        }
+    }
+    for (; touched != 0; touched &= touched - 1)
+        ask(*this, slot->tracks[static_cast<std::size_t>(std::countr_zero(touched))]);
+    return sealed;
+}
+
+Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::span<Code> codes) {
+    using namespace keystream;
+    if (codes.size() != packets.size())
+        return Error{Code::invalid_argument, std::to_string(codes.size()) + " codes for " +
+                                                 std::to_string(packets.size()) +
+                                                 " packets; there must be as many"};
+    DAEL_TRY(usable());
+    Slot* const slot = find(sa);
+    if (!slot) return no_such_sa();
+    const std::lock_guard lock(slot->mutex);
+    if (slot->id != sa.value) return no_such_sa();
+    const SaOptions& sa_options = slot->options;
+    if (sa_options.direction != SaDirection::receiving)
+        return Error{Code::invalid_argument, "the SA is for sending; seal() is its call"};
+    const bool stream = sa_options.layout == SaLayout::stream;
+
+    SaCounters& counters = slot->counters;
+    std::uint64_t strays = 0;
+    struct From {
+        std::size_t packet;
+        Track* track;  // null: its IV is out of any window's reach
+        std::uint64_t n, after;
+    };
+    std::array<core::Packet, kMostGroup> group;
+    std::array<From, kMostGroup> origin;
+    std::array<Code, kMostGroup> verdicts;
+    unsigned touched = 0;
+    for (std::size_t next = 0; next < packets.size();) {
+        std::size_t count = 0;
+        for (; next < packets.size() && count < kMostGroup; ++next) {
+            const SaPacket& from = packets[next];
+            if (fault(from)) {
+                codes[next] = Code::invalid_argument;
+                continue;
+            }
+            core::Packet& to = group[count];
+            fill_in(to, from, sa_options);
+            const std::uint64_t need = needed(from.size);
+            From& its = origin[count++];
+            its = {next, nullptr, 0, 0};
+            if (stream) {
+                std::uint8_t bytes[16];
+                std::memcpy(bytes, sa_options.salt.data(), 4);
+                std::memcpy(bytes + 4, from.iv, 12);
+                const Wide counter = Wide{load64(bytes)} << 64 | load64(bytes + 8);
+                std::memcpy(to.first.data(), bytes, 16);
+                const Wide n = counter - slot->base;
+                if (n < kMostPosition) {
+                    its.track = &slot->tracks[0];
+                    its.n = static_cast<std::uint64_t>(n);
+                    its.after = its.n + need;
+                }
+            } else {
+                const std::uint64_t iv = load64(from.iv);
+                set_first(to.first, sa_options, from.iv);
+                const auto which = static_cast<std::size_t>(iv >> kClassShift);
+                its.track = &slot->tracks[which];
+                its.n = iv & (kClassNumbers - 1);
+                its.after = its.n + 1;
+                touched |= 1u << which;
+            }
+            counters.bytes += from.size;
+            if (!its.track) {
+                ++counters.direct;
+                continue;
+            }
+            Track& track = *its.track;
+            if (its.n - track.first < track.count || look_up(*this, track, its.n, counters)) {
+                point_to(to, track, its.n, stream, need, counters);
+                counters.overlapped += its.n < track.next.load(std::memory_order_relaxed);
+            } else {
+                ++counters.direct;
+            }
+        }
+        if (stream) touched |= 1;
+        counters.packets += count;
+        slot->cipher->open({group.data(), count}, {verdicts.data(), count});
+        for (std::size_t i = 0; i < count; ++i) {
+            const From& its = origin[i];
+            codes[its.packet] = verdicts[i];
+            counters.failed += verdicts[i] != Code::ok;
+            if (verdicts[i] != Code::ok || !its.track) continue;  // what anybody may have sent
+            const std::uint64_t need = needed(group[i].size);
+            its.track->recent.add(static_cast<std::uint32_t>(need));
+            keystream::add(its.track->needed, need);
+            // A peer counts up, with gaps and out of order as may be; or it does not.
+            const std::uint64_t reached = its.track->next.load(std::memory_order_relaxed);
+            if (its.n - reached + kReach >= 2 * kReach) ++strays;
+            if (its.after > reached) its.track->next.store(its.after, std::memory_order_relaxed);
+        }
+    }
+    keystream::add(slot->seen, packets.size());
+    keystream::add(slot->seen_strays, strays);
+    for (; touched != 0; touched &= touched - 1) {
+        Track& track = slot->tracks[static_cast<std::size_t>(std::countr_zero(touched))];
+        const std::uint64_t reached = track.next.load(std::memory_order_relaxed);
+        const std::uint64_t keep = track.keep.load(std::memory_order_relaxed);
+        while (track.over < track.held && track.windows[track.over]->end + keep <= reached)
+            ++track.over;
+        retire_over(*this, track);
+        if (reached != first_number(sa_options.layout)) ask(*this, track);
+    }
+    return {};
+}
+
+}  // namespace dael

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gets keystream next, and how much: shares of the budget by recent rate, refills in the order
+// in which they were asked for, and deficit round robin (Shreedhar and Varghese, 1995) where more
+// is asked for than comes. All of it under the scheduler's mutex.
+#include <algorithm>
+#include <cmath>
+
+#include "keystream/table.hpp"
+
+namespace dael {
+
+using namespace keystream;
+
+namespace {
+
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+constexpr std::uint64_t kLeastQuantum = std::uint64_t{16} << 10;
+constexpr double kMemory = 0.005;         // seconds over which rates are averaged
+constexpr std::uint64_t kLeastSlots = 8;  // of a share
+
+// The longest slot that wastes no more than `most_waste` of its keystream on the packets of late:
+// with k blocks for each, a packet that needs n uses min(n, k).
+std::uint32_t slot_blocks(const RecentNeeds& recent, double most_waste, std::uint64_t most) {
+    std::array<std::uint16_t, RecentNeeds::kCount> needs;
+    const std::size_t count = recent.sorted(needs);
+    if (count == 0) return 1;
+    const double all = static_cast<double>(count);
+    double below = 0;  // blocks of those that need less than needs[i]
+    double best = needs[0];
+    for (std::size_t i = 0; i < count; ++i) {
+        // Between needs[i - 1] and needs[i]: below + (count - i) k >= (1 - waste) count k.
+        const double slope = (1 - most_waste) * all - (all - static_cast<double>(i));
+        const double k = slope <= 0 ? needs[i] : std::min<double>(needs[i], below / slope);
+        best = std::max(best, k);
+        if (k < needs[i]) break;
+        below += needs[i];
+    }
+    return static_cast<std::uint32_t>(std::clamp<double>(best, 1, static_cast<double>(most)));
+}
+
+double average(const RecentNeeds& recent) {
+    std::array<std::uint16_t, RecentNeeds::kCount> needs;
+    const std::size_t count = recent.sorted(needs);
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += needs[i];
+    return count == 0 ? 1 : sum / static_cast<double>(count);
+}
+
+// One above the last number that may be asked for.
+std::uint64_t end_of(const Slot& slot) {
+    const SaOptions& options = slot.options;
+    if (options.layout == SaLayout::stream) {
+        const Wide end = (((slot.base >> 96) + 1) << 96) - slot.base;
+        return end < kMostPosition ? static_cast<std::uint64_t>(end) : kMostPosition;
+    }
+    return options.direction == SaDirection::sending ? options.limit + 1 : kClassNumbers;
+}
+
+}  // namespace
+
+std::size_t RecentNeeds::sorted(std::array<std::uint16_t, kCount>& to) const noexcept {
+    std::size_t count = 0;
+    for (const auto& need : needs_)
+        if (const auto blocks = need.load(std::memory_order_relaxed)) to[count++] = blocks;
+    std::sort(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(count));
+    return count;
+}
+
+std::string SaFiller::State::why(const SaTable::State& table, const Slot& slot) const {
+    if (!broken_.empty()) return "the filler has failed: " + broken_;
+    if (table.options.plan == SaTableOptions::Plan::direct) return "the table was opened so";
+    if (table.options.plan == SaTableOptions::Plan::measured && !table.measured.pays())
+        return "the direct path is as fast here, as measured";
+    if (slot.options.quota == 0) return "its quota is 0";
+    return slot.why;
+}
+
+bool SaFiller::State::ahead(const SaTable::State& table, const Slot& slot) const noexcept {
+    const auto plan = table.options.plan;
+    return broken_.empty() && slot.options.quota != 0 && slot.why.empty() &&
+           (plan == SaTableOptions::Plan::ahead ||
+            (plan == SaTableOptions::Plan::measured && table.measured.pays()));
+}
+
+void SaFiller::State::stop_asking(Slot& slot) noexcept {
+    for (Track& track : slot.tracks) {
+        track.refill_at.store(kNever, std::memory_order_relaxed);
+        if (track.wanting) {
+            track.wanting = false;
+            track.asked.store(false, std::memory_order_relaxed);
+        }
+    }
+}
+
+// Everybody who has asked since is queued.
+void SaFiller::State::collect() {
+    Track* track = asking_.exchange(nullptr, std::memory_order_acq_rel);
+    // They were pushed, so the last one is first.
+    Track* in_order = nullptr;
+    while (track) {
+        Track* const next = track->next_asking;
+        track->next_asking = in_order;
+        in_order = track;
+        track = next;
+    }
+    for (; in_order; in_order = in_order->next_asking) {
+        Slot& slot = *in_order->slot;
+        if (!slot.key) {
+            in_order->asked.store(false, std::memory_order_relaxed);
+            continue;
+        }
+        if (!slot.active) {
+            slot.active = true;
+            slot.idle_seconds = 0;
+            slot.table->active.push_back(&slot);
+        }
+        if (!ahead(*slot.table, slot)) {
+            in_order->refill_at.store(kNever, std::memory_order_relaxed);
+            in_order->asked.store(false, std::memory_order_relaxed);
+            continue;
+        }
+        in_order->wanting = true;
+        if (!slot.queued) {
+            slot.queued = true;
+            queue_.push_back(&slot);
+        }
+        stuck_ = false;
+    }
+}
+
+// Bytes of keystream that may wait for a track, or be under way.
+std::uint64_t SaFiller::State::share(const Track& track, std::uint64_t slot_bytes) const {
+    const SaTable::State& table = table_of(track);
+    const double budget = static_cast<double>(table.options.budget);
+    double part = 1.0 / 16;  // where nothing is known yet
+    if (track.rate > 0 && table.rate > 0) part = std::min(1.0, track.rate / table.rate);
+    const auto bytes = static_cast<std::uint64_t>(budget * part);
+    return std::min(std::max(bytes, kLeastSlots * slot_bytes), track.slot->options.quota);
+}
+
+// The next window of a track; none (count 0) if it has enough, and then when it is to ask again.
+SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
+    const SaTable::State& table = table_of(track);
+    const Slot& slot = *track.slot;
+    const bool stream = slot.options.layout == SaLayout::stream;
+    Wish wish;
+    if (!stream)
+        wish.blocks = slot_blocks(track.recent, table.options.most_waste, table.options.block / 16);
+    const std::uint64_t number_bytes = std::uint64_t{16} * wish.blocks;
+    // A packet is many numbers in a stream, and windows should hold some packets.
+    const std::uint64_t packet_bytes =
+        stream ? static_cast<std::uint64_t>(16 * average(track.recent)) + 16 : number_bytes;
+    const std::uint64_t mine = share(track, packet_bytes);
+    const std::uint64_t window = std::clamp<std::uint64_t>(
+        std::max(mine / 8, std::min(mine / 2, kLeastQuantum)), packet_bytes, table.options.block);
+    const std::uint64_t next = track.next.load(std::memory_order_relaxed);
+    track.keep.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                         {table.options.overlap *
+                              (stream ? static_cast<std::uint64_t>(average(track.recent)) : 1),
+                          mine / 4 / number_bytes, 0xffffffffu})),
+                     std::memory_order_relaxed);
+    wish.first = track.ordered;
+    const bool dry = wish.first <= next;
+    if (dry) {
+        // It ran dry: what is ordered now finds its first numbers used.
+        const double numbers = track.rate * latency_ / (stream ? 1 : average(track.recent));
+        const double most = static_cast<double>(window / number_bytes) / 2;
+        wish.first = next + static_cast<std::uint64_t>(std::clamp(numbers, 0.0, most));
+    }
+    const std::uint64_t ahead = (wish.first - next) * number_bytes;
+    const std::uint64_t end = end_of(slot);
+    if (mine < packet_bytes || wish.first >= end) {
+        track.refill_at.store(kNever, std::memory_order_relaxed);
+        return wish;
+    }
+    if (!dry && ahead + window > mine) {
+        const std::uint64_t until = (ahead + window - mine + number_bytes - 1) / number_bytes;
+        track.refill_at.store(next + until, std::memory_order_relaxed);
+        return wish;
+    }
+    wish.count = std::min(std::max<std::uint64_t>(window / number_bytes, 1), end - wish.first);
+    return wish;
+}
+
+// As many of a slot's windows as its deficit and the buffer allow. Whether it has all it wants.
+bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum) {
+    slot.deficit += quantum;
+    Buffer& buffer = *fill.buffer;
+    bool content = true;
+    for (std::size_t which = 0; which < kClasses; ++which) {
+        Track& track = slot.tracks[which];
+        while (track.wanting) {
+            Wish its = wish(track);
+            if (its.count == 0) {
+                track.wanting = false;
+                track.asked.store(false, std::memory_order_release);
+                break;
+            }
+            const std::uint64_t bytes = std::uint64_t{16} * its.blocks;
+            const std::uint64_t room =
+                std::min<std::uint64_t>((fill.table->options.block - fill.bytes) / bytes,
+                                        kMostMessages - 2 - fill.messages);
+            its.count = std::min({its.count, room, slot.deficit / bytes});
+            if (its.count == 0 || buffer.count == kMostWindows) {
+                content = false;
+                break;
+            }
+            Stretch order;
+            order.key = slot.key;
+            order.key_serial = slot.key_serial;
+            order.layout = slot.options.layout;
+            order.salt = slot.options.salt;
+            order.iv_bits = std::uint64_t{which} << kClassShift;
+            order.base = slot.base;
+            order.first = its.first;
+            order.end = its.first + its.count;
+            order.blocks = its.blocks;
+            order.offset = fill.bytes;
+            fill.stretches.push_back(std::move(order));
+            Window& window = buffer.windows[buffer.count++];
+            window = {its.first,  its.first + its.count,
+                      its.blocks, buffer.memory + fill.bytes,
+                      &buffer,    &track,
+                      slot.epoch, nullptr};
+            track.ordered = window.end;
+            fill.messages += messages_of(fill.stretches.back());
+            fill.bytes += window.bytes();
+            slot.deficit -= std::min<std::uint64_t>(slot.deficit, window.bytes());
+        }
+    }
+    return content;
+}
+
+// A buffer's worth of windows of one table. False: nobody wants, or nothing is free.
+bool SaFiller::State::compose(Fill& fill) {
+    fill.table = nullptr;
+    fill.buffer = nullptr;
+    fill.stretches.clear();
+    fill.bytes = fill.messages = 0;
+    if (queue_.empty() || stuck_ || !broken_.empty()) return false;
+    want_room_.store(false, std::memory_order_relaxed);
+    std::uint64_t quantum = 0;
+    const std::size_t once = queue_.size();
+    std::size_t passed = 0;  // by, since somebody was served
+    while (!queue_.empty() && passed < (fill.table ? 5 * once : once)) {
+        Slot& slot = *queue_.front();
+        SaTable::State& table = *slot.table;
+        if (!fill.table) {
+            for (const auto& buffer : table.buffers)
+                if (buffer->live.load(std::memory_order_seq_cst) == 0 && !buffer->taken) {
+                    fill.buffer = buffer.get();
+                    break;
+                }
+            if (fill.buffer) {
+                fill.table = &table;
+                fill.buffer->count = 0;
+                quantum = std::max<std::uint64_t>(kLeastQuantum, table.options.block / once);
+            } else {
+                table.blocked = true;
+                want_room_.store(true, std::memory_order_seq_cst);
+            }
+        }
+        queue_.pop_front();
+        if (fill.table != &table) {
+            queue_.push_back(&slot);
+            ++passed;
+            continue;
+        }
+        const std::size_t before = fill.bytes;
+        if (add_windows(fill, slot, quantum)) {
+            slot.queued = false;
+            slot.deficit = 0;
+        } else {
+            queue_.push_back(&slot);
+        }
+        passed = fill.bytes == before ? passed + 1 : 0;
+        if (fill.bytes + kLeastQuantum > table.options.block ||
+            fill.buffer->count == kMostWindows || fill.messages + 2 >= kMostMessages)
+            break;
+    }
+    if (fill.bytes == 0) {
+        stuck_ = true;
+        return false;
+    }
+    Buffer& buffer = *fill.buffer;
+    buffer.bytes = fill.bytes;
+    buffer.taken = buffer.dirty = true;
+    buffer.order = ++buffer_order_;
+    buffer.live.store(static_cast<std::uint32_t>(buffer.count), std::memory_order_relaxed);
+    fill.table->live.fetch_add(fill.bytes, std::memory_order_relaxed);
+    ++fill.table->under_way;
+    return true;
+}
+
+// What packets came of late, for all who had some.
+void SaFiller::State::tick(Clock::time_point now) {
+    const double seconds = std::chrono::duration<double>(now - last_tick_).count();
+    last_tick_ = now;
+    stuck_ = false;
+    for (SaTable::State* table : tables_) look_at(*table, seconds);
+}
+
+void SaFiller::State::look_at(SaTable::State& table, double seconds) {
+    const double weight = seconds / (seconds + kMemory);
+    table.rate = 0;
+    for (std::size_t i = 0; i < table.active.size();) {
+        Slot& slot = *table.active[i];
+        bool any = false;
+        for (Track& track : slot.tracks) {
+            const std::uint64_t now = track.needed.load(std::memory_order_relaxed);
+            const std::uint64_t more = now - track.needed_then;
+            track.needed_then = now;
+            track.rate += weight * (static_cast<double>(more) / seconds - track.rate);
+            table.rate += track.rate;
+            any = any || more != 0;
+        }
+        slot.idle_seconds = any ? 0 : slot.idle_seconds + seconds;
+        if (slot.idle_seconds * 1000 > table.options.idle_ms && slot.mutex.try_lock()) {
+            const std::lock_guard lock(slot.mutex, std::adopt_lock);
+            release_idle(table, slot);
+            table.active[i] = table.active.back();
+            table.active.pop_back();
+            continue;
+        }
+        judge(slot);
+        ++i;
+    }
+    if (table.blocked && ++table.blocked_ticks > 2) make_room(table);
+    if (!table.blocked) table.blocked_ticks = 0;
+    table.blocked = false;
+}
+
+// Where a peer's IVs do not count up, no window is ever hit: such an SA is left direct for a while,
+// each time for twice as many packets.
+void SaFiller::State::judge(Slot& slot) {
+    constexpr std::uint64_t kEnough = 256, kFirst = 4096, kMost = std::uint64_t{1} << 22;
+    if (slot.options.direction != SaDirection::receiving) return;
+    const std::uint64_t seen = slot.seen.load(std::memory_order_relaxed);
+    const std::uint64_t strays = slot.seen_strays.load(std::memory_order_relaxed);
+    if (!slot.why.empty()) {
+        if (seen < slot.resume_at) return;
+        slot.why.clear();
+        for (Track& track : slot.tracks) track.refill_at.store(0, std::memory_order_relaxed);
+    } else {
+        const std::uint64_t packets = seen - slot.seen_then, stray = strays - slot.strays_then;
+        if (packets < kEnough) return;
+        if (stray * 2 > packets) {
+            slot.penalty = std::clamp(2 * slot.penalty, kFirst, kMost);
+            slot.resume_at = seen + slot.penalty;
+            slot.why = "its peer's IVs do not count up: of " + std::to_string(packets) +
+                       " packets " + std::to_string(stray) + " were nowhere near the one before";
+            stop_asking(slot);
+        } else {
+            slot.penalty = 0;
+        }
+    }
+    slot.seen_then = seen;
+    slot.strays_then = strays;
+}
+
+// Under the slot's mutex too. What is under way for it is thrown away when it comes.
+void SaFiller::State::release_idle(SaTable::State& table, Slot& slot) noexcept {
+    slot.active = false;
+    slot.why.clear();
+    table.drop_all(slot);
+    const bool may_ask = ahead(table, slot);
+    for (Track& track : slot.tracks) {
+        track.ordered = 0;
+        track.rate = 0;
+        track.refill_at.store(may_ask ? 0 : kNever, std::memory_order_relaxed);
+    }
+}
+
+// The oldest buffer holds keystream of SAs that are slower than was thought, and others wait.
+void SaFiller::State::make_room(SaTable::State& table) noexcept {
+    table.blocked_ticks = 0;
+    Buffer* oldest = nullptr;
+    for (const auto& buffer : table.buffers)
+        if (!buffer->taken && buffer->live.load(std::memory_order_acquire) != 0 &&
+            (!oldest || buffer->order < oldest->order))
+            oldest = buffer.get();
+    if (!oldest) return;
+    for (std::size_t i = 0; i < oldest->count; ++i) {
+        Track& track = *oldest->windows[i].track;
+        if (!track.slot->mutex.try_lock()) continue;
+        const std::lock_guard lock(track.slot->mutex, std::adopt_lock);
+        table.drop(track, *oldest);
+    }
+}
+
+}  // namespace dael

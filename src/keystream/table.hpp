@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind an SaTable: the places of its SAs, its buffers, and the way from a packet to its
+// keystream.
+//
+// Order of locks: `control`, a slot's mutex, the scheduler's. Whoever has a later one only tries
+// for an earlier one.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "core/backend.hpp"
+#include "keystream/filler.hpp"
+#include "keystream/planner.hpp"
+#include "keystream/slot.hpp"
+
+namespace dael {
+
+struct SaTable::State {
+    State(std::shared_ptr<SaFiller::State> its_filler, const SaTableOptions& its_options);
+    ~State();
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    Result<> set_up();
+
+    Result<SaId> add(const Key& key, const SaOptions& options);
+    Result<> rekey(SaId sa, const Key& key, const std::array<std::uint8_t, 4>& salt);
+    Result<> remove(SaId sa);
+    Result<Sealed> seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered);
+    Result<> open(SaId sa, std::span<const SaPacket> packets, std::span<Code> codes);
+    SaCounters counters() const;
+    Result<SaStatus> status(SaId sa) const;
+    std::string explain() const;
+
+    // Null: no such SA. Without a lock; its id is to be looked at again under the slot's mutex.
+    keystream::Slot* find(SaId sa) const noexcept;
+    Result<> usable() const;
+
+    // A window is done with: its buffer may be filled again once all of it are.
+    void retire(keystream::Window& window) noexcept;
+    // What fillers have brought since for a track, but for what ends before number `n`. This and
+    // the next two under the slot's mutex, and those outside of packet calls.
+    void take_in(keystream::Track& track, std::uint64_t n, SaCounters& counters) noexcept;
+    // A track's windows in this buffer, or all windows of a slot, are given up and wiped.
+    void drop(keystream::Track& track, const keystream::Buffer& buffer) noexcept;
+    void drop_all(keystream::Slot& slot) noexcept;
+
+    const std::shared_ptr<SaFiller::State> filler;
+    SaTableOptions options;
+    std::unique_ptr<core::Backend> host;  // of the direct path
+    keystream::Measured measured;
+    std::uint32_t process = 0;
+
+    // The scheduler's mutex guards these.
+    std::vector<std::unique_ptr<keystream::Buffer>> buffers;
+    std::vector<keystream::Slot*> active;          // have had packets of late
+    double rate = 0;                               // of all of them, blocks a second
+    std::uint32_t under_way = 0;                   // jobs
+    std::uint64_t fill_errors = 0, unclaimed = 0;  // bytes that came for nobody
+    bool blocked = false;                          // wants a buffer, and none is free
+    std::uint32_t blocked_ticks = 0;
+
+    std::atomic<std::uint64_t> live{0};  // bytes of windows that are not retired
+
+  private:
+    static constexpr std::size_t kChunk = 64, kChunks = std::size_t{1} << 14;
+    struct Chunk {
+        std::array<std::unique_ptr<keystream::Slot>, kChunk> slots;
+    };
+    using Fingerprint = std::array<std::uint8_t, 32>;
+
+    Result<> check(const Key& key, const SaOptions& options) const;
+    Result<Fingerprint> fingerprint(const Key& key, const std::array<std::uint8_t, 4>& salt) const;
+    struct Entry {
+        std::shared_ptr<const Key> key;
+        std::unique_ptr<core::PacketCipher> cipher;
+    };
+    Result<Entry> prepare(const Key& key, const SaOptions& options);
+    void enter(keystream::Slot& slot, Entry entry, const SaOptions& options) noexcept;
+    void leave(keystream::Slot& slot) noexcept;
+
+    mutable std::mutex control;  // adding, removing, rekeying
+    std::unique_ptr<std::atomic<Chunk*>[]> chunks;
+    std::vector<std::uint32_t> free_slots;
+    std::uint32_t slots = 0;  // that were ever made
+    std::uint32_t sas = 0;
+    std::uint64_t generation = 0;
+    std::set<Fingerprint> sent_under;  // keys with their salts, as nobody can read them
+    std::array<std::uint8_t, 32> secret{};
+    SaCounters gone;  // of SAs that were removed
+};
+
+namespace keystream {
+
+inline SaTable::State& table_of(const Track& track) noexcept {
+    return *track.slot->table;
+}
+
+}  // namespace keystream
+}  // namespace dael
