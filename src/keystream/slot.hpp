@@ -18,12 +18,9 @@
 
 namespace dael::keystream {
 
-<<<<<<< HEAD
-=======
 inline constexpr std::size_t kMostGroup = 32;  // packets that the cipher gets at once
 inline constexpr std::size_t kMostPacket = std::size_t{1} << 30;        // bytes, and of AAD
 inline constexpr std::uint64_t kMostPosition = std::uint64_t{1} << 62;  // stream: blocks of an SA
->>>>>>> f-keystream
 inline constexpr std::size_t kClasses =
     4;  // of sizes; the upper two bits of an IV that goes by size
 inline constexpr int kClassShift = 62;
@@ -55,14 +52,6 @@ struct alignas(64) Slot {
     std::uint64_t epoch = 0;       // changes with the key
     std::uint64_t deficit = 0;     // bytes that it may still have in this round
     bool queued = false, active = false;
-<<<<<<< HEAD
-    std::uint64_t packets_then = 0, hits_then = 0, windows_then = 0;
-    std::uint64_t penalty = 0;  // packets to stay direct for, when its IVs were not foreseen
-    std::uint32_t idle_ticks = 0;
-    std::string why;  // it is direct; empty: it is not
-    std::atomic<std::uint64_t> seen{0}, seen_hits{0},
-        windows{0};  // packets and hits, for it to read
-=======
     double idle_seconds = 0;
     std::uint64_t seen_then = 0, strays_then = 0;
     std::uint64_t penalty = 0, resume_at = 0;  // packets to stay direct for; up to which one
@@ -70,7 +59,6 @@ struct alignas(64) Slot {
 
     // Receiving, for the scheduler to read: packets, and those that were nowhere near the last.
     std::atomic<std::uint64_t> seen{0}, seen_strays{0};
->>>>>>> f-keystream
 
     const std::uint32_t index;  // in the table
     SaTable::State* const table;
