@@ -80,7 +80,8 @@ struct SaFiller::State {
     void look_at(SaTable::State& table, double seconds);
     void judge(keystream::Slot& slot);
     void release_idle(SaTable::State& table, keystream::Slot& slot) noexcept;
-    void make_room(SaTable::State& table) noexcept;
+    bool shrink(SaTable::State& table) noexcept;
+    void drop_oldest(SaTable::State& table) noexcept;
     void stop_asking(keystream::Slot& slot) noexcept;
     bool ahead(const SaTable::State& table, const keystream::Slot& slot) const noexcept;
     std::string why(const SaTable::State& table, const keystream::Slot& slot) const;
