@@ -152,15 +152,17 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
     // A packet is many numbers in a stream, and windows should hold some packets.
     const std::uint64_t packet_bytes =
         stream ? static_cast<std::uint64_t>(16 * average(track.recent)) + 16 : number_bytes;
-    const std::uint64_t mine = share(track, packet_bytes);
+    std::uint64_t mine = share(track, packet_bytes);
     const std::uint64_t window = std::clamp<std::uint64_t>(
         std::max(mine / 8, std::min(mine / 2, kLeastQuantum)), packet_bytes, table.options.block);
     const std::uint64_t next = track.next.load(std::memory_order_relaxed);
-    track.keep.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                         {table.options.overlap *
-                              (stream ? static_cast<std::uint64_t>(average(track.recent)) : 1),
-                          mine / 4 / number_bytes, 0xffffffffu})),
-                     std::memory_order_relaxed);
+    if (slot.options.direction == SaDirection::receiving) {
+        // A part of the share stays behind, for packets that come late.
+        const std::uint64_t behind = std::min(table.options.overlap * packet_bytes, mine / 4);
+        track.keep.store(static_cast<std::uint32_t>(behind / number_bytes),
+                         std::memory_order_relaxed);
+        mine -= behind;
+    }
     // What is ordered now finds the numbers used that come before it is there.
     const double soon = track.rate * latency_ / (stream ? 1 : average(track.recent));
     const double most = static_cast<double>(mine / number_bytes) / 2;
@@ -381,7 +383,8 @@ void SaFiller::State::release_idle(SaTable::State& table, Slot& slot) noexcept {
     }
 }
 
-// Others wait, and some have more than their share by now: what they would need last goes.
+// Others wait: what was kept for late packets goes, and of those who have more than their share by
+// now what they would need last.
 bool SaFiller::State::shrink(SaTable::State& table) noexcept {
     bool any = false;
     for (Slot* slot : table.active) {
@@ -390,6 +393,10 @@ bool SaFiller::State::shrink(SaTable::State& table) noexcept {
         for (Track& track : slot->tracks) {
             table.take_in(track, 0, slot->counters);
             const std::uint64_t next = track.next.load(std::memory_order_relaxed);
+            while (track.held > 0 && track.windows[0]->end <= next) {  // kept for late packets
+                table.drop(track, 0);
+                any = true;
+            }
             while (track.held > 1) {
                 Window& last = *track.windows[track.held - 1];
                 const std::uint64_t bytes = std::uint64_t{16} * last.blocks;
@@ -397,7 +404,7 @@ bool SaFiller::State::shrink(SaTable::State& table) noexcept {
                     (last.first - next) * bytes < share(track, bytes) + last.bytes())
                     break;
                 if (track.ordered == last.end) track.ordered = last.first;
-                table.drop_last(track);
+                table.drop(track, track.held - 1);
                 any = true;
             }
         }
@@ -418,7 +425,9 @@ void SaFiller::State::drop_oldest(SaTable::State& table) noexcept {
         Track& track = *oldest->windows[i].track;
         if (!track.slot->mutex.try_lock()) continue;
         const std::lock_guard lock(track.slot->mutex, std::adopt_lock);
-        table.drop(track, *oldest);
+        table.take_in(track, 0, track.slot->counters);
+        for (std::uint32_t at = track.held; at-- > 0;)
+            if (track.windows[at]->buffer == oldest) table.drop(track, at);
     }
 }
 

@@ -289,37 +289,21 @@ void SaTable::State::retire(Window& window) noexcept {
     filler->freed();
 }
 
-void SaTable::State::give_up(Track& track, Window& window) noexcept {
+void SaTable::State::drop(Track& track, std::uint32_t at) noexcept {
+    Window& window = *track.windows[at];
     track.slot->counters.dropped += left_of(track, window);
     wipe(window.data, window.bytes());
     retire(window);
-}
-
-void SaTable::State::drop(Track& track, const Buffer& buffer) noexcept {
-    take_in(track, 0, track.slot->counters);
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < track.held; ++i) {
-        Window& window = *track.windows[i];
-        if (window.buffer == &buffer)
-            give_up(track, window);
-        else
-            track.windows[kept++] = &window;
-    }
-    track.held = kept;
-    track.aim_at_none();
-}
-
-void SaTable::State::drop_last(Track& track) noexcept {
-    give_up(track, *track.windows[--track.held]);
+    --track.held;
+    for (; at < track.held; ++at) track.windows[at] = track.windows[at + 1];
     track.aim_at_none();
 }
 
 void SaTable::State::drop_all(Slot& slot) noexcept {
     for (Track& track : slot.tracks) {
         take_in(track, 0, slot.counters);
-        for (std::uint32_t i = 0; i < track.held; ++i) give_up(track, *track.windows[i]);
-        track.held = track.over = 0;
-        track.aim_at_none();
+        while (track.held > 0) drop(track, track.held - 1);
+        track.over = 0;
     }
 }
 

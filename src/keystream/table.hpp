@@ -44,12 +44,11 @@ struct SaTable::State {
     // A window is done with: its buffer may be filled again once all of it are.
     void retire(keystream::Window& window) noexcept;
     // What fillers have brought since for a track, but for what ends before number `n`. This and
-    // the next three under the slot's mutex, and those outside of packet calls.
+    // the next two under the slot's mutex, and those outside of packet calls.
     void take_in(keystream::Track& track, std::uint64_t n, SaCounters& counters) noexcept;
-    // A track's windows in this buffer, or all windows of a slot, are given up and wiped.
-    void drop(keystream::Track& track, const keystream::Buffer& buffer) noexcept;
+    // A track's window, or all windows of a slot, are given up and wiped.
+    void drop(keystream::Track& track, std::uint32_t at) noexcept;
     void drop_all(keystream::Slot& slot) noexcept;
-    void drop_last(keystream::Track& track) noexcept;
 
     const std::shared_ptr<SaFiller::State> filler;
     SaTableOptions options;
@@ -84,7 +83,6 @@ struct SaTable::State {
     Result<Entry> prepare(const Key& key, const SaOptions& options);
     void enter(keystream::Slot& slot, Entry entry, const SaOptions& options) noexcept;
     void leave(keystream::Slot& slot) noexcept;
-    void give_up(keystream::Track& track, keystream::Window& window) noexcept;
 
     mutable std::mutex control;  // adding, removing, rekeying
     std::unique_ptr<std::atomic<Chunk*>[]> chunks;

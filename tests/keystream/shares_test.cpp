@@ -50,7 +50,7 @@ double covered(const SaCounters& c) {
 }
 
 TEST_F(Shares, ImixWastesLessThanAFifth) {
-    SaTable table = open(std::size_t{1} << 20);
+    SaTable table = open(std::size_t{4} << 20);
     Sender by_size(table, random_, {});
     SaOptions options;
     options.ivs = SaIvs::counting;
