@@ -249,7 +249,8 @@ void SaFiller::State::publish(Fill& fill) noexcept {
     Buffer& buffer = *fill.buffer;
     buffer.taken = false;
     const double seconds = std::chrono::duration<double>(Clock::now() - fill.began).count();
-    latency_ += (latency_ == 0 ? 1 : 0.1) * (seconds - latency_);
+    // The first ones wait for kernels to be compiled and the like, which says nothing of the next.
+    latency_ += 0.2 * (std::min(seconds, 2 * latency_) - latency_);
     ++jobs_;
     bytes_ += fill.bytes;
     for (std::size_t i = 0; i < buffer.count; ++i) {

@@ -98,7 +98,7 @@ struct SaFiller::State {
     std::deque<keystream::Slot*> queue_;  // of who wants keystream, in order of service
     std::vector<std::unique_ptr<Worker>> workers_;
     std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0;
-    double latency_ = 0;  // seconds from composing a fill to its publication, of late
+    double latency_ = 1e-4;  // seconds from composing a fill to its publication, of late
     Clock::time_point last_tick_{};
     std::string broken_;  // why nothing is filled any more; empty: it is
     bool stuck_ = false;  // who is queued cannot be served, as things are

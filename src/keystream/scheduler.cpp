@@ -133,8 +133,9 @@ void SaFiller::State::collect() {
 // Bytes of keystream that may wait for a track, or be under way.
 std::uint64_t SaFiller::State::share(const Track& track, std::uint64_t slot_bytes) const {
     const SaTable::State& table = table_of(track);
-    const double budget = static_cast<double>(table.options.budget) * 7 / 8;  // the rest: who is new
-    double part = 1.0 / 16;  // where nothing is known yet
+    const double budget =
+        static_cast<double>(table.options.budget) * 7 / 8;  // the rest: who is new
+    double part = 1.0 / 16;                                 // where nothing is known yet
     if (track.rate > 0 && table.rate > 0) part = std::min(1.0, track.rate / table.rate);
     const auto bytes = static_cast<std::uint64_t>(budget * part);
     return std::min(std::max(bytes, kLeastSlots * slot_bytes), track.slot->options.quota);
@@ -253,8 +254,8 @@ bool SaFiller::State::compose(Fill& fill) {
         Slot& slot = *queue_.front();
         SaTable::State& table = *slot.table;
         if (!fill.table) {
-            const bool room = table.live.load(std::memory_order_seq_cst) + kLeastQuantum <=
-                              table.options.budget;
+            const bool room =
+                table.live.load(std::memory_order_seq_cst) + kLeastQuantum <= table.options.budget;
             for (const auto& buffer : table.buffers)
                 if (room && buffer->live.load(std::memory_order_seq_cst) == 0 && !buffer->taken) {
                     fill.buffer = buffer.get();

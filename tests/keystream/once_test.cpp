@@ -144,7 +144,9 @@ void anything(SaTable& table, Random& random, Used& used, int steps) {
                 sa.sent = 0;
                 break;
             }
-            case 2: table.settle(); break;
+            case 2:
+                table.settle();
+                break;
             default:
                 if (!send_zeros(table, sa, random, used, 70)) {
                     ASSERT_TRUE(table.remove(sa.id));

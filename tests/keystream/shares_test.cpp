@@ -100,7 +100,8 @@ TEST_F(Shares, TheBudgetIsKept) {
     constexpr std::size_t kBudget = 256 << 10;
     SaTable table = open(kBudget);
     std::vector<std::unique_ptr<Sender>> senders;
-    for (int i = 0; i < 300; ++i) senders.push_back(std::make_unique<Sender>(table, random_, SaOptions{}));
+    for (int i = 0; i < 300; ++i)
+        senders.push_back(std::make_unique<Sender>(table, random_, SaOptions{}));
     std::uint64_t most = 0;
     for (int i = 0; i < thorough(2000, 400); ++i) {
         senders[random_.below(senders.size())]->send(1 + random_.below(8), 1024);
