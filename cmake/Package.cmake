@@ -36,6 +36,9 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS "libssl-dev (>= 3.0)")
 if(DAELSTROM_WITH_IPSEC_MB AND DAELSTROM_TYPE STREQUAL "STATIC")
     string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS ", libipsec-mb-dev (>= 1.3)")
 endif()
+if(DAELSTROM_WITH_LIBCONFIG AND DAELSTROM_TYPE STREQUAL "STATIC")
+    string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS ", libconfig++-dev")
+endif()
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 "AES in C++20 and C: host memory and GPU memory, one message or thousands in one call.
 Headers, the library, and files for CMake's find_package and for pkg-config.")
