@@ -42,6 +42,7 @@ measure::Sampler together(std::shared_ptr<std::vector<Worker>> workers,
                 } while (worker.seconds < enough && worker.outcome);
             };
             work(worker.sealer.warm_seconds);
+            if (worker.sealer.mark) worker.sealer.mark();
             ++ready;
             while (ready.load() < workers->size()) {
             }
@@ -114,7 +115,8 @@ Benchmark packets_cores(std::shared_ptr<PacketSuite> shared) {
     const auto cores = static_cast<std::uint64_t>(measure::thread_count(0));
     std::vector<std::uint64_t> threads;
     for (std::uint64_t n = 1; n <= std::min<std::uint64_t>(8, cores); n *= 2) threads.push_back(n);
-    if (!shared->quick && cores > threads.back()) threads.push_back(cores);
+    // All but one, which is left for what fills.
+    if (!shared->quick && cores > threads.back() + 1) threads.push_back(cores - 1);
     if (shared->quick) threads = {threads.back() > 1 ? std::uint64_t{2} : 1};
     return {"cores",
             {at_place("cores"), packet_key_sizes(*shared),

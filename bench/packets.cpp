@@ -140,6 +140,7 @@ measure::Sampler passes(const Sealer& sealer, std::shared_ptr<const Packets> pac
             DAEL_TRY(seal_all(sealer, *packets));
             if (seconds_since(start) >= sealer.warm_seconds) break;
         }
+        if (sealer.mark) sealer.mark();
         const double enough = std::max(sampling.sample_seconds, 2 * sealer.warm_seconds);
         const auto start = Clock::now();
         // The clock is read after so many passes that this costs nothing.
