@@ -170,7 +170,7 @@ std::vector<int> processors() {
         (of == cpu || !CPU_ISSET(of, &mask) ? first : siblings).push_back(cpu);
     }
     // The first one has interrupts and whoever else is about: it comes last.
-    if (!first.empty()) std::ranges::rotate(first, first.begin() + 1);
+    if (!first.empty()) std::rotate(first.begin(), first.begin() + 1, first.end());
     first.insert(first.end(), siblings.begin(), siblings.end());
     return first;
 }

@@ -24,6 +24,20 @@ else()
     message(STATUS "libipsec-mb: no version 1.3 or later, the backend 'cpu' is left out")
 endif()
 
+# Files that list security associations; the shared library, as its licence (LGPL) wants.
+find_path(LIBCONFIG_INCLUDE libconfig.h++)
+find_library(LIBCONFIG_LIBRARY NAMES config++)
+if(LIBCONFIG_INCLUDE AND LIBCONFIG_LIBRARY)
+    set(DAELSTROM_WITH_LIBCONFIG ON)
+    add_library(dael_libconfig INTERFACE)
+    target_include_directories(dael_libconfig SYSTEM INTERFACE ${LIBCONFIG_INCLUDE})
+    target_link_libraries(dael_libconfig INTERFACE ${LIBCONFIG_LIBRARY})
+    message(STATUS "libconfig++: ${LIBCONFIG_LIBRARY}")
+else()
+    set(DAELSTROM_WITH_LIBCONFIG OFF)
+    message(STATUS "libconfig++: none, files of security associations cannot be read")
+endif()
+
 # OpenCL's headers; its library is loaded at run time.
 find_path(OPENCL_INCLUDE CL/opencl.hpp)
 if(OPENCL_INCLUDE)

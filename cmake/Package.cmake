@@ -39,6 +39,9 @@ endif()
 if(DAELSTROM_HAS_TOMCRYPT)
     set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "libtomcrypt-dev (>= 1.18)")
 endif()
+if(DAELSTROM_WITH_LIBCONFIG AND DAELSTROM_TYPE STREQUAL "STATIC")
+    string(APPEND CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS ", libconfig++-dev")
+endif()
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 "AES in C++20 and C: host memory and GPU memory, one message or thousands in one call.
 Headers, the library, and files for CMake's find_package and for pkg-config.")

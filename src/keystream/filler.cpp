@@ -40,7 +40,12 @@ Result<std::shared_ptr<SaFiller::State>> SaFiller::State::make(Engine& engine,
     if (options.lanes < 1 || options.lanes > 16)
         return Error{Code::invalid_argument,
                      "the filler's lanes are " + std::to_string(options.lanes) + "; give 1 to 16"};
-    std::shared_ptr<State> state(new State(engine, options));
+    // In a child of fork() it is left as it is: the threads are the parent's, and so is the device,
+    // and what they wait for cannot be destroyed.
+    const auto unless_forked = [](State* state) {
+        if (state->process_ == core::this_process()) delete state;
+    };
+    std::shared_ptr<State> state(new State(engine, options), unless_forked);
     DAEL_TRY(state->start());
     return state;
 }
@@ -83,12 +88,6 @@ Result<> SaFiller::State::open_lanes(Worker& worker) {
 }
 
 SaFiller::State::~State() {
-    if (process_ != core::this_process()) {
-        // The threads are the parent's, and so is the device: a child can neither end nor free
-        // them.
-        for (auto& worker : workers_) (void)worker.release();
-        return;
-    }
     closing_.store(true);
     ring();
     for (auto& worker : workers_)
@@ -117,7 +116,9 @@ void SaFiller::State::ring() noexcept {
 }
 
 Result<> SaFiller::State::attach(SaTable::State& table) {
-    const std::size_t count = table.options.budget / table.options.block;
+    // Half as many again as the budget holds: a buffer is free only once all its windows are over.
+    const std::size_t whole = table.options.budget / table.options.block;
+    const std::size_t count = whole + (whole + 1) / 2;
     const auto give_back = [&] {
         for (auto& buffer : table.buffers) {
             if (!buffer->memory) continue;
@@ -235,7 +236,7 @@ void SaFiller::State::settle(SaTable::State& table) {
             const bool wants = std::ranges::any_of(
                 queue_, [&](const Slot* slot) { return slot->table == &table; });
             if (!broken_.empty() && table.under_way == 0) return;
-            if (!asked && table.under_way == 0 && (!wants || stuck_)) return;
+            if (!asked && table.under_way == 0 && (!wants || (stuck_ && !room_.load()))) return;
         }
         ring();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -248,7 +249,8 @@ void SaFiller::State::publish(Fill& fill) noexcept {
     Buffer& buffer = *fill.buffer;
     buffer.taken = false;
     const double seconds = std::chrono::duration<double>(Clock::now() - fill.began).count();
-    latency_ += (latency_ == 0 ? 1 : 0.1) * (seconds - latency_);
+    // The first ones wait for kernels to be compiled and the like, which says nothing of the next.
+    latency_ += 0.2 * (std::min(seconds, 2 * latency_) - latency_);
     ++jobs_;
     bytes_ += fill.bytes;
     for (std::size_t i = 0; i < buffer.count; ++i) {

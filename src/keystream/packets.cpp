@@ -232,8 +232,12 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
         }
         counters.packets += count;
         const Code code = slot->cipher->seal({group.data(), count});
-        for (unsigned left = touched; left != 0; left &= left - 1)
-            retire_over(*this, slot->tracks[static_cast<std::size_t>(std::countr_zero(left))]);
+        for (unsigned some = touched; some != 0; some &= some - 1) {
+            Track& track = slot->tracks[static_cast<std::size_t>(std::countr_zero(some))];
+            const std::uint64_t n = track.next.load(std::memory_order_relaxed);
+            while (track.over < track.held && track.windows[track.over]->end <= n) ++track.over;
+            retire_over(*this, track);
+        }
         if (code != Code::ok) {
             wipe_outputs(packets, sa_options.tag_size);
             return Error{code, "libcrypto failed; nothing was sealed, and the numbers are gone"};

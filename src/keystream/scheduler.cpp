@@ -103,10 +103,12 @@ void SaFiller::State::collect() {
         in_order = track;
         track = next;
     }
-    for (; in_order; in_order = in_order->next_asking) {
-        Slot& slot = *in_order->slot;
+    while (in_order) {
+        Track& asking = *in_order;
+        in_order = asking.next_asking;  // it may ask again from here on
+        Slot& slot = *asking.slot;
         if (!slot.key) {
-            in_order->asked.store(false, std::memory_order_relaxed);
+            asking.asked.store(false, std::memory_order_relaxed);
             continue;
         }
         if (!slot.active) {
@@ -115,11 +117,11 @@ void SaFiller::State::collect() {
             slot.table->active.push_back(&slot);
         }
         if (!ahead(*slot.table, slot)) {
-            in_order->refill_at.store(kNever, std::memory_order_relaxed);
-            in_order->asked.store(false, std::memory_order_relaxed);
+            asking.refill_at.store(kNever, std::memory_order_relaxed);
+            asking.asked.store(false, std::memory_order_relaxed);
             continue;
         }
-        in_order->wanting = true;
+        asking.wanting = true;
         if (!slot.queued) {
             slot.queued = true;
             queue_.push_back(&slot);
@@ -131,8 +133,9 @@ void SaFiller::State::collect() {
 // Bytes of keystream that may wait for a track, or be under way.
 std::uint64_t SaFiller::State::share(const Track& track, std::uint64_t slot_bytes) const {
     const SaTable::State& table = table_of(track);
-    const double budget = static_cast<double>(table.options.budget);
-    double part = 1.0 / 16;  // where nothing is known yet
+    const double budget =
+        static_cast<double>(table.options.budget) * 7 / 8;  // the rest: who is new
+    double part = 1.0 / 16;                                 // where nothing is known yet
     if (track.rate > 0 && table.rate > 0) part = std::min(1.0, track.rate / table.rate);
     const auto bytes = static_cast<std::uint64_t>(budget * part);
     return std::min(std::max(bytes, kLeastSlots * slot_bytes), track.slot->options.quota);
@@ -150,23 +153,23 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
     // A packet is many numbers in a stream, and windows should hold some packets.
     const std::uint64_t packet_bytes =
         stream ? static_cast<std::uint64_t>(16 * average(track.recent)) + 16 : number_bytes;
-    const std::uint64_t mine = share(track, packet_bytes);
+    std::uint64_t mine = share(track, packet_bytes);
     const std::uint64_t window = std::clamp<std::uint64_t>(
         std::max(mine / 8, std::min(mine / 2, kLeastQuantum)), packet_bytes, table.options.block);
     const std::uint64_t next = track.next.load(std::memory_order_relaxed);
-    track.keep.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                         {table.options.overlap *
-                              (stream ? static_cast<std::uint64_t>(average(track.recent)) : 1),
-                          mine / 4 / number_bytes, 0xffffffffu})),
-                     std::memory_order_relaxed);
-    wish.first = track.ordered;
-    const bool dry = wish.first <= next;
-    if (dry) {
-        // It ran dry: what is ordered now finds its first numbers used.
-        const double numbers = track.rate * latency_ / (stream ? 1 : average(track.recent));
-        const double most = static_cast<double>(window / number_bytes) / 2;
-        wish.first = next + static_cast<std::uint64_t>(std::clamp(numbers, 0.0, most));
+    if (slot.options.direction == SaDirection::receiving) {
+        // A part of the share stays behind, for packets that come late.
+        const std::uint64_t behind = std::min(table.options.overlap * packet_bytes, mine / 4);
+        track.keep.store(static_cast<std::uint32_t>(behind / number_bytes),
+                         std::memory_order_relaxed);
+        mine -= behind;
     }
+    // What is ordered now finds the numbers used that come before it is there.
+    const double soon = track.rate * latency_ / (stream ? 1 : average(track.recent));
+    const double most = static_cast<double>(mine / number_bytes) / 2;
+    const std::uint64_t reached = next + static_cast<std::uint64_t>(std::clamp(soon, 0.0, most));
+    const bool dry = track.ordered <= reached;
+    wish.first = std::max(track.ordered, reached);
     const std::uint64_t ahead = (wish.first - next) * number_bytes;
     const std::uint64_t end = end_of(slot);
     if (mine < packet_bytes || wish.first >= end) {
@@ -197,9 +200,14 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
                 break;
             }
             const std::uint64_t bytes = std::uint64_t{16} * its.blocks;
+            const SaTableOptions& limits = fill.table->options;
+            const std::uint64_t live = fill.table->live.load(std::memory_order_relaxed);
+            const std::uint64_t most = std::min<std::uint64_t>(
+                limits.block, live < limits.budget ? limits.budget - live : 0);
             const std::uint64_t room =
-                std::min<std::uint64_t>((fill.table->options.block - fill.bytes) / bytes,
-                                        kMostMessages - 2 - fill.messages);
+                fill.bytes >= most ? 0
+                                   : std::min<std::uint64_t>((most - fill.bytes) / bytes,
+                                                             kMostMessages - 2 - fill.messages);
             its.count = std::min({its.count, room, slot.deficit / bytes});
             if (its.count == 0 || buffer.count == kMostWindows) {
                 content = false;
@@ -246,8 +254,10 @@ bool SaFiller::State::compose(Fill& fill) {
         Slot& slot = *queue_.front();
         SaTable::State& table = *slot.table;
         if (!fill.table) {
+            const bool room =
+                table.live.load(std::memory_order_seq_cst) + kLeastQuantum <= table.options.budget;
             for (const auto& buffer : table.buffers)
-                if (buffer->live.load(std::memory_order_seq_cst) == 0 && !buffer->taken) {
+                if (room && buffer->live.load(std::memory_order_seq_cst) == 0 && !buffer->taken) {
                     fill.buffer = buffer.get();
                     break;
                 }
@@ -325,8 +335,11 @@ void SaFiller::State::look_at(SaTable::State& table, double seconds) {
         judge(slot);
         ++i;
     }
-    if (table.blocked && ++table.blocked_ticks > 2) make_room(table);
-    if (!table.blocked) table.blocked_ticks = 0;
+    if (table.blocked) {
+        if (!shrink(table) && ++table.blocked_ticks > 4) drop_oldest(table);
+    } else {
+        table.blocked_ticks = 0;
+    }
     table.blocked = false;
 }
 
@@ -371,8 +384,37 @@ void SaFiller::State::release_idle(SaTable::State& table, Slot& slot) noexcept {
     }
 }
 
+// Others wait: what was kept for late packets goes, and of those who have more than their share by
+// now what they would need last.
+bool SaFiller::State::shrink(SaTable::State& table) noexcept {
+    bool any = false;
+    for (Slot* slot : table.active) {
+        if (!slot->mutex.try_lock()) continue;
+        const std::lock_guard lock(slot->mutex, std::adopt_lock);
+        for (Track& track : slot->tracks) {
+            table.take_in(track, 0, slot->counters);
+            const std::uint64_t next = track.next.load(std::memory_order_relaxed);
+            while (track.held > 0 && track.windows[0]->end <= next) {  // kept for late packets
+                table.drop(track, 0);
+                any = true;
+            }
+            while (track.held > 1) {
+                Window& last = *track.windows[track.held - 1];
+                const std::uint64_t bytes = std::uint64_t{16} * last.blocks;
+                if (last.first <= next ||
+                    (last.first - next) * bytes < share(track, bytes) + last.bytes())
+                    break;
+                if (track.ordered == last.end) track.ordered = last.first;
+                table.drop(track, track.held - 1);
+                any = true;
+            }
+        }
+    }
+    return any;
+}
+
 // The oldest buffer holds keystream of SAs that are slower than was thought, and others wait.
-void SaFiller::State::make_room(SaTable::State& table) noexcept {
+void SaFiller::State::drop_oldest(SaTable::State& table) noexcept {
     table.blocked_ticks = 0;
     Buffer* oldest = nullptr;
     for (const auto& buffer : table.buffers)
@@ -384,7 +426,9 @@ void SaFiller::State::make_room(SaTable::State& table) noexcept {
         Track& track = *oldest->windows[i].track;
         if (!track.slot->mutex.try_lock()) continue;
         const std::lock_guard lock(track.slot->mutex, std::adopt_lock);
-        table.drop(track, *oldest);
+        table.take_in(track, 0, track.slot->counters);
+        for (std::uint32_t at = track.held; at-- > 0;)
+            if (track.windows[at]->buffer == oldest) table.drop(track, at);
     }
 }
 

@@ -58,10 +58,18 @@ void add_up(SaCounters& sum, const SaCounters& more) {
     sum.ready += more.ready;
 }
 
+// What is left of a window for packets to come.
+std::uint64_t left_of(const Track& track, const Window& window) {
+    const std::uint64_t next = track.next.load(std::memory_order_relaxed);
+    return next >= window.end
+               ? 0
+               : (window.end - std::max(next, window.first)) * window.blocks * kBlockSize;
+}
+
 std::uint64_t ready_bytes(const Slot& slot) {
     std::uint64_t bytes = 0;
     for (const Track& track : slot.tracks)
-        for (std::uint32_t i = 0; i < track.held; ++i) bytes += track.windows[i]->bytes();
+        for (std::uint32_t i = 0; i < track.held; ++i) bytes += left_of(track, *track.windows[i]);
     return bytes;
 }
 
@@ -277,38 +285,25 @@ Result<> SaTable::State::remove(SaId sa) {
 
 void SaTable::State::retire(Window& window) noexcept {
     live.fetch_sub(window.bytes(), std::memory_order_relaxed);
-    if (window.buffer->live.fetch_sub(1, std::memory_order_acq_rel) == 1) filler->freed();
+    window.buffer->live.fetch_sub(1, std::memory_order_seq_cst);
+    filler->freed();
 }
 
-void SaTable::State::drop(Track& track, const Buffer& buffer) noexcept {
-    SaCounters& its_counters = track.slot->counters;
-    take_in(track, 0, its_counters);
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < track.held; ++i) {
-        Window& window = *track.windows[i];
-        if (window.buffer != &buffer) {
-            track.windows[kept++] = &window;
-            continue;
-        }
-        its_counters.dropped += window.bytes();
-        wipe(window.data, window.bytes());
-        retire(window);
-    }
-    track.held = kept;
+void SaTable::State::drop(Track& track, std::uint32_t at) noexcept {
+    Window& window = *track.windows[at];
+    track.slot->counters.dropped += left_of(track, window);
+    wipe(window.data, window.bytes());
+    retire(window);
+    --track.held;
+    for (; at < track.held; ++at) track.windows[at] = track.windows[at + 1];
     track.aim_at_none();
 }
 
 void SaTable::State::drop_all(Slot& slot) noexcept {
     for (Track& track : slot.tracks) {
         take_in(track, 0, slot.counters);
-        for (std::uint32_t i = 0; i < track.held; ++i) {
-            Window& window = *track.windows[i];
-            slot.counters.dropped += window.bytes();
-            wipe(window.data, window.bytes());
-            retire(window);
-        }
-        track.held = track.over = 0;
-        track.aim_at_none();
+        while (track.held > 0) drop(track, track.held - 1);
+        track.over = 0;
     }
 }
 

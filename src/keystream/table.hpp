@@ -46,8 +46,8 @@ struct SaTable::State {
     // What fillers have brought since for a track, but for what ends before number `n`. This and
     // the next two under the slot's mutex, and those outside of packet calls.
     void take_in(keystream::Track& track, std::uint64_t n, SaCounters& counters) noexcept;
-    // A track's windows in this buffer, or all windows of a slot, are given up and wiped.
-    void drop(keystream::Track& track, const keystream::Buffer& buffer) noexcept;
+    // A track's window, or all windows of a slot, are given up and wiped.
+    void drop(keystream::Track& track, std::uint32_t at) noexcept;
     void drop_all(keystream::Slot& slot) noexcept;
 
     const std::shared_ptr<SaFiller::State> filler;

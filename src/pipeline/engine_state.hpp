@@ -142,9 +142,10 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     std::array<std::uint8_t, pipeline::Planner::kKinds> short_hosts_;
     const std::function<pipeline::Backends()> find_devices_;  // null where a backend is forced
     std::mutex opening_;
-    std::atomic<bool> opened_{false};        // lanes_ may be read
-    std::atomic<bool> started_{false};       // a job has used a device, or its data lay on one
-    std::atomic<std::uint32_t> process_{0};  // that opened the devices, as core::this_process() has it
+    std::atomic<bool> opened_{false};   // lanes_ may be read
+    std::atomic<bool> started_{false};  // a job has used a device, or its data lay on one
+    std::atomic<std::uint32_t> process_{
+        0};  // that opened the devices, as core::this_process() has it
     std::atomic<double> missed_seconds_{0};
     const std::uint64_t serial_;  // unlike any other engine's of this process
     Lanes lanes_;

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// ESP, for C.
+#include <daelstrom/daelstrom_esp.h>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+#include <daelstrom/esp.hpp>
+
+#include "capi/shared.hpp"
+
+namespace {
+
+// Senders keep the table alive, whose address must stay.
+struct Table {
+    explicit Table(dael::SaTable&& opened) : table(std::move(opened)), receiver(table) {}
+    dael::SaTable table;
+    dael::esp::Decapsulator receiver;
+};
+
+}  // namespace
+
+struct dael_esp {
+    std::shared_ptr<Table> its;
+};
+struct dael_esp_sender {
+    std::shared_ptr<Table> table;  // goes last
+    dael::esp::Encapsulator its;
+};
+
+using dael::Code;
+using dael::Error;
+using dael::Result;
+using namespace dael::capi;
+namespace esp = dael::esp;
+
+namespace {
+
+static_assert(sizeof(dael_esp_packet) == sizeof(esp::Packet));
+static_assert(offsetof(dael_esp_packet, capacity) == offsetof(esp::Packet, capacity));
+static_assert(offsetof(dael_esp_packet, offset) == offsetof(esp::Packet, offset));
+static_assert(offsetof(dael_esp_packet, size) == offsetof(esp::Packet, size));
+static_assert(offsetof(dael_esp_packet, pad_to) == offsetof(esp::Packet, pad_to));
+static_assert(offsetof(dael_esp_packet, next_header) == offsetof(esp::Packet, next_header));
+static_assert(offsetof(dael_esp_packet, verdict) == offsetof(esp::Packet, verdict));
+static_assert(offsetof(dael_esp_packet, spi) == offsetof(esp::Packet, spi));
+static_assert(offsetof(dael_esp_packet, sequence) == offsetof(esp::Packet, sequence));
+static_assert(DAEL_ESP_HEADROOM == esp::kHeadroom && DAEL_ESP_TAILROOM == esp::kTailroom);
+static_assert(DAEL_ESP_FAULT == static_cast<int>(esp::Verdict::fault) &&
+              DAEL_ESP_FAULT + 1 == esp::kVerdicts && esp::kVerdicts <= 32);
+static_assert(DAEL_ESP_UDP_CONTENT == static_cast<int>(esp::Framing::udp_content));
+
+std::span<esp::Packet> packets_of(dael_esp_packet* packets, std::size_t count) noexcept {
+    return {reinterpret_cast<esp::Packet*>(packets), count};
+}
+
+Result<esp::Options> options_of(const dael_esp_sa* given) {
+    DAEL_LET(sa, sized(given, "sa"));
+    esp::Options options{.spi = sa.spi,
+                         .icv_size = sa.icv_size ? sa.icv_size : std::uint8_t{16},
+                         .esn = sa.short_seq == 0,
+                         .udp_source = sa.udp_source,
+                         .udp_destination = sa.udp_destination,
+                         .fresh_key = sa.static_key == 0,
+                         .soft_limit = sa.soft_limit,
+                         .limit = sa.limit};
+    std::copy_n(sa.salt, 4, options.salt.begin());
+    if (sa.window != 0) options.window = sa.window;
+    if (sa.no_window) options.window = 0;
+    if (sa.counting_ivs) options.ivs = dael::SaIvs::counting;
+    if (sa.direct) options.quota = 0;
+    return options;
+}
+
+Result<dael::SaTableOptions> options_of(const dael_esp_options* given) {
+    DAEL_LET(said, sized(given, "options"));
+    dael::SaTableOptions options;
+    if (said.plan > 2)
+        return Error{Code::invalid_argument,
+                     "plan " + std::to_string(said.plan) + "; there are 0, 1 and 2"};
+    options.plan = static_cast<dael::SaTableOptions::Plan>(said.plan);
+    if (said.budget != 0) options.budget = static_cast<std::size_t>(said.budget);
+    if (said.overlap != 0) options.overlap = said.overlap;
+    if (said.most_sas != 0) options.most_sas = said.most_sas;
+    return options;
+}
+
+void hand_out(dael_esp_counters* out, const esp::Counters& counters) noexcept {
+    *out = {};
+    std::copy(counters.packets.begin(), counters.packets.end(), out->packets);
+    out->bytes = counters.bytes;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* dael_esp_describe(int verdict) {
+    const bool known = verdict >= 0 && verdict < static_cast<int>(esp::kVerdicts);
+    // All of them are literals.
+    return known ? esp::describe(static_cast<esp::Verdict>(verdict)).data() : "unknown verdict";
+}
+
+dael_status dael_esp_open(dael_engine* engine, const dael_esp_options* options, dael_esp** out) {
+    return dael::capi::hand_out(out, "esp", [&]() -> Result<dael_esp*> {
+        DAEL_TRY(given({{engine, "engine"}}));
+        DAEL_LET(wanted, options_of(options));
+        DAEL_LET(table, dael::SaTable::open(engine->engine, wanted));
+        return new dael_esp{std::make_shared<Table>(std::move(table))};
+    });
+}
+void dael_esp_free(dael_esp* esp) {
+    release(esp);
+}
+
+dael_status dael_esp_add(dael_esp* to, const dael_key* key, const dael_esp_sa* sa) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{to, "esp"}, {key, "key"}, {sa, "sa"}}));
+        DAEL_LET(options, options_of(sa));
+        return to->its->receiver.add(key->key, options);
+    });
+}
+dael_status dael_esp_remove(dael_esp* from, uint32_t spi) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{from, "esp"}}));
+        return from->its->receiver.remove(spi);
+    });
+}
+dael_status dael_esp_decapsulate(dael_esp* by, dael_esp_packet* packets, size_t count, int framing,
+                                 size_t* accepted) {
+    return call([&]() -> Result<> {
+        if (accepted) *accepted = 0;
+        DAEL_TRY(given({{by, "esp"}}));
+        DAEL_TRY(readable(packets, count, "packets"));
+        if (framing < 0 || framing > DAEL_ESP_UDP_CONTENT)
+            return Error{Code::invalid_argument,
+                         "framing " + std::to_string(framing) + "; there are 0, 1 and 2"};
+        const std::size_t ok = by->its->receiver.decapsulate(packets_of(packets, count),
+                                                             static_cast<esp::Framing>(framing));
+        if (accepted) *accepted = ok;
+        return {};
+    });
+}
+dael_status dael_esp_count(const dael_esp* of, uint32_t spi, dael_esp_counters* counters) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{of, "esp"}, {counters, "counters"}}));
+        if (spi == 0) {
+            hand_out(counters, of->its->receiver.counters());
+            return {};
+        }
+        DAEL_LET(one, of->its->receiver.counters(spi));
+        hand_out(counters, one);
+        return {};
+    });
+}
+
+dael_status dael_esp_sender_open(dael_esp* in, const dael_key* key, const dael_esp_sa* sa,
+                                 dael_esp_sender** sender) {
+    return dael::capi::hand_out(sender, "sender", [&]() -> Result<dael_esp_sender*> {
+        DAEL_TRY(given({{in, "esp"}, {key, "key"}, {sa, "sa"}}));
+        DAEL_LET(options, options_of(sa));
+        DAEL_LET(opened, esp::Encapsulator::open(in->its->table, key->key, options));
+        return new dael_esp_sender{in->its, std::move(opened)};
+    });
+}
+void dael_esp_sender_free(dael_esp_sender* sender) {
+    release(sender);
+}
+dael_status dael_esp_encapsulate(dael_esp_sender* sender, dael_esp_packet* packets, size_t count,
+                                 size_t* sent, int* rekey_soon) {
+    return call([&]() -> Result<> {
+        if (sent) *sent = 0;
+        if (rekey_soon) *rekey_soon = 0;
+        DAEL_TRY(given({{sender, "sender"}}));
+        DAEL_TRY(readable(packets, count, "packets"));
+        DAEL_LET(done, sender->its.encapsulate(packets_of(packets, count)));
+        if (sent) *sent = done.packets;
+        if (rekey_soon) *rekey_soon = done.rekey_soon;
+        return {};
+    });
+}
+dael_status dael_esp_sender_count(const dael_esp_sender* of, dael_esp_counters* counters) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{of, "sender"}, {counters, "counters"}}));
+        hand_out(counters, of->its.counters());
+        return {};
+    });
+}
+
+}  // extern "C"

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+
+#include <daelstrom/esp.hpp>
+
+#include "core/guard.hpp"
+#include "esp/format.hpp"
+#include "esp/replay_window.hpp"
+#include "esp/spi_table.hpp"
+#include "esp/tally.hpp"
+
+namespace dael::esp {
+namespace {
+
+struct Receiving {
+    Receiving(SaTable& its_table, const Options& its_options)
+        : table(its_table), options(its_options), window(its_options.window) {}
+    ~Receiving() { (void)table.remove(sa); }
+
+    SaTable& table;
+    const Options options;
+    SaId sa;
+    std::mutex mutex;  // of what follows; from the look at the window until it has moved
+    ReplayWindow window;
+    Counters counters;
+};
+
+// Packets of one SA that are opened together. Their numbers rise, so that none of them is the
+// replay of another, and what was found of one before all are opened still holds after.
+class Run {
+  public:
+    explicit Run(Receiving& sa) noexcept : sa_(sa) {}
+
+    void add(Packet& p, const Outside& outside) noexcept {
+        if (!fits(p, outside)) return;
+        if (count_ != 0 && p.sequence <= packets_[count_ - 1]->sequence) {
+            open();
+            if (!is_new(p)) return;
+        }
+        const std::size_t i = count_++;
+        packets_[i] = &p;
+        std::uint8_t* const data = outside.at + kHeader;
+        const std::size_t size = outside.size - kHeader - sa_.options.icv_size;
+        if (sa_.options.esn) put_esn_aad(aad_[i], sa_.options.spi, p.sequence);
+        sealed_[i] = {data,
+                      data,
+                      size,
+                      sa_.options.esn ? aad_[i].data() : outside.at,
+                      sa_.options.esn ? kEsnAad : kPlainAad,
+                      outside.at + kIvAt,
+                      data + size};
+    }
+
+    void open() noexcept {
+        const std::size_t count = std::exchange(count_, 0);
+        if (count == 0) return;
+        std::array<Code, kTogether> codes;
+        const auto opened =
+            sa_.table.open(sa_.sa, std::span(sealed_).first(count), std::span(codes).first(count));
+        for (std::size_t i = 0; i < count; ++i) {
+            Packet& p = *packets_[i];
+            const Code code = opened ? codes[i] : opened.code();
+            if (code == Code::ok)
+                accept(p, sealed_[i]);
+            else
+                p.verdict = code == Code::authentication ? Verdict::bad_icv : Verdict::fault;
+        }
+    }
+
+  private:
+    // What can be told before anything is computed.
+    bool fits(Packet& p, const Outside& outside) const noexcept {
+        const std::size_t icv = sa_.options.icv_size;
+        p.verdict = Verdict::truncated;
+        if (outside.size < kHeader + 4 + icv) return false;
+        p.verdict = Verdict::malformed;
+        if ((outside.size - kHeader - icv) % 4 != 0) return false;
+        const auto number = sa_.window.whole(get32(outside.at + 4), sa_.options.esn);
+        if (number && *number == 0) return false;
+        p.sequence = number.value_or(0);
+        p.verdict = Verdict::too_old;
+        return number && is_new(p);
+    }
+    bool is_new(Packet& p) const noexcept {
+        p.verdict = sa_.window.check(p.sequence);
+        return p.verdict == Verdict::ok;
+    }
+    // Only what is authentic moves the window (RFC 4303 3.4.3).
+    void accept(Packet& p, const SaPacket& opened) noexcept {
+        sa_.window.mark(p.sequence);
+        const Inside inside = look_inside(opened.out, opened.size);
+        p.verdict = inside.verdict;
+        if (inside.verdict != Verdict::ok) return wipe(opened.out, opened.size);
+        p.offset = static_cast<std::uint32_t>(opened.out - p.buffer);
+        p.size = static_cast<std::uint32_t>(inside.payload);
+        p.next_header = inside.next_header;
+    }
+
+    Receiving& sa_;
+    std::size_t count_ = 0;
+    std::array<Packet*, kTogether> packets_;
+    std::array<SaPacket, kTogether> sealed_;
+    std::array<EsnAad, kTogether> aad_;
+};
+
+}  // namespace
+
+struct Decapsulator::State {
+    explicit State(SaTable& its_table) noexcept : table(its_table) {}
+    SaTable& table;
+    mutable std::shared_mutex mutex;  // of the list of SAs
+    SpiTable<Receiving> sas;
+    Tally tally;
+};
+
+namespace {
+
+// Up to kTogether packets; those of one SA are gathered from among them.
+void decapsulate_together(const SpiTable<Receiving>& sas, std::span<Packet> packets,
+                          Framing framing, Counters& counters) noexcept {
+    std::array<Outside, kTogether> outside;
+    std::array<Receiving*, kTogether> sa{};
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        Packet& p = packets[i];
+        outside[i] = look_outside(p, framing);
+        p.verdict = outside[i].verdict;
+        if (p.verdict == Verdict::ok) {
+            p.spi = get32(outside[i].at);
+            sa[i] = sas.find(p.spi);
+            if (sa[i]) continue;
+            p.verdict = Verdict::unknown_spi;
+        }
+        count(counters, p);
+    }
+    for (std::size_t i = 0; i < packets.size(); ++i) {
+        if (!sa[i]) continue;
+        Receiving& mine = *sa[i];
+        const std::lock_guard lock(mine.mutex);
+        Run run(mine);
+        std::array<Packet*, kTogether> seen;
+        std::size_t number = 0;
+        for (std::size_t j = i; j < packets.size(); ++j) {
+            if (sa[j] != &mine) continue;
+            sa[j] = nullptr;
+            run.add(packets[j], outside[j]);
+            seen[number++] = &packets[j];
+        }
+        run.open();
+        for (std::size_t j = 0; j < number; ++j) {
+            count(mine.counters, *seen[j]);
+            count(counters, *seen[j]);
+        }
+    }
+}
+
+}  // namespace
+
+Decapsulator::Decapsulator(SaTable& table) : state_(std::make_unique<State>(table)) {}
+Decapsulator::Decapsulator(Decapsulator&&) noexcept = default;
+Decapsulator& Decapsulator::operator=(Decapsulator&&) noexcept = default;
+Decapsulator::~Decapsulator() = default;
+
+Result<> Decapsulator::add(const Key& key, const Options& options) {
+    return core::guarded([&]() -> Result<> {
+        DAEL_TRY(check(options, true));
+        const std::unique_lock lock(state_->mutex);
+        if (state_->sas.find(options.spi))
+            return Error{Code::invalid_argument, "ESP: SPI " + std::to_string(options.spi) +
+                                                     " is taken; remove its SA first"};
+        auto made = std::make_unique<Receiving>(state_->table, options);
+        DAEL_LET(sa, state_->table.add(key, {.direction = SaDirection::receiving,
+                                             .ivs = options.ivs,
+                                             .tag_size = options.icv_size,
+                                             .salt = options.salt,
+                                             .fresh_key = options.fresh_key,
+                                             .soft_limit = options.soft_limit,
+                                             .quota = options.quota}));
+        made->sa = sa;
+        state_->sas.insert(options.spi, std::move(made));
+        return {};
+    });
+}
+
+Result<> Decapsulator::remove(std::uint32_t spi) {
+    std::unique_ptr<Receiving> removed;
+    {
+        const std::unique_lock lock(state_->mutex);
+        removed = state_->sas.remove(spi);
+    }
+    if (removed) return {};
+    return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
+}
+
+std::size_t Decapsulator::size() const {
+    const std::shared_lock lock(state_->mutex);
+    return state_->sas.size();
+}
+
+std::size_t Decapsulator::decapsulate(std::span<Packet> packets, Framing framing) noexcept {
+    Counters counters;
+    {
+        const std::shared_lock lock(state_->mutex);
+        for (std::size_t at = 0; at < packets.size(); at += kTogether)
+            decapsulate_together(state_->sas,
+                                 packets.subspan(at, std::min(kTogether, packets.size() - at)),
+                                 framing, counters);
+    }
+    state_->tally.add(counters);
+    return counters.of(Verdict::ok);
+}
+
+Counters Decapsulator::counters() const {
+    return state_->tally.read();
+}
+
+Result<Counters> Decapsulator::counters(std::uint32_t spi) const {
+    const std::shared_lock lock(state_->mutex);
+    Receiving* const sa = state_->sas.find(spi);
+    if (!sa) return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
+    const std::lock_guard lock_of_sa(sa->mutex);
+    return sa->counters;
+}
+
+}  // namespace dael::esp

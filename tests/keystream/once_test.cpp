@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// A counter never serves twice. Every packet that a table seals is all zeros, so that what comes
+// out is the cipher of its counters, block by block: two blocks that are equal, of whatever SA and
+// key, are a counter that was used twice under one key (or chance, once in 2^100). What is tried is
+// drawn from a seed: sizes, batches, rekeying, SAs that go and come, numbers that jump, threads,
+// devices that fail, tables opened again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "keystream/flow.hpp"
+#include "pipeline/engine_state.hpp"
+#include "support/child.hpp"
+#include "support/host_device.hpp"
+#include "support/thorough.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+
+// All blocks of keystream that anybody used, of one thread.
+class Used {
+  public:
+    void add(std::span<const std::uint8_t> keystream) {
+        for (std::size_t at = 0; at + 16 <= keystream.size(); at += 16) {
+            std::pair<std::uint64_t, std::uint64_t> block;
+            std::memcpy(&block.first, &keystream[at], 8);
+            std::memcpy(&block.second, &keystream[at + 8], 8);
+            blocks_.push_back(block);
+        }
+    }
+    void add(const Used& other) {
+        blocks_.insert(blocks_.end(), other.blocks_.begin(), other.blocks_.end());
+    }
+    void expect_no_repeat() {
+        std::ranges::sort(blocks_);
+        const auto repeat = std::ranges::adjacent_find(blocks_);
+        EXPECT_TRUE(repeat == blocks_.end()) << "a counter was used twice under its key";
+        EXPECT_GT(blocks_.size(), 1000u);
+    }
+
+  private:
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks_;
+};
+
+// An SA that sends zeros. What goes out is remembered; whether it is right is looked at now and
+// then (that it never repeats would be true of any noise).
+struct Zeros {
+    SaId id;
+    SaOptions options;
+    Bytes raw;
+    std::uint64_t sent = 0;
+};
+
+SaOptions any_options(Random& random) {
+    SaOptions options;
+    options.layout = random.below(3) == 0 ? SaLayout::stream : SaLayout::rfc4106;
+    options.ivs = random.below(2) ? SaIvs::by_size : SaIvs::counting;
+    for (auto& byte : options.salt) byte = static_cast<std::uint8_t>(random.below(256));
+    // Counters whose low 32 or 64 bits wrap soon, and IVs that end soon.
+    if (random.below(2)) {
+        options.first_iv.fill(random.below(2) ? 0xff : 0x12);
+        options.first_iv[10] = static_cast<std::uint8_t>(random.below(256));
+        options.first_iv[11] = static_cast<std::uint8_t>(random.below(256));
+        if (random.below(2)) options.first_iv[0] = 0;
+    }
+    if (random.below(4) == 0) options.limit = 100 + random.below(2000);
+    return options;
+}
+
+Zeros add_zeros(SaTable& table, Random& random) {
+    Zeros sa;
+    sa.options = any_options(random);
+    sa.raw = random.bytes(16 + 8 * random.below(3));
+    const auto id = table.add(key_of(sa.raw), sa.options);
+    EXPECT_TRUE(id) << id.error().message;
+    if (id) sa.id = *id;
+    return sa;
+}
+
+// False: the SA is at its end.
+bool send_zeros(SaTable& table, Zeros& sa, Random& random, Used& used, std::size_t most) {
+    const std::size_t count = 1 + random.below(most);
+    std::vector<Bytes> data(count), ivs(count), tags(count);
+    std::vector<SaPacket> packets;
+    const std::size_t usual = random.below(1500);
+    for (std::size_t i = 0; i < count; ++i) {
+        data[i].resize(random.below(4) == 0 ? random.below(3000) : usual);
+        ivs[i].resize(12);
+        tags[i].resize(16);
+        packets.push_back({data[i].data(), data[i].data(), data[i].size(), nullptr, 0,
+                           ivs[i].data(), tags[i].data()});
+    }
+    const auto sealed = table.seal(sa.id, packets);
+    if (!sealed) {
+        EXPECT_EQ(sealed.code(), Code::limit) << sealed.error().message;
+        for (const Bytes& nothing : data) EXPECT_TRUE(all_are(nothing, 0));
+        return false;
+    }
+    EXPECT_EQ(sealed->first, sa.sent + 1);
+    sa.sent += count;
+    EXPECT_LE(sa.sent, sa.options.limit);
+    for (const Bytes& keystream : data) used.add(keystream);
+    const std::size_t look = random.below(count);
+    ivs[look].resize(iv_size(sa.options.layout));
+    expect_right(sa.raw, sa.options,
+                 {ivs[look], {}, Bytes(data[look].size()), data[look], tags[look]});
+    return true;
+}
+
+SaTableOptions small_table(Random& random) {
+    SaTableOptions options;
+    options.plan = SaTableOptions::Plan::ahead;
+    options.budget = std::size_t{65536} << random.below(6);
+    options.idle_ms = random.below(2) ? 1 : 50;
+    return options;
+}
+
+// Anything, in any order, by one thread.
+void anything(SaTable& table, Random& random, Used& used, int steps) {
+    std::vector<Zeros> sas;
+    for (int step = 0; step < steps; ++step) {
+        if (sas.empty() || (sas.size() < 12 && random.below(10) == 0))
+            sas.push_back(add_zeros(table, random));
+        const std::size_t at = random.below(sas.size());
+        Zeros& sa = sas[at];
+        switch (random.below(20)) {
+            case 0:
+                ASSERT_TRUE(table.remove(sa.id));
+                EXPECT_EQ(table.remove(sa.id).code(), Code::invalid_argument);
+                // Under the same key it must not come back.
+                EXPECT_EQ(table.add(key_of(sa.raw), sa.options).code(), Code::invalid_argument);
+                sas.erase(sas.begin() + static_cast<std::ptrdiff_t>(at));
+                break;
+            case 1: {
+                EXPECT_EQ(table.rekey(sa.id, key_of(sa.raw), sa.options.salt).code(),
+                          Code::invalid_argument);
+                sa.raw = random.bytes(16 + 8 * random.below(3));
+                ASSERT_TRUE(table.rekey(sa.id, key_of(sa.raw), sa.options.salt));
+                sa.sent = 0;
+                break;
+            }
+            case 2:
+                table.settle();
+                break;
+            default:
+                if (!send_zeros(table, sa, random, used, 70)) {
+                    ASSERT_TRUE(table.remove(sa.id));
+                    sas.erase(sas.begin() + static_cast<std::ptrdiff_t>(at));
+                }
+        }
+    }
+}
+
+TEST(Once, WhateverIsDone) {
+    Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
+    auto filler = SaFiller::open(engine);
+    Used used;
+    SaCounters sum;
+    for (int seed = 0; seed < thorough(30, 6); ++seed) {
+        Random random(static_cast<std::uint64_t>(seed));
+        auto table = SaTable::open(*filler, small_table(random));
+        ASSERT_TRUE(table) << table.error().message;
+        anything(*table, random, used, thorough(300, 100));
+        const SaCounters counters = table->counters();
+        sum.hits += counters.hits;
+        sum.direct += counters.direct;
+        sum.partial += counters.partial;
+    }
+    // All three ways were gone.
+    EXPECT_GT(sum.hits, 100u);
+    EXPECT_GT(sum.direct, 100u);
+    EXPECT_GT(sum.partial, 100u);
+    used.expect_no_repeat();
+}
+
+// Several threads, on SAs of their own and on one that they share, while others come and go.
+TEST(Once, ByManyThreads) {
+    HostDevice device({.delay = std::chrono::microseconds(50)});
+    Used used;
+    {
+        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+        auto filler = SaFiller::open(engine, {.threads = 2, .lanes = 2});
+        Random first(99);
+        auto options = small_table(first);
+        options.budget = std::size_t{1} << 20;
+        auto table = SaTable::open(*filler, options);
+        ASSERT_TRUE(table) << table.error().message;
+        Zeros shared = add_zeros(*table, first);
+        shared.options.limit = ~std::uint64_t{0};
+        std::mutex mutex;
+        std::vector<std::thread> threads;
+        for (std::uint64_t t = 0; t < 4; ++t)
+            threads.emplace_back([&, t] {
+                Random random(1000 + t);
+                Used mine;
+                for (int round = 0; round < thorough(6, 2); ++round) {
+                    anything(*table, random, mine, thorough(40, 20));
+                    for (int i = 0; i < thorough(40, 10); ++i) {
+                        Bytes data(random.below(2000)), iv(12), tag(16);
+                        const SaPacket packet{data.data(), data.data(), data.size(), nullptr,
+                                              0,           iv.data(),   tag.data()};
+                        if (table->seal(shared.id, {&packet, 1})) mine.add(data);
+                    }
+                }
+                const std::lock_guard lock(mutex);
+                used.add(mine);
+            });
+        for (auto& thread : threads) thread.join();
+    }
+    used.expect_no_repeat();
+    expect_clean(device);
+}
+
+// A device that fails, at each of its calls in turn, leaves nothing behind that is used again.
+TEST(Once, WhenTheDeviceFails) {
+    Used used;
+    int failed = 0;
+    for (int at = 1; at < 400; at += at < 40 ? 3 : thorough(13, 60)) {
+        HostDevice device({.fail_at = at});
+        {
+            Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+            Random random(static_cast<std::uint64_t>(at) + 500);
+            auto table = SaTable::open(engine, small_table(random));
+            if (!table) {
+                EXPECT_EQ(table.code(), Code::device) << table.error().message;
+                continue;
+            }
+            anything(*table, random, used, 40);
+            table->settle();
+            if (!device.failed_call().empty()) {
+                failed += 1;
+                const std::string said = table->explain();
+                EXPECT_NE(said.find("as the test asked"), std::string::npos)
+                    << device.failed_call() << said;
+            }
+        }
+        for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
+        EXPECT_EQ(device.live(), 0u) << device.failed_call();
+    }
+    EXPECT_GT(failed, 3);
+    used.expect_no_repeat();
+}
+
+TEST(Once, TheEndOfAnSa) {
+    Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
+    Random random(5);
+    auto table = SaTable::open(engine, small_table(random));
+    SaOptions options;
+    options.limit = 100;
+    Sender sender(*table, random, options);
+    sender.send(80, 100);
+    EXPECT_FALSE(sender.status().rekey_soon);
+    sender.send(8, 100);
+    EXPECT_TRUE(sender.status().rekey_soon) << "7/8 of the limit";
+    std::uint8_t byte = 0, iv[8] = {}, tag[16] = {};
+    const std::vector<SaPacket> packets(13, {&byte, &byte, 1, nullptr, 0, iv, tag});
+    EXPECT_EQ(table->seal(sender.id(), packets).code(), Code::limit);
+    EXPECT_EQ(byte, 0);
+    sender.send(12, 100);  // to the last, which is all that there is
+    EXPECT_EQ(table->seal(sender.id(), {packets.data(), 1}).code(), Code::limit);
+    EXPECT_TRUE(table->seal(sender.id(), {}));
+    ASSERT_TRUE(table->rekey(sender.id(), key_of(random.bytes(32)), {}));
+    const auto again = table->seal(sender.id(), {packets.data(), 1});
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->first, 1u);
+
+    // A stream ends where its IV would carry into the salt.
+    SaOptions stream;
+    stream.layout = SaLayout::stream;
+    stream.first_iv.fill(0xff);
+    stream.first_iv[11] = 0xf6;  // 10 blocks
+    Sender last(*table, random, stream);
+    last.send(1, 64);  // 5
+    std::uint8_t data[96] = {}, long_iv[12] = {};
+    const SaPacket six{data, data, 80, nullptr, 0, long_iv, tag};
+    EXPECT_EQ(table->seal(last.id(), {&six, 1}).code(), Code::limit);
+    last.send(1, 64);
+    EXPECT_EQ(table->seal(last.id(), {&six, 1}).code(), Code::limit);
+}
+
+TEST(Once, KeysThatAreNotFresh) {
+    Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
+    Random random(6);
+    auto table = SaTable::open(engine, small_table(random));
+    const Bytes raw = random.bytes(16);
+    SaOptions options;
+    options.fresh_key = false;
+    const auto stale = table->add(key_of(raw), options);
+    ASSERT_EQ(stale.code(), Code::invalid_argument);
+    EXPECT_NE(stale.error().message.find("fresh"), std::string::npos);
+    options.direction = SaDirection::receiving;
+    EXPECT_TRUE(table->add(key_of(raw), options)) << "receiving uses no counter up";
+    options.direction = SaDirection::sending;
+    options.fresh_key = true;
+    ASSERT_TRUE(table->add(key_of(raw), options));
+    const auto second = table->add(key_of(raw), options);
+    ASSERT_EQ(second.code(), Code::invalid_argument);
+    EXPECT_NE(second.error().message.find("sent in this table"), std::string::npos);
+    options.layout = SaLayout::stream;
+    EXPECT_EQ(table->add(key_of(raw), options).code(), Code::invalid_argument);
+    options.salt[0] = 1;
+    EXPECT_TRUE(table->add(key_of(raw), options)) << "another salt, other counters";
+}
+
+TEST(Once, AChildOfForkSendsNothing) {
+    Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
+    Random random(8);
+    auto table = SaTable::open(engine, small_table(random));
+    Sender sender(*table, random, {});
+    sender.send(10, 500);
+    expect_in_a_child([&] {
+        std::uint8_t byte = 0, iv[8] = {}, tag[16] = {};
+        const SaPacket packet{&byte, &byte, 1, nullptr, 0, iv, tag};
+        if (table->seal(sender.id(), {&packet, 1}).code() != Code::limit) return false;
+        if (table->add(key_of(Bytes(16)), {}).code() != Code::limit) return false;
+        { const SaTable gone = *std::move(table); }  // waits for nobody
+        return true;
+    });
+    sender.send(10, 500);
+}
+
+}  // namespace
