@@ -29,8 +29,7 @@ typedef struct dael_sa_filler_options {
     int32_t lanes;      /* of each thread, on a device: blocks under way at once; 0: 4 */
 } dael_sa_filler_options;
 /* Errors: DAEL_INVALID_ARGUMENT, DAEL_OUT_OF_MEMORY, DAEL_DEVICE. */
-DAEL_API dael_status dael_sa_filler_open(dael_engine* engine,
-                                         const dael_sa_filler_options* options,
+DAEL_API dael_status dael_sa_filler_open(dael_engine* engine, const dael_sa_filler_options* options,
                                          dael_sa_filler** filler);
 DAEL_API void dael_sa_filler_close(dael_sa_filler* filler);
 
@@ -66,18 +65,19 @@ typedef enum dael_sa_ivs {
 } dael_sa_ivs;
 
 typedef struct dael_sa_options {
-    size_t struct_size;  /* sizeof(dael_sa_options) */
-    int32_t direction;   /* dael_sa_direction */
-    int32_t layout;      /* dael_sa_layout */
-    int32_t ivs;         /* dael_sa_ivs */
-    int32_t stale_key;   /* 1: something was sent under this key before; such an SA can only receive */
-    uint8_t salt[4];     /* agreed on with the key */
+    size_t struct_size; /* sizeof(dael_sa_options) */
+    int32_t direction;  /* dael_sa_direction */
+    int32_t layout;     /* dael_sa_layout */
+    int32_t ivs;        /* dael_sa_ivs */
+    int32_t
+        stale_key;   /* 1: something was sent under this key before; such an SA can only receive */
+    uint8_t salt[4]; /* agreed on with the key */
     uint8_t first_iv[12]; /* stream */
-    uint64_t tag_size;   /* bytes; 0: 16 */
-    uint64_t limit;      /* packets sent; then DAEL_LIMIT. 0: as many as there are numbers */
-    uint64_t soft_limit; /* from here on sealing says "rekey soon"; 0: 7/8 of the limit */
-    uint64_t quota;      /* bytes of keystream ready or under way at once; 0: no limit */
-    int32_t direct;      /* 1: no keystream is made ahead of time for it */
+    uint64_t tag_size;    /* bytes; 0: 16 */
+    uint64_t limit;       /* packets sent; then DAEL_LIMIT. 0: as many as there are numbers */
+    uint64_t soft_limit;  /* from here on sealing says "rekey soon"; 0: 7/8 of the limit */
+    uint64_t quota;       /* bytes of keystream ready or under way at once; 0: no limit */
+    int32_t direct;       /* 1: no keystream is made ahead of time for it */
     int32_t unused;
 } dael_sa_options;
 
@@ -106,18 +106,18 @@ typedef struct dael_sa_packet {
 DAEL_API dael_status dael_sa_seal(dael_sa_table* table, uint64_t sa, const dael_sa_packet* packets,
                                   size_t count, void (*numbered)(void* context, uint64_t first),
                                   void* context, uint64_t* first, int32_t* rekey_soon);
-/* codes[i], a dael_status: DAEL_OK, DAEL_AUTHENTICATION, DAEL_INVALID_ARGUMENT. After the latter two
- * the output holds what it held before, in place the ciphertext, or zeros. */
+/* codes[i], a dael_status: DAEL_OK, DAEL_AUTHENTICATION, DAEL_INVALID_ARGUMENT. After the latter
+ * two the output holds what it held before, in place the ciphertext, or zeros. */
 DAEL_API dael_status dael_sa_open(dael_sa_table* table, uint64_t sa, const dael_sa_packet* packets,
                                   size_t count, int32_t* codes);
 
 typedef struct dael_sa_counters {
-    size_t struct_size;      /* as this library has it; nothing beyond is there */
-    uint64_t packets, bytes; /* that were sealed or opened, or failed to open */
+    size_t struct_size;             /* as this library has it; nothing beyond is there */
+    uint64_t packets, bytes;        /* that were sealed or opened, or failed to open */
     uint64_t hits, partial, direct; /* packets: all of their keystream was there, a part, none */
-    uint64_t overlapped;     /* those of the first two that came late, out of order */
-    uint64_t failed;         /* to open */
-    uint64_t windows;        /* runs of keystream that came */
+    uint64_t overlapped;            /* those of the first two that came late, out of order */
+    uint64_t failed;                /* to open */
+    uint64_t windows;               /* runs of keystream that came */
     uint64_t made, used, dropped, ready; /* bytes of keystream */
     uint64_t fill_errors, memory;        /* of a table */
 } dael_sa_counters;
@@ -131,9 +131,9 @@ DAEL_API dael_status dael_sa_explain(const dael_sa_table* table,
 /* Waits until there is nothing to fill: for tests and measurements. */
 DAEL_API dael_status dael_sa_settle(dael_sa_table* table);
 
-/* SAs from a file in libconfig's form (docs/keystream.md) enter the table, those that do not fail
- * its rules, in the file's order; `visit` gets each. Errors, with file and line: DAEL_IO,
- * DAEL_BAD_FORMAT, DAEL_KEY_SIZE, those of dael_sa_add; DAEL_UNSUPPORTED. */
+/* SAs from a file in libconfig's form (docs/keystream.md) enter the table in the file's order, up
+ * to the first that is refused; `visit`, which may be null, gets each. Errors, with file and line:
+ * DAEL_IO, DAEL_BAD_FORMAT, DAEL_KEY_SIZE, those of dael_sa_add; DAEL_UNSUPPORTED. */
 DAEL_API dael_status dael_sa_load(dael_sa_table* table, const char* path,
                                   void (*visit)(void* context, uint64_t sa), void* context);
 
