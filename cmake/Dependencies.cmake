@@ -27,7 +27,7 @@ endif()
 # Files that list security associations; the shared library, as its licence (LGPL) wants.
 find_path(LIBCONFIG_INCLUDE libconfig.h++)
 find_library(LIBCONFIG_LIBRARY NAMES config++)
-if(LIBCONFIG_INCLUDE AND LIBCONFIG_LIBRARY)
+if(LIBCONFIG_INCLUDE AND LIBCONFIG_LIBRARY AND NOT DAELSTROM_LIBCONFIG STREQUAL "OFF")
     set(DAELSTROM_WITH_LIBCONFIG ON)
     add_library(dael_libconfig INTERFACE)
     target_include_directories(dael_libconfig SYSTEM INTERFACE ${LIBCONFIG_INCLUDE})
