@@ -47,8 +47,8 @@ void daelstrom_sa_context_done(daelstrom_sa_context* sa);
 int daelstrom_gcm_encrypt(daelstrom_sa_context* sa, const unsigned char* pt, unsigned char* ct,
                           unsigned long len, const unsigned char* aad, unsigned long aadlen,
                           unsigned char* tag, unsigned long* taglen);
-/* `taglen`: that of the SA. Errors: CRYPT_ERROR for a tag that does not fit, and then `pt` holds what
- * it held before, or zeros; CRYPT_INVALID_ARG. */
+/* `taglen`: that of the SA. Errors: CRYPT_ERROR for a tag that does not fit, and then `pt` holds
+ * what it held before, or zeros; CRYPT_INVALID_ARG. */
 int daelstrom_gcm_decrypt(daelstrom_sa_context* sa, const unsigned char* ct, unsigned char* pt,
                           unsigned long len, const unsigned char* aad, unsigned long aadlen,
                           const unsigned char* tag, unsigned long taglen);
