@@ -141,19 +141,22 @@ Result<std::vector<Benchmark>> packet_suite(const Suite& suite) {
     const int cores = measure::thread_count(0);
     // A core for the packets; of the others as many as one of them can use.
     const int fillers = std::clamp(cores - 1, 1, 4);
-    for (const auto& [backend, threads] : {std::pair{"cuda", 1}, std::pair{"cpu", fillers}}) {
+    const auto add = [&](const std::string& backend, int threads) -> Result<bool> {
         auto source = filled_source(backend, threads);
         if (source) {
             if (const auto device = dael::device(*source->engine))
                 measure::describe_device(suite.session.report.machine, device->info);
             shared->sources.push_back(std::move(*source));
-        } else if (source.code() == Code::backend_absent || source.code() == Code::unsupported) {
-            suite.session.report.skip(std::string("keystream by ") + backend + ": " +
-                                      source.error().message);
-        } else {
-            return std::move(source).error();
+            return true;
         }
-    }
+        if (source.code() != Code::backend_absent && source.code() != Code::unsupported)
+            return std::move(source).error();
+        suite.session.report.skip("keystream by " + backend + ": " + source.error().message);
+        return false;
+    };
+    DAEL_TRY(add("cuda", 1));
+    DAEL_LET(by_cpu, add("cpu", fillers));
+    if (!by_cpu) DAEL_TRY(add("openssl", fillers));
     std::vector<Benchmark> benchmarks{packets_one_core(shared), packets_budgets(shared)};
     for (auto* part : {packets_cores, packets_sas, packets_latency, packets_parts})
         benchmarks.push_back(part(shared));

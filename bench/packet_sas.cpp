@@ -89,10 +89,17 @@ Result<std::shared_ptr<Arrivals>> arrange(const Source& direct, const Point& poi
         std::ranges::stable_sort(order, {}, [&](std::size_t i) { return when[i]; });
     }
     if (arrival == "losses") std::erase_if(order, [&](std::size_t) { return random() % 20 == 0; });
+    // Memory holds them as they come, one behind another, as a network card writes them: those that
+    // are lost lie behind the others.
+    std::vector<std::size_t> place(count, count);
+    std::size_t next = 0;
+    for (const std::size_t i : order) place[i] = next++;
+    for (std::size_t& where : place)
+        if (where == count) where = next++;
     const auto packet = [&](std::size_t i, bool sends) {
-        std::uint8_t* const beside = a.beside.data() + i * kBeside;
-        std::uint8_t* const wire = a.wire.data() + i * kSize;
-        return SaPacket{.in = sends ? a.source.data() + i * kSize : wire,
+        std::uint8_t* const beside = a.beside.data() + place[i] * kBeside;
+        std::uint8_t* const wire = a.wire.data() + place[i] * kSize;
+        return SaPacket{.in = sends ? a.source.data() + place[i] * kSize : wire,
                         .out = wire,
                         .size = kSize,
                         .aad = beside,

@@ -47,14 +47,15 @@ measure::Figures served(const SaCounters& before, const SaCounters& after) {
     const auto packets = static_cast<double>(after.packets - before.packets);
     const auto made = static_cast<double>(after.made - before.made);
     if (packets == 0 || made == 0) return {};
-    const auto used = static_cast<double>(after.used - before.used);
-    const auto dropped = static_cast<double>(after.dropped - before.dropped);
+    // What is ready is neither used nor wasted yet.
+    const double over = made - static_cast<double>(after.dropped - before.dropped) -
+                        (static_cast<double>(after.ready) - static_cast<double>(before.ready));
+    const double used = static_cast<double>(after.used - before.used);
     return {{"hits", static_cast<double>(after.hits - before.hits) / packets},
             {"partial", static_cast<double>(after.partial - before.partial) / packets},
             {"fallbacks", static_cast<double>(after.direct - before.direct) / packets},
-            {"keystream_mib", made / (1 << 20)},
-            {"used", used / made},
-            {"dropped", dropped / made},
+            {"wasted", over > used ? 1 - used / over : 0},
+            {"dropped", static_cast<double>(after.dropped - before.dropped) / made},
             {"memory_mib", static_cast<double>(after.memory) / (1 << 20)}};
 }
 
@@ -65,9 +66,10 @@ Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> 
         SaTable table;
         std::vector<SaId> ids;
         std::size_t turn = 0;
+        SaCounters before{};
     };
     DAEL_LET(table, open_table(source, budget));
-    const auto state = std::make_shared<State>(State{source, std::move(table), {}, 0});
+    const auto state = std::make_shared<State>(State{source, std::move(table), {}, 0, {}});
     for (int i = 0; i < sas; ++i) {
         DAEL_LET(key, Key::import(key_of(raw, static_cast<std::size_t>(i))));
         DAEL_LET(id, state->table.add(key, {.salt = kSalt}));
@@ -81,7 +83,8 @@ Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> 
                   }};
     if (source.filler) {
         sealer.warm_seconds = kFillerWarms;
-        sealer.figures = [state] { return served({}, state->table.counters()); };
+        sealer.mark = [state] { state->before = state->table.counters(); };
+        sealer.figures = [state] { return served(state->before, state->table.counters()); };
     }
     return sealer;
 }

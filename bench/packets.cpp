@@ -140,6 +140,7 @@ measure::Sampler passes(const Sealer& sealer, std::shared_ptr<const Packets> pac
             DAEL_TRY(seal_all(sealer, *packets));
             if (seconds_since(start) >= sealer.warm_seconds) break;
         }
+        if (sealer.mark) sealer.mark();
         const double enough = std::max(sampling.sample_seconds, 2 * sealer.warm_seconds);
         const auto start = Clock::now();
         // The clock is read after so many passes that this costs nothing.
@@ -169,7 +170,7 @@ std::vector<int> processors() {
         (of == cpu || !CPU_ISSET(of, &mask) ? first : siblings).push_back(cpu);
     }
     // The first one has interrupts and whoever else is about: it comes last.
-    if (!first.empty()) std::ranges::rotate(first, first.begin() + 1);
+    if (!first.empty()) std::rotate(first.begin(), first.begin() + 1, first.end());
     first.insert(first.end(), siblings.begin(), siblings.end());
     return first;
 }

@@ -53,6 +53,8 @@ struct Sealer {
     SealPackets seal;
     std::size_t burst = kBurst;
     double warm_seconds = 0;  // works so long before each sample's clock starts
+    // Told when the clock of a sample starts; what it was like since then.
+    std::function<void()> mark = {};
     std::function<measure::Figures()> figures = {};
 };
 

@@ -21,10 +21,10 @@ def size_name(size):
     return f"{size} bytes"
 
 
-def rewritten(page, name, inside):
+def rewritten(page, name, inside, markers=(BEGIN, END)):
     """The page's text with `inside` between its markers."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = page.partition(markers[0])
+    _, end, after = rest.partition(markers[1])
     if not begin or not end:
-        raise Fault(f"{name} has no lines {BEGIN.strip()} and {END.strip()}, in this order")
+        raise Fault(f"{name} has no lines {markers[0].strip()} and {markers[1].strip()}, in this order")
     return before + begin + inside + end + after

@@ -2,6 +2,7 @@
 #include "keys.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <atomic>
@@ -35,17 +36,20 @@ struct Table {
     std::size_t next = 0;     // to be taken
 };
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+// Held for some nanoseconds, twice in a call: half as long as a mutex would take to do so. While a
+// key is made ready, for a microsecond, others make way.
+std::atomic<bool> locked{false};
 Table* table = nullptr;  // locked memory, there until the process ends
 dael_engine *own_engine = nullptr, *given_engine = nullptr;
 bool no_engine = false;
-std::atomic<std::uint64_t> ids{0}, calls{0};
+std::uint64_t calls = 0;
+std::atomic<std::uint64_t> ids{0};
 
 void lock() noexcept {
-    pthread_mutex_lock(&mutex);
+    while (locked.exchange(true, std::memory_order_acquire)) sched_yield();
 }
 void unlock() noexcept {
-    pthread_mutex_unlock(&mutex);
+    locked.store(false, std::memory_order_release);
 }
 
 struct Lock {
@@ -80,8 +84,9 @@ dael_engine* open_engine() noexcept {
     return nullptr;
 }
 
-bool make(const RawKey& raw, dael_engine* engine, dael_key*& key, dael_keyset*& set) noexcept {
-    if (dael_key_import(raw.bytes, raw.size, &key) == DAEL_OK &&
+bool make(std::span<const std::uint8_t> raw, dael_engine* engine, dael_key*& key,
+          dael_keyset*& set) noexcept {
+    if (dael_key_import(raw.data(), raw.size(), &key) == DAEL_OK &&
         dael_keyset_make(engine, &key, 1, &set) == DAEL_OK)
         return true;
     dael_key_free(key);
@@ -99,20 +104,21 @@ void clear(Slot& slot) noexcept {
     dael_wipe(&slot, sizeof slot);
 }
 
-// All bytes are looked at, whatever they are.
-bool same(const RawKey& a, const RawKey& b) noexcept {
-    std::uint64_t difference = a.size ^ b.size;
-    for (std::size_t i = 0; i < sizeof a.bytes; i += 8) {
+// All bytes are looked at, whatever they are. Sizes are 16, 24 or 32.
+bool same(const RawKey& a, std::span<const std::uint8_t> b) noexcept {
+    if (a.size != b.size()) return false;
+    std::uint64_t difference = 0;
+    for (std::size_t i = 0; i < b.size(); i += 8) {
         std::uint64_t x, y;
         std::memcpy(&x, a.bytes + i, 8);
-        std::memcpy(&y, b.bytes + i, 8);
+        std::memcpy(&y, b.data() + i, 8);
         difference |= x ^ y;
     }
     return difference == 0;
 }
 
 // The place of a key that is there, or may be put there; null: neither.
-Slot* place(std::uint64_t id, const RawKey& raw) noexcept {
+Slot* place(std::uint64_t id, std::span<const std::uint8_t> raw) noexcept {
     if (id != 0) {
         auto& ways = table->of_contexts[id % kSets];
         std::size_t& newest = table->newest[id % kSets];
@@ -135,12 +141,6 @@ RawKey::RawKey(const Context& context) noexcept {
         bytes[i] = static_cast<std::uint8_t>(context.plain.eK[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-RawKey::RawKey(std::span<const std::uint8_t> key) noexcept {
-    if (key.size() != 16 && key.size() != 24 && key.size() != 32) return;
-    size = key.size();
-    std::memcpy(bytes, key.data(), size);
-}
-
 Ready Ready::of(symmetric_key* key, unsigned long blocks) {
     Context& context = context_of(key);
     const bool known = context.mark == kMark;
@@ -156,15 +156,16 @@ Ready Ready::of(symmetric_key* key, unsigned long blocks) {
         return {};
     }
     const RawKey raw(context);
-    return raw.size == 0 ? Ready() : Ready(known ? context.id : 0, raw, known);
+    if (raw.size == 0) return {};
+    return Ready(known ? context.id : 0, {raw.bytes, raw.size}, known);
 }
 
-Ready Ready::of(std::span<const std::uint8_t> bytes) {
-    const RawKey raw(bytes);
-    return raw.size == 0 ? Ready() : Ready(0, raw, true);
+Ready Ready::of(std::span<const std::uint8_t> raw) {
+    if (raw.size() != 16 && raw.size() != 24 && raw.size() != 32) return {};
+    return Ready(0, raw, true);
 }
 
-Ready::Ready(std::uint64_t id, const RawKey& raw, bool keep) noexcept {
+Ready::Ready(std::uint64_t id, std::span<const std::uint8_t> raw, bool keep) noexcept {
     Lock guard;
     engine_ = open_engine();
     if (!engine_ || !open_table()) return;
@@ -174,8 +175,8 @@ Ready::Ready(std::uint64_t id, const RawKey& raw, bool keep) noexcept {
         if (!there && slot->users == 0) {
             clear(*slot);
             if (!make(raw, engine_, slot->key, slot->set)) return;
-            slot->raw.size = raw.size;
-            std::memcpy(slot->raw.bytes, raw.bytes, sizeof raw.bytes);
+            slot->raw.size = raw.size();
+            std::memcpy(slot->raw.bytes, raw.data(), raw.size());
             slot->id = id;
             slot->engine = engine_;
         }
@@ -187,7 +188,7 @@ Ready::Ready(std::uint64_t id, const RawKey& raw, bool keep) noexcept {
         }
     }
     if (!key_ && !make(raw, engine_, key_, set_)) return;
-    calls.fetch_add(1, std::memory_order_relaxed);
+    ++calls;
 }
 
 Ready::~Ready() {
@@ -240,7 +241,8 @@ void close_engine() noexcept {
 }
 
 std::uint64_t served() noexcept {
-    return calls.load(std::memory_order_relaxed);
+    Lock guard;
+    return calls;
 }
 
 }  // namespace daelstrom_tomcrypt

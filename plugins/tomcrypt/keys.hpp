@@ -35,7 +35,6 @@ struct RawKey {
 
     RawKey() = default;
     explicit RawKey(const Context& context) noexcept;  // size 0: no key is there
-    explicit RawKey(std::span<const std::uint8_t> key) noexcept;
     RawKey(const RawKey&) = delete;
     RawKey& operator=(const RawKey&) = delete;
     ~RawKey() { dael_wipe(bytes, sizeof bytes); }
@@ -60,7 +59,7 @@ class Ready {
     dael_status run(const dael_cipher& cipher, const dael_message& message) const noexcept;
 
   private:
-    Ready(std::uint64_t id, const RawKey& raw, bool keep) noexcept;
+    Ready(std::uint64_t id, std::span<const std::uint8_t> raw, bool keep) noexcept;
 
     dael_engine* engine_ = nullptr;
     dael_key* key_ = nullptr;

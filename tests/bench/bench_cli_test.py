@@ -56,6 +56,19 @@ class Bench(unittest.TestCase):
                 self.assertEqual((ran.returncode, ran.stdout), (2, ""))
                 self.assertIn("leave out --backend", ran.stderr)
 
+    def test_packets_are_one_comparison(self):
+        for arguments in ["--backend", "cpu"], ["--mode", "ctr"], ["--threads", "1"]:
+            with self.subTest(arguments=arguments):
+                ran = bench("--suite", "packets", *arguments)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+                self.assertIn("leave out --backend", ran.stderr)
+        ran = bench("--suite", "packets", "--scale", "256", "--bits", "128", "--size", "512", "--repeats", "3",
+                    "--json", "-")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        rows = [row for row in json.loads(ran.stdout)["rows"] if row["where"] == "packets"]
+        self.assertEqual({(row["bits"], row["size"]) for row in rows}, {(128, 512)})
+        self.assertIn("memcpy", {row["backend"] for row in rows})
+
     def test_faults_name_the_thing_and_leave_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             nowhere = str(pathlib.Path(folder, "no", "figures.json"))

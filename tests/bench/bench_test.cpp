@@ -12,6 +12,7 @@
 #include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
+#include "bench/packets.hpp"
 #include "bench/suite.hpp"
 #include "measure/machine.hpp"
 #include "pipeline/engine_state.hpp"
@@ -399,6 +400,49 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
                                                {"gcm decrypt, batch", 4},
                                                {"gcm decrypt, batch with keys", 4},
                                                {"gmac encrypt", 2}}));
+}
+
+// Every contestant has its rows, and each row the figures of its kind.
+TEST(Suite, PacketsGiveSaneRows) {
+    Options options = small();
+    options.suite = "packets";
+    const auto report = run(options, [](const std::string&) {});
+    ASSERT_TRUE(report) << report.error().message;
+    std::map<std::string, std::set<std::string>> who;
+    for (const Row& row : report->rows) {
+        SCOPED_TRACE(describe_packets(row.point));
+        EXPECT_GE(row.samples, 3);
+        EXPECT_TRUE(std::isfinite(row.seconds) && row.seconds > 0) << row.seconds;
+        EXPECT_GT(row.gbps.min, 0);
+        EXPECT_TRUE(std::isfinite(row.gbps.max)) << row.gbps.max;
+        const std::string& where = row.point.text("where");
+        who[where].insert(row.point.text("backend"));
+        std::map<std::string, double> figures(row.figures.begin(), row.figures.end());
+        ASSERT_GT(figures["mpps"], 0);
+        if (where == "latency") {
+            EXPECT_GT(figures["p50_ns"], 0);
+            EXPECT_GE(figures["p99_ns"], figures["p50_ns"]);
+            EXPECT_GE(figures["p999_ns"], figures["p99_ns"]);
+            continue;
+        }
+        EXPECT_NEAR(figures["ns"] * figures["mpps"], 1000, 1);
+        if (figures.contains("hits")) {
+            EXPECT_NEAR(figures["hits"] + figures["partial"] + figures["fallbacks"], 1, 1e-6);
+        }
+    }
+    for (const char* where : {"packets", "budgets", "cores", "arrivals"}) {
+        EXPECT_TRUE(who[where].contains("daelstrom, direct")) << where;
+        EXPECT_TRUE(who[where].contains("daelstrom, keystream by cpu") ||
+                    who[where].contains("daelstrom, keystream by openssl"))
+            << where;
+    }
+    for (const char* name : {"memcpy", "OpenSSL EVP", "daelstrom, batches"})
+        EXPECT_TRUE(who["packets"].contains(name)) << name;
+    EXPECT_GE(who["parts"].size(), 2u);
+    // The rows go into JSON with their figures, and into a table.
+    const auto json = nlohmann::json::parse(to_json(*report));
+    EXPECT_TRUE(json["rows"].at(0).at("ns").is_number());
+    EXPECT_NE(to_table(*report, columns("packets")).find("Latency of packets"), std::string::npos);
 }
 
 TEST(Suite, AbsentBackendsAreLeftOutWithALine) {
