@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message in the modes that do not authenticate, wherever it lies, and counter mode's keystream.
+// One message in the modes that do not authenticate, wherever it lies, and counter mode's
+// keystream.
 #include <algorithm>
 #include <optional>
 
@@ -112,17 +113,17 @@ nb::object crypt(int mode, int direction, nb::handle key, nb::handle start, nb::
     if (sector > UINT32_MAX) value_error("sector is more than 2^24 bytes");
     dael_message message{};
     read_start(start, "iv", message.start);
-    return transform(engine, data, out, stream,
-                     [&](const std::uint8_t* in, std::uint8_t* to, std::uint64_t size,
-                         bool on_device, void* on) {
-                         message.in = in;
-                         message.out = to;
-                         message.size = size;
-                         return on_device ? dael_run_device(engine.get(), &cipher, ready.get(),
-                                                            &message, on, nullptr)
-                                          : dael_run(engine.get(), &cipher, ready.get(), &message,
-                                                     nullptr);
-                     });
+    return transform(
+        engine, data, out, stream,
+        [&](const std::uint8_t* in, std::uint8_t* to, std::uint64_t size, bool on_device,
+            void* on) {
+            message.in = in;
+            message.out = to;
+            message.size = size;
+            return on_device
+                       ? dael_run_device(engine.get(), &cipher, ready.get(), &message, on, nullptr)
+                       : dael_run(engine.get(), &cipher, ready.get(), &message, nullptr);
+        });
 }
 
 nb::bytes pad(nb::bytes tail) {
