@@ -73,29 +73,41 @@ dael_status SealedStream::open(std::uint64_t total, const dael_sealed_chunk& chu
 
 namespace {
 
-nb::tuple sealed_range(const SealedStream& stream, std::uint64_t at, std::uint64_t size,
-                       std::uint64_t total) {
+
+// Checks what a range takes of the stream, and opens it to `out`.
+void open_range(const SealedStream& stream, std::uint64_t at, std::uint64_t total, const Memory& in,
+                std::uint8_t* out, std::uint64_t size) {
+    if (in.on_device) value_error("sealed chunks are opened in the host's memory");
     dael_sealed_chunk chunk{};
     check(stream.covering(at, size, total, &chunk));
-    return nb::make_tuple(chunk.sealed.at, chunk.sealed.size);
-}
-
-void open_range(const SealedStream& stream, std::uint64_t at, std::uint64_t total, nb::handle sealed,
-                nb::handle out) {
-    const Memory in(sealed, Access::read, "sealed"), to(out, Access::write, "out");
-    if (in.on_device || to.on_device) value_error("sealed chunks are opened in the host's memory");
-    dael_sealed_chunk chunk{};
-    check(stream.covering(at, to.size, total, &chunk));
     if (chunk.sealed.size != in.size)
         value_error("the range takes " + std::to_string(chunk.sealed.size) +
                     " bytes of the stream, not " + std::to_string(in.size));
     dael_status status;
     {
         const Released released;
-        status = stream.open(total, chunk, in.data, at, to.data, to.size);
-        if (status != DAEL_OK) dael_wipe(to.data, to.size);
+        status = stream.open(total, chunk, in.data, at, out, size);
+        if (status != DAEL_OK) dael_wipe(out, size);
     }
     check(status);
+}
+
+nb::bytes open_bytes(const SealedStream& stream, std::uint64_t at, std::uint64_t size,
+                     std::uint64_t total, nb::handle sealed) {
+    const Memory in(sealed, Access::read, "sealed");
+    auto bytes =
+        nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+    if (!bytes.ptr()) throw nb::python_error();
+    open_range(stream, at, total, in,
+               reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr())), size);
+    return bytes;
+}
+
+void open_to(const SealedStream& stream, std::uint64_t at, std::uint64_t total, nb::handle sealed,
+             nb::handle out) {
+    const Memory in(sealed, Access::read, "sealed"), to(out, Access::write, "out");
+    if (to.on_device) value_error("sealed chunks are opened in the host's memory");
+    open_range(stream, at, total, in, to.data, to.size);
 }
 
 // One thread at a time, which the writers in Python see to.
@@ -150,9 +162,9 @@ void bind_sealed(nb::module_& m) {
             nb::arg("engine") = nb::none())
         .def_prop_ro("segment", [](const SealedStream& s) { return s.layout.segment; })
         .def("plain_size", &SealedStream::plain_size, nb::arg("sealed"))
-        .def("sealed_range", sealed_range, nb::arg("at"), nb::arg("size"), nb::arg("total"))
-        .def("open", open_range, nb::arg("at"), nb::arg("total"), nb::arg("sealed"),
-             nb::arg("out"));
+        .def("open_to", open_to, nb::arg("at"), nb::arg("total"), nb::arg("sealed"), nb::arg("out"))
+        .def("open", open_bytes, nb::arg("at"), nb::arg("size"), nb::arg("total"),
+             nb::arg("sealed"));
     nb::class_<Sealer>(m, "Sealer")
         .def(
             "__init__",

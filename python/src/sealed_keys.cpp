@@ -40,6 +40,27 @@ std::uint64_t sealed_size(const SealedKeys& keys, std::uint64_t plain) {
     return size;
 }
 
+// Where things lie in what these keys seal.
+dael_sealed_layout layout_of(const SealedKeys& keys) {
+    return {dael_sealed_keys_segment(keys.get()), sealed_size(keys, 0) - DAEL_TAG_SIZE};
+}
+
+std::uint64_t plain_size(const SealedKeys& keys, std::uint64_t sealed) {
+    const dael_sealed_layout layout = layout_of(keys);
+    std::uint64_t plain = 0;
+    check(dael_sealed_plain_size(&layout, sealed, &plain));
+    return plain;
+}
+
+nb::tuple sealed_range(const SealedKeys& keys, std::uint64_t at, std::uint64_t size,
+                       std::uint64_t total) {
+    const dael_sealed_layout layout = layout_of(keys);
+    const dael_sealed_range range{at, size};
+    dael_sealed_chunk chunk{};
+    check(dael_sealed_covering(&layout, &range, total, &chunk));
+    return nb::make_tuple(chunk.sealed.at, chunk.sealed.size);
+}
+
 struct Recipients {
     std::shared_ptr<dael_recipients> handle;
     static Recipients hold(dael_recipients* made) { return {{made, dael_recipients_free}}; }
@@ -135,7 +156,11 @@ void bind_sealed_keys(nb::module_& m) {
         .def("sealing", sealing)
         .def_prop_ro("segment",
                      [](const SealedKeys& keys) { return dael_sealed_keys_segment(keys.get()); })
-        .def("sealed_size", sealed_size, nb::arg("plain"));
+        .def_prop_ro("head_size",
+                     [](const SealedKeys& keys) { return dael_opener_head_size(keys.get()); })
+        .def("sealed_size", sealed_size, nb::arg("plain"))
+        .def("plain_size", plain_size, nb::arg("sealed"))
+        .def("sealed_range", sealed_range, nb::arg("at"), nb::arg("size"), nb::arg("total"));
     nb::class_<Recipients>(m, "Recipients")
         .def_static("parse", recipients_parse, nb::arg("recipients"))
         .def_static("of_passphrase", recipients_of_passphrase, nb::arg("passphrase"),
