@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "buffer.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "dlpack.hpp"
+
+namespace daelpy {
+namespace {
+
+[[noreturn]] void buffer_error(const std::string& message) {
+    PyErr_SetString(PyExc_BufferError, message.c_str());
+    throw nb::python_error();
+}
+[[noreturn]] void not_contiguous(const std::string& name) {
+    buffer_error(name + " is not contiguous; pass a contiguous copy of it (numpy.ascontiguousarray, "
+                        "tensor.contiguous())");
+}
+[[noreturn]] void read_only(const std::string& name) {
+    buffer_error(name + " is read-only, and is to be written to");
+}
+
+std::string class_of(nb::handle object) {
+    return nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))
+                                     .attr("__name__"));
+}
+
+// A capsule or a number: producers have shown both.
+const dlpack::Exchange* exchange_at(PyObject* found) {
+    if (PyCapsule_CheckExact(found))
+        return static_cast<const dlpack::Exchange*>(
+            PyCapsule_GetPointer(found, "dlpack_exchange_api"));
+    if (PyLong_Check(found)) return static_cast<const dlpack::Exchange*>(PyLong_AsVoidPtr(found));
+    return nullptr;
+}
+
+// The C exchange API of an object's type, if it has one that is understood here. Types are looked up
+// once and kept; there are few of them. Under the lock of the interpreter.
+const dlpack::Exchange* exchange_of(PyObject* object) {
+    struct Entry {
+        PyTypeObject* type = nullptr;
+        const dlpack::Exchange* api = nullptr;
+    };
+    static thread_local std::array<Entry, 8> known;
+    PyTypeObject* const type = Py_TYPE(object);
+    Entry& entry = known[(reinterpret_cast<std::uintptr_t>(type) >> 6) % known.size()];
+    if (entry.type == type) return entry.api;
+    const dlpack::Exchange* api = nullptr;
+    PyObject* const found =
+        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__");
+    if (found) {
+        api = exchange_at(found);
+        Py_DECREF(found);
+    }
+    PyErr_Clear();
+    if (api && api->header.version.major != 1) api = nullptr;
+    Py_INCREF(reinterpret_cast<PyObject*>(type));  // so that its address names no other one
+    entry = {type, api};
+    return api;
+}
+
+nb::object helpers() {
+    return nb::module_::import_("daelstrom._tensors");
+}
+
+}  // namespace
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+    release();
+    data = std::exchange(other.data, nullptr);
+    size = std::exchange(other.size, 0);
+    on_device = other.on_device;
+    stream = other.stream;
+    device = other.device;
+    held_ = std::exchange(other.held_, Held::nothing);
+    tensor_ = other.tensor_;
+    buffer_ = other.buffer_;
+    return *this;
+}
+
+void Memory::release() noexcept {
+    switch (std::exchange(held_, Held::nothing)) {
+        case Held::nothing: break;
+        case Held::buffer: PyBuffer_Release(&buffer_); break;
+        case Held::dlpack: {
+            auto* const managed = static_cast<dlpack::Managed*>(tensor_);
+            if (managed->deleter) managed->deleter(managed);
+            break;
+        }
+        case Held::dlpack_versioned: {
+            auto* const managed = static_cast<dlpack::ManagedVersioned*>(tensor_);
+            if (managed->deleter) managed->deleter(managed);
+            break;
+        }
+    }
+}
+
+void Memory::take(nb::handle object, Access access, const char* name) {
+    PyObject* const o = object.ptr();
+    if (PyBytes_Check(o) && access == Access::read) {
+        data = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(o));
+        size = static_cast<std::uint64_t>(PyBytes_Size(o));
+        return;
+    }
+    if (!PyObject_CheckBuffer(o)) return take_tensor(object, access, name);
+    if (PyObject_GetBuffer(o, &buffer_, access == Access::write ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        // What stands against it: asked for again with less demanded.
+        if (PyObject_GetBuffer(o, &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
+        const bool whole = PyBuffer_IsContiguous(&buffer_, 'C') != 0, fixed = buffer_.readonly != 0;
+        PyBuffer_Release(&buffer_);
+        if (!whole) not_contiguous(name);
+        if (fixed && access == Access::write) read_only(name);
+        buffer_error(std::string(name) + " cannot be read as plain bytes");
+    }
+    held_ = Held::buffer;
+    data = static_cast<std::uint8_t*>(buffer_.buf);
+    size = static_cast<std::uint64_t>(buffer_.len);
+}
+
+namespace {
+
+void understand(Memory& memory, const dlpack::Tensor& tensor, const char* name) {
+    std::uint64_t elements = 1;
+    for (int i = 0; i < tensor.ndim; ++i) elements *= static_cast<std::uint64_t>(tensor.shape[i]);
+    if (elements != 0 && tensor.strides) {
+        std::int64_t expected = 1;
+        for (int i = tensor.ndim - 1; i >= 0; --i) {
+            if (tensor.shape[i] != 1 && tensor.strides[i] != expected) not_contiguous(name);
+            expected *= tensor.shape[i];
+        }
+    }
+    memory.size = elements * tensor.dtype.bits * tensor.dtype.lanes / 8;
+    memory.data = static_cast<std::uint8_t*>(tensor.data);
+    if (memory.data) memory.data += tensor.byte_offset;
+    memory.device = tensor.device.id;
+    switch (tensor.device.type) {
+        case dlpack::cpu:
+        case dlpack::cuda_host: memory.on_device = false; return;
+        case dlpack::cuda:
+        case dlpack::cuda_managed: memory.on_device = true; return;
+        default:
+            buffer_error(std::string(name) + " lies on a device of DLPack's kind " +
+                         std::to_string(tensor.device.type) +
+                         "; daelstrom takes tensors of the host and of CUDA");
+    }
+}
+
+}  // namespace
+
+void Memory::take_tensor(nb::handle object, Access access, const char* name) {
+    if (const dlpack::Exchange* const api = exchange_of(object.ptr())) {
+        dlpack::Tensor tensor;
+        if (api->tensor_from_object) {
+            if (api->tensor_from_object(object.ptr(), &tensor) != 0) throw nb::python_error();
+        } else {
+            dlpack::ManagedVersioned* managed = nullptr;
+            if (api->managed_from_object(object.ptr(), &managed) != 0) throw nb::python_error();
+            held_ = Held::dlpack_versioned;
+            tensor_ = managed;
+            tensor = managed->tensor;
+            if (access == Access::write && (managed->flags & dlpack::kReadOnly)) read_only(name);
+        }
+        understand(*this, tensor, name);
+        if (on_device && api->current_stream &&
+            api->current_stream(tensor.device.type, tensor.device.id, &stream) != 0)
+            throw nb::python_error();
+        return;
+    }
+    if (!nb::hasattr(object, "__dlpack__")) {
+        if (nb::hasattr(object, "__cuda_array_interface__"))
+            return take_interface(object, access, name);
+        type_error(std::string(name) + " is " + class_of(object) +
+                   "; give bytes, or what has the buffer protocol, __dlpack__ or "
+                   "__cuda_array_interface__");
+    }
+    // (capsule, stream): the producer's order is kept, or its stream waited for.
+    const nb::object taken = helpers().attr("take")(object);
+    const nb::object capsule = taken[0];
+    stream = PyLong_AsVoidPtr(nb::object(taken[1]).ptr());
+    // Renamed at once: from here on the tensor is ours to release.
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+        auto* const managed = static_cast<dlpack::ManagedVersioned*>(
+            PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+        PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+        held_ = Held::dlpack_versioned;
+        tensor_ = managed;
+        if (managed->version.major != 1)
+            buffer_error(std::string(name) + " is shown by DLPack " +
+                         std::to_string(managed->version.major) + "; daelstrom knows 0 and 1");
+        if (access == Access::write && (managed->flags & dlpack::kReadOnly)) read_only(name);
+        understand(*this, managed->tensor, name);
+    } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
+        auto* const managed =
+            static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+        PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+        held_ = Held::dlpack;
+        tensor_ = managed;
+        understand(*this, managed->tensor, name);
+    } else {
+        type_error(std::string(name) + ": __dlpack__ gave no DLPack capsule");
+    }
+}
+
+// https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html, version 3 and before
+void Memory::take_interface(nb::handle object, Access access, const char* name) {
+    const nb::tuple read = nb::borrow<nb::tuple>(helpers().attr("read_interface")(object));
+    if (!nb::cast<bool>(read[2])) not_contiguous(name);
+    if (access == Access::write && nb::cast<bool>(read[3])) read_only(name);
+    data = static_cast<std::uint8_t*>(PyLong_AsVoidPtr(nb::object(read[0]).ptr()));
+    size = nb::cast<std::uint64_t>(read[1]);
+    stream = PyLong_AsVoidPtr(nb::object(read[4]).ptr());
+    on_device = true;
+}
+
+Memory optional_memory(nb::handle object, const char* name) {
+    return object.is_none() ? Memory() : Memory(object, Access::read, name);
+}
+
+void* stream_of(nb::handle stream) {
+    const nb::object number =
+        PyLong_CheckExact(stream.ptr()) ? nb::borrow(stream) : helpers().attr("stream")(stream);
+    void* const pointer = PyLong_AsVoidPtr(number.ptr());
+    if (!pointer && PyErr_Occurred()) throw nb::python_error();
+    return pointer;
+}
+
+bool is_tensor(nb::handle object) {
+    return !PyBytes_CheckExact(object.ptr()) && !PyObject_CheckBuffer(object.ptr());
+}
+
+nb::object new_like(nb::handle like, std::uint64_t size) {
+    return helpers().attr("new_bytes")(like, size);
+}
+
+}  // namespace daelpy

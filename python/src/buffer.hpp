@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes behind a Python object, wherever they lie: what speaks the buffer protocol (bytes,
+// bytearray, memoryview, mmap, numpy), and tensors by DLPack or the CUDA array interface. Nothing is
+// copied.
+#pragma once
+
+#include "errors.hpp"
+
+namespace daelpy {
+
+enum class Access { read, write };
+
+class Memory {
+  public:
+    Memory() = default;
+    // `name` is what messages call it. Throws TypeError for what has no bytes, BufferError for what
+    // is not contiguous, is read-only, or lies on a device of a kind that daelstrom does not know.
+    Memory(nb::handle object, Access access, const char* name) : Memory() {
+        take(object, access, name);
+    }
+    ~Memory() { release(); }
+    Memory(Memory&& other) noexcept { *this = std::move(other); }
+    Memory& operator=(Memory&& other) noexcept;
+
+    std::uint8_t* data = nullptr;
+    std::uint64_t size = 0;
+    bool on_device = false;
+    void* stream = nullptr;  // the producer's current one; null: the device's default stream
+    int device = 0;          // its number
+
+  private:
+    void take(nb::handle object, Access access, const char* name);
+    void take_tensor(nb::handle object, Access access, const char* name);
+    void take_interface(nb::handle object, Access access, const char* name);
+    void release() noexcept;
+
+    enum class Held : std::uint8_t { nothing, buffer, dlpack, dlpack_versioned } held_ = Held::nothing;
+    void* tensor_ = nullptr;
+    Py_buffer buffer_;
+};
+
+// Bytes that no None stands for.
+Memory optional_memory(nb::handle object, const char* name);
+
+// The stream that a caller names: a number, torch's, cupy's, or what has __cuda_stream__.
+void* stream_of(nb::handle stream);
+
+// New memory where `like` lies: bytes on the host, its framework's tensor of bytes elsewhere and for
+// frameworks' tensors on the host.
+bool is_tensor(nb::handle object);
+nb::object new_like(nb::handle like, std::uint64_t size);
+
+}  // namespace daelpy

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine.hpp"
+
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace daelpy {
+
+Engine Engine::open(const std::string& backend, const std::string& form, int threads,
+                    std::uint64_t chunk, bool calibrated) {
+    dael_engine_options options{};
+    options.struct_size = sizeof options;
+    options.backend = backend.c_str();
+    options.form = form.c_str();
+    options.threads = threads;
+    options.uncalibrated = calibrated ? 0 : 1;
+    options.chunk = chunk;
+    dael_engine* opened = nullptr;
+    dael_status status;
+    {
+        const Released released;
+        status = dael_engine_open(&options, &opened);
+    }
+    check(status);
+    return {{opened, dael_engine_close}};
+}
+
+const Engine& Engine::usual() {
+    // Under the interpreter's lock, or, where there is none, once by C++'s own rule; it is not let go
+    // meanwhile, for that could wait for itself.
+    static const Engine& engine = *[] {
+        dael_engine* opened = nullptr;
+        check(dael_engine_open(nullptr, &opened));
+        return new Engine{{opened, dael_engine_close}};
+    }();
+    return engine;
+}
+
+namespace {
+
+template <auto import>
+Key import_with(nb::handle bytes) {
+    const Memory memory(bytes, Access::read, "key");
+    if (memory.on_device)
+        value_error("key lies in a device's memory; keys are given from the host's");
+    dael_key* made = nullptr;
+    check(import(memory.data, memory.size, &made));
+    return {{made, dael_key_free}};
+}
+
+}  // namespace
+
+Key Key::import(nb::handle bytes) {
+    return import_with<dael_key_import>(bytes);
+}
+Key Key::import_xts(nb::handle bytes) {
+    return import_with<dael_key_import_xts>(bytes);
+}
+Key Key::from(nb::handle key) {
+    Key* made = nullptr;
+    return nb::try_cast(key, made) ? *made : import(key);
+}
+Key Key::xts_from(nb::handle key) {
+    Key* made = nullptr;
+    return nb::try_cast(key, made) ? *made : import_xts(key);
+}
+
+KeySet KeySet::make(const Engine& engine, std::vector<Key> keys) {
+    if (keys.empty()) value_error("a key set has one key or more");
+    std::vector<const dael_key*> pointers;
+    for (const Key& key : keys) pointers.push_back(key.get());
+    dael_keyset* made = nullptr;
+    check(dael_keyset_make(engine.get(), pointers.data(), pointers.size(), &made));
+    return {engine, {made, dael_keyset_free}, std::move(keys)};
+}
+
+Device Device::of(const Engine& engine, const void* memory) {
+    dael_device* device = nullptr;
+    check(dael_device_of(engine.get(), memory, &device));
+    return {{device, dael_device_free}};
+}
+
+namespace {
+
+// `later` goes on after what `first` has so far.
+dael_status follow(dael_device* device, void* first, void* later) {
+    void* event = nullptr;
+    dael_status status = dael_event_create(device, &event);
+    if (status != DAEL_OK) return status;
+    status = dael_event_record(device, event, first);
+    if (status == DAEL_OK) status = dael_stream_wait_event(device, later, event);
+    dael_event_destroy(device, event);
+    return status;
+}
+
+}  // namespace
+
+Order::Order(const Engine& engine, const Memory& memory, nb::handle stream)
+    : stream_(stream.is_none() ? memory.stream : stream_of(stream)),
+      producers_(memory.stream),
+      exceptions_(std::uncaught_exceptions()) {
+    if (stream_ == producers_) return;
+    device_ = Device::of(engine, memory.data);
+    check(follow(device_.get(), producers_, stream_));
+}
+
+Order::~Order() noexcept(false) {
+    if (stream_ == producers_) return;
+    const dael_status status = follow(device_.get(), stream_, producers_);
+    if (std::uncaught_exceptions() == exceptions_) check(status);
+}
+
+namespace {
+
+// Numbers that are handed out once, in this process alone: a child of fork() would repeat them.
+class NonceCounter {
+  public:
+    NonceCounter(nb::handle fixed, std::uint64_t first) : process_(getpid()) {
+        const Memory four(fixed, Access::read, "fixed");
+        if (four.on_device || four.size != 4)
+            value_error("fixed is " + std::to_string(four.size) + " bytes; it takes 4");
+        dael_nonces* made = nullptr;
+        check(dael_nonces_make(four.data, first, &made));
+        handle_ = {made, dael_nonces_free};
+    }
+    nb::bytes next() {
+        here();
+        std::uint8_t nonce[DAEL_NONCE_SIZE];
+        check(dael_nonces_next(handle_.get(), nonce));
+        return nb::bytes(nonce, sizeof nonce);
+    }
+    nb::bytes take(std::uint64_t count) {
+        here();
+        if (count > (std::uint64_t{1} << 32)) value_error("more than 2^32 nonces at once");
+        std::vector<dael_message> messages(count);
+        check(dael_nonces_number(handle_.get(), messages.data(), count));
+        auto taken = nb::steal<nb::bytes>(
+            PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count * DAEL_NONCE_SIZE)));
+        if (!taken.ptr()) throw nb::python_error();
+        char* to = PyBytes_AsString(taken.ptr());
+        for (const dael_message& message : messages) {
+            std::copy_n(message.start, DAEL_NONCE_SIZE, to);
+            to += DAEL_NONCE_SIZE;
+        }
+        return taken;
+    }
+    std::uint64_t unused() const { return dael_nonces_unused(handle_.get()); }
+
+  private:
+    void here() const {
+        if (getpid() == process_) return;
+        raise("LimitError",
+              "this NonceCounter was made before fork(), and its parent hands out the same "
+              "nonces; make one in each process, with `fixed` bytes of its own");
+    }
+    pid_t process_;
+    std::shared_ptr<dael_nonces> handle_;
+};
+
+nb::list list_backends() {
+    nb::list all;
+    check(dael_list_backends(
+        [](void* to, const dael_backend* backend) {
+            nb::dict row;
+            row["name"] = backend->name;
+            row["description"] = backend->description;
+            row["summary"] = backend->summary;
+            row["missing"] = backend->missing;
+            row["present"] = backend->present != 0;
+            static_cast<nb::list*>(to)->append(row);
+        },
+        &all));
+    return all;
+}
+
+nb::list backends_of(const Engine& engine) {
+    nb::list all;
+    check(dael_engine_backends(
+        engine.get(),
+        [](void* to, const char* name) { static_cast<nb::list*>(to)->append(name); }, &all));
+    return all;
+}
+
+}  // namespace
+
+void bind_engine(nb::module_& m) {
+    nb::class_<Engine>(m, "Engine")
+        .def(
+            "__init__",
+            [](Engine* self, const std::string& backend, const std::string& form, int threads,
+               std::uint64_t chunk, bool calibrated) {
+                new (self) Engine(Engine::open(backend, form, threads, chunk, calibrated));
+            },
+            nb::arg("backend") = "", nb::kw_only(), nb::arg("form") = "", nb::arg("threads") = 0,
+            nb::arg("chunk") = 0, nb::arg("calibrated") = true)
+        .def("backends", backends_of);
+
+    nb::class_<Key>(m, "Key")
+        .def(
+            "__init__",
+            [](Key* self, nb::handle bytes) { new (self) Key(Key::import(bytes)); },
+            nb::arg("key"))
+        .def_static("xts", Key::import_xts, nb::arg("key"))
+        .def_prop_ro("bits", [](const Key& key) { return dael_key_bits(key.get()); })
+        .def_prop_ro("is_xts", [](const Key& key) { return dael_key_is_xts(key.get()) != 0; });
+
+    nb::class_<KeySet>(m, "KeySet")
+        .def(
+            "__init__",
+            [](KeySet* self, nb::iterable keys, const Engine* engine) {
+                std::vector<Key> list;
+                for (nb::handle key : keys) list.push_back(Key::from(key));
+                new (self) KeySet(KeySet::make(Engine::or_usual(engine), std::move(list)));
+            },
+            nb::arg("keys"), nb::kw_only(), nb::arg("engine") = nb::none())
+        .def("__len__", [](const KeySet& set) { return set.keys.size(); })
+        .def("replace", [](KeySet& set, std::uint32_t index, nb::handle key, nb::handle stream) {
+                Key fresh = Key::from(key);
+                check(dael_keyset_replace(set.get(), index, fresh.get(),
+                                          stream.is_none() ? nullptr : stream_of(stream)));
+                set.keys[index] = std::move(fresh);
+            }, nb::arg("index"), nb::arg("key"), nb::kw_only(), nb::arg("stream") = nb::none());
+
+    nb::class_<NonceCounter>(m, "NonceCounter")
+        .def(nb::init<nb::handle, std::uint64_t>(), nb::arg("fixed"), nb::arg("first") = 0)
+        .def("next", &NonceCounter::next)
+        .def("take", &NonceCounter::take, nb::arg("count"))
+        .def_prop_ro("unused", &NonceCounter::unused);
+
+    m.def("list_backends", list_backends);
+    m.def("version", dael_version);
+    m.def("wipe", [](nb::handle buffer) {
+            const Memory memory(buffer, Access::write, "buffer");
+            if (memory.on_device) value_error("buffer lies in a device's memory");
+            dael_wipe(memory.data, memory.size);
+        }, nb::arg("buffer"));
+}
+
+}  // namespace daelpy

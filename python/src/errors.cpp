@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "errors.hpp"
+
+namespace daelpy {
+namespace {
+
+const char* name_of(int status) {
+    switch (status) {
+        case DAEL_AUTHENTICATION: return "InvalidTag";
+        case DAEL_UNSUPPORTED: return "UnsupportedAlgorithm";
+        case DAEL_UNKNOWN_BACKEND:
+        case DAEL_BACKEND_ABSENT: return "BackendError";
+        case DAEL_LIMIT: return "LimitError";
+        case DAEL_DEVICE: return "DeviceError";
+        case DAEL_BAD_FORMAT: return "FormatError";
+        case DAEL_INTERNAL: return "InternalError";
+        default: return nullptr;
+    }
+}
+
+[[noreturn]] void raise_status(int status, const char* said) {
+    if (status == DAEL_OUT_OF_MEMORY) {
+        PyErr_SetString(PyExc_MemoryError, said);
+    } else if (status == DAEL_IO) {
+        PyErr_SetString(PyExc_OSError, said);
+    } else if (const char* name = name_of(status)) {
+        raise(name, said);
+    } else {
+        PyErr_SetString(PyExc_ValueError, said);
+    }
+    throw nb::python_error();
+}
+
+}  // namespace
+
+void raise(const char* name, const std::string& message) {
+    const nb::object type = nb::module_::import_("daelstrom.exceptions").attr(name);
+    PyErr_SetString(type.ptr(), message.c_str());
+    throw nb::python_error();
+}
+
+void value_error(const std::string& message) {
+    PyErr_SetString(PyExc_ValueError, message.c_str());
+    throw nb::python_error();
+}
+
+void type_error(const std::string& message) {
+    PyErr_SetString(PyExc_TypeError, message.c_str());
+    throw nb::python_error();
+}
+
+void raise(dael_status status) {
+    raise_status(status, dael_last_error());
+}
+
+void raise_code(std::int32_t code) {
+    raise_status(code, code == DAEL_AUTHENTICATION
+                           ? "the tag does not match: a wrong key, nonce or additional data, or "
+                             "altered data"
+                           : dael_strerror(code));
+}
+
+}  // namespace daelpy

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// AESGCM: pyca's calls, for data that lies anywhere.
+#include "gcm.hpp"
+
+#include <optional>
+
+#include "gcm_device.hpp"
+
+namespace daelpy {
+
+void gcm_start(const Key& key, const Memory& nonce, std::uint8_t start[DAEL_BLOCK_SIZE]) {
+    if (nonce.on_device) value_error("nonce lies in a device's memory; give it from the host's");
+    if (nonce.size == DAEL_NONCE_SIZE)
+        check(dael_gcm_start(nonce.data, start));
+    else
+        check(dael_gcm_start_iv(key.get(), nonce.data, nonce.size, start));
+}
+
+namespace {
+
+std::string sizes(const char* name, std::uint64_t has, std::uint64_t needs) {
+    return std::string(name) + " is " + std::to_string(has) + " bytes; this call makes " +
+           std::to_string(needs);
+}
+
+void same_place(const Memory& data, const Memory& out) {
+    if (data.on_device != out.on_device)
+        value_error(data.on_device ? "data lies on a device and out in the host's memory"
+                                   : "data lies in the host's memory and out on a device");
+}
+
+nb::object new_bytes(std::uint64_t size) {
+    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+    if (!made) throw nb::python_error();
+    return nb::steal(made);
+}
+
+// Where a result goes: what the caller gave, or new memory where the data lies.
+struct Out {
+    Out(nb::handle given, nb::handle like, const Memory& data, std::uint64_t size) {
+        if (!given.is_none()) {
+            object = nb::borrow(given);
+        } else if (data.on_device || is_tensor(like)) {
+            object = new_like(like, size);
+        } else {
+            object = new_bytes(size);
+            bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(object.ptr()));
+            return;
+        }
+        memory.emplace(object, Access::write, "out");
+        if (memory->size != size) value_error(sizes("out", memory->size, size));
+        same_place(data, *memory);
+        bytes = memory->data;
+    }
+    nb::object object;
+    std::optional<Memory> memory;
+    std::uint8_t* bytes = nullptr;
+};
+
+Memory into(nb::handle out, const Memory& data, std::uint64_t size) {
+    Memory memory(out, Access::write, "buf");
+    if (memory.size != size) value_error("buffer must be " + std::to_string(size) + " bytes");
+    same_place(data, memory);
+    return memory;
+}
+
+std::uint64_t opened_size(const Memory& data) {
+    if (data.size < kTag) raise("InvalidTag", "data is shorter than a tag of 16 bytes");
+    return data.size - kTag;
+}
+
+}  // namespace
+
+AesGcm::AesGcm(nb::handle key, const Engine* engine)
+    : set_(KeySet::make(Engine::or_usual(engine), {Key::from(key)})),
+      on_devices_(std::make_shared<DeviceGcm>(set_)) {}
+
+dael_message AesGcm::message(nb::handle nonce, const Memory& data, const Memory& aad,
+                             std::uint64_t size) const {
+    const Memory iv(nonce, Access::read, "nonce");
+    if (iv.size < 8 || iv.size > 128) value_error("Nonce must be between 8 and 128 bytes");
+    dael_message m{};
+    gcm_start(set_.keys[0], iv, m.start);
+    m.in = data.data;
+    m.size = size;
+    m.aad = aad.data;
+    m.aad_size = aad.size;
+    return m;
+}
+
+void AesGcm::run(dael_direction direction, const dael_message& message) {
+    const dael_cipher cipher{DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
+    std::int32_t code = DAEL_INTERNAL;
+    dael_status status;
+    {
+        const Released released(message.size + message.aad_size >= kWorthReleasing);
+        status = dael_run_batch(set_.engine.get(), &cipher, set_.get(), &message, 1, &code, nullptr);
+        // In place the ciphertext is there again; elsewhere nothing is.
+        if ((status != DAEL_OK || code != DAEL_OK) && direction == DAEL_DECRYPT &&
+            message.in != message.out)
+            dael_wipe(message.out, message.size);
+    }
+    check(status);
+    if (code != DAEL_OK) [[unlikely]]
+        raise_code(code);
+}
+
+void AesGcm::run_on_device(dael_direction direction, const dael_message& message,
+                           const Memory& data, const Memory& aad, nb::handle stream) {
+    const Order order(set_.engine, data, stream);
+    on_devices_->run(direction, message, data.device, aad.size != 0 && !aad.on_device,
+                     order.stream());
+}
+
+nb::object AesGcm::encrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
+                           nb::handle stream) {
+    const Memory in(data, Access::read, "data"),
+        additional = optional_memory(aad, "associated_data");
+    dael_message m = message(nonce, in, additional, in.size);
+    const Out to(out, data, in, in.size + kTag);
+    m.out = to.bytes;
+    m.tag = to.bytes + in.size;
+    if (in.on_device)
+        run_on_device(DAEL_ENCRYPT, m, in, additional, stream);
+    else
+        run(DAEL_ENCRYPT, m);
+    return to.object;
+}
+
+nb::object AesGcm::decrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
+                           nb::handle stream) {
+    const Memory in(data, Access::read, "data"),
+        additional = optional_memory(aad, "associated_data");
+    const std::uint64_t size = opened_size(in);
+    dael_message m = message(nonce, in, additional, size);
+    const Out to(out, data, in, size);
+    m.out = to.bytes;
+    m.tag = in.data + size;
+    if (in.on_device)
+        run_on_device(DAEL_DECRYPT, m, in, additional, stream);
+    else
+        run(DAEL_DECRYPT, m);
+    return to.object;
+}
+
+std::uint64_t AesGcm::encrypt_into(nb::handle nonce, nb::handle data, nb::handle aad,
+                                   nb::handle out, nb::handle stream) {
+    const Memory in(data, Access::read, "data"),
+        additional = optional_memory(aad, "associated_data");
+    dael_message m = message(nonce, in, additional, in.size);
+    const Memory to = into(out, in, in.size + kTag);
+    m.out = to.data;
+    m.tag = to.data + in.size;
+    if (in.on_device)
+        run_on_device(DAEL_ENCRYPT, m, in, additional, stream);
+    else
+        run(DAEL_ENCRYPT, m);
+    return to.size;
+}
+
+std::uint64_t AesGcm::decrypt_into(nb::handle nonce, nb::handle data, nb::handle aad,
+                                   nb::handle out, nb::handle stream) {
+    const Memory in(data, Access::read, "data"),
+        additional = optional_memory(aad, "associated_data");
+    const std::uint64_t size = opened_size(in);
+    dael_message m = message(nonce, in, additional, size);
+    const Memory to = into(out, in, size);
+    m.out = to.data;
+    m.tag = in.data + size;
+    if (in.on_device)
+        run_on_device(DAEL_DECRYPT, m, in, additional, stream);
+    else
+        run(DAEL_DECRYPT, m);
+    return to.size;
+}
+
+namespace {
+
+nb::object generate_key(int bit_length) {
+    if (bit_length != 128 && bit_length != 192 && bit_length != 256)
+        value_error("bit_length must be 128, 192, or 256");
+    return nb::module_::import_("os").attr("urandom")(bit_length / 8);
+}
+
+}  // namespace
+
+void bind_gcm(nb::module_& m) {
+    const auto nonce = nb::arg("nonce"), data = nb::arg("data");
+    nb::class_<AesGcm>(m, "AESGCM")
+        .def(nb::init<nb::handle, const Engine*>(), nb::arg("key"), nb::kw_only(),
+             nb::arg("engine") = nb::none())
+        .def("encrypt", &AesGcm::encrypt, nonce, data, nb::arg("associated_data") = nb::none(),
+             nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("stream") = nb::none())
+        .def("decrypt", &AesGcm::decrypt, nonce, data, nb::arg("associated_data") = nb::none(),
+             nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("stream") = nb::none())
+        .def("encrypt_into", &AesGcm::encrypt_into, nonce, data, nb::arg("associated_data").none(),
+             nb::arg("buf"), nb::kw_only(), nb::arg("stream") = nb::none())
+        .def("decrypt_into", &AesGcm::decrypt_into, nonce, data, nb::arg("associated_data").none(),
+             nb::arg("buf"), nb::kw_only(), nb::arg("stream") = nb::none())
+        .def_static("generate_key", generate_key, nb::arg("bit_length"))
+        .def_prop_ro("keys", &AesGcm::keys);
+}
+
+}  // namespace daelpy

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstring>
+
+#include "engine.hpp"
+
+namespace daelpy {
+
+inline constexpr std::uint64_t kTag = DAEL_TAG_SIZE;
+
+// One key for GCM, made ready once; messages in host memory or on a device.
+class DeviceGcm;
+class AesGcm {
+  public:
+    AesGcm(nb::handle key, const Engine* engine);
+
+    nb::object encrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
+                       nb::handle stream);
+    nb::object decrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
+                       nb::handle stream);
+    std::uint64_t encrypt_into(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
+                               nb::handle stream);
+    std::uint64_t decrypt_into(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
+                               nb::handle stream);
+    const KeySet& keys() const { return set_; }
+
+  private:
+    dael_message message(nb::handle nonce, const Memory& data, const Memory& aad,
+                         std::uint64_t size) const;
+    void run(dael_direction direction, const dael_message& message);
+    void run_on_device(dael_direction direction, const dael_message& message, const Memory& data,
+                       const Memory& aad, nb::handle stream);
+
+    KeySet set_;
+    std::shared_ptr<DeviceGcm> on_devices_;
+};
+
+// The pre-counter block of a nonce of 12 bytes, or of another size, which takes the key.
+void gcm_start(const Key& key, const Memory& nonce, std::uint8_t start[DAEL_BLOCK_SIZE]);
+
+}  // namespace daelpy
