@@ -50,6 +50,9 @@ class Appearing:
         folder, name = os.path.split(self._path)
         return os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}")
 
+    def fileno(self) -> int:
+        return self._fd
+
     def write(self, data: Buffer) -> None:
         view = memoryview(data)
         while len(view):

@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
     daelpy::bind_pieces(m);
     daelpy::bind_batch(m);
     daelpy::bind_sealed(m);
+    daelpy::bind_weights(m);
 }
