@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AES wherever the data is: on the vector units of CPUs, and on GPUs, in tensors where they lie."""
+"""AES wherever the data is: on the vector units of CPUs, and on GPUs, in tensors where they lie.
+
+>>> import os
+>>> from daelstrom import AESGCM
+>>> key, nonce = AESGCM.generate_key(256), os.urandom(12)
+>>> sealed = AESGCM(key).encrypt(nonce, b"a message", b"v1")
+>>> AESGCM(key).decrypt(nonce, sealed, b"v1")
+b'a message'
+"""
 
 from __future__ import annotations
 
 from . import exceptions
+from ._batch import open_batch, opened_offsets, seal_batch, sealed_offsets
 from ._core import AESGCM, Engine, Key, KeySet, NonceCounter, ctr, list_backends, wipe
 from ._core import version as _version
+from .modes import crypt
 
 __version__ = _version()
 
@@ -15,8 +25,13 @@ __all__ = [
     "Key",
     "KeySet",
     "NonceCounter",
+    "crypt",
     "ctr",
     "exceptions",
     "list_backends",
+    "open_batch",
+    "opened_offsets",
+    "seal_batch",
+    "sealed_offsets",
     "wipe",
 ]

@@ -110,3 +110,14 @@ def empty_like(like: Any) -> Any:
     raise TypeError(
         f"daelstrom makes no new tensors of {library}; give out=, memory to write to"
     )
+
+
+def new_array(like: Any, size: int) -> Any:
+    """Room for a batch's results: numpy's on the host, else a tensor of bytes where another one lies."""
+    if _library(like) in ("torch", "cupy"):
+        return new_bytes(like, size)
+    try:
+        import numpy
+    except ImportError:
+        return bytearray(size)
+    return numpy.empty(size, numpy.uint8)

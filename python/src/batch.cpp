@@ -1,3 +1,320 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine.hpp"
-namespace daelpy { void bind_batch(nb::module_&) {} }
+// Many messages of GCM at once: lists of buffers, or one buffer with offsets; in host memory or on
+// one device. What the arguments may be is daelstrom/_batch.py's affair.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "gcm.hpp"
+
+namespace daelpy {
+namespace {
+
+struct Batch {
+    Batch(const KeySet& with, dael_direction way) : keys(with), direction(way) {}
+
+    const KeySet& keys;
+    dael_direction direction;
+    std::vector<Memory> held;  // what the pointers of the messages lead to
+    std::vector<dael_message> messages;
+    std::vector<std::int32_t> codes;
+    std::optional<bool> on_device;
+    const Memory* first = nullptr;  // says on which device, and on which stream
+
+    bool seals() const { return direction == DAEL_ENCRYPT; }
+
+    // All data lie on one side.
+    void place(const Memory& memory, const char* name) {
+        if (on_device && *on_device != memory.on_device)
+            value_error(std::string(name) + " lies " +
+                        (memory.on_device ? "on a device" : "in the host's memory") +
+                        ", and other data of the batch elsewhere");
+        if (on_device && memory.on_device && first && first->device != memory.device)
+            value_error(std::string(name) + " lies on another device than the batch");
+        on_device = memory.on_device;
+    }
+    void run(void* stream);
+    void run_on_device(void* stream);
+};
+
+dael_cipher cipher_of(dael_direction direction) {
+    return {DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
+}
+
+// Device memory that is given back when the work of a stream is done.
+struct Scratch {
+    const Device& device;
+    void* stream;
+    void* memory = nullptr;
+    ~Scratch() {
+        if (!memory) return;
+        (void)dael_stream_wait(device.get(), stream);
+        dael_device_release(device.get(), memory);
+    }
+};
+
+// Additional data follow their messages to the device.
+dael_status copy_aad(std::vector<dael_message>& messages, Scratch& scratch) {
+    std::vector<std::uint8_t> all;
+    for (const dael_message& m : messages) all.insert(all.end(), m.aad, m.aad + m.aad_size);
+    if (all.empty()) return DAEL_OK;
+    dael_status status = dael_device_allocate(scratch.device.get(), all.size(), &scratch.memory);
+    if (status == DAEL_OK)
+        status = dael_device_copy_in(scratch.device.get(), scratch.memory, all.data(), all.size(),
+                                     scratch.stream);
+    if (status == DAEL_OK) status = dael_stream_wait(scratch.device.get(), scratch.stream);
+    const auto* at = static_cast<const std::uint8_t*>(scratch.memory);
+    for (dael_message& m : messages) {
+        m.aad = at;
+        at += m.aad_size;
+    }
+    return status;
+}
+
+void Batch::run(void* stream) {
+    codes.assign(messages.size(), DAEL_INTERNAL);
+    if (messages.empty()) return;
+    if (on_device && *on_device) return run_on_device(stream);
+    const dael_cipher cipher = cipher_of(direction);
+    dael_status status;
+    {
+        const Released released;
+        status = dael_run_batch(keys.engine.get(), &cipher, keys.get(), messages.data(),
+                                messages.size(), codes.data(), nullptr);
+        // In place the ciphertext is there again; elsewhere nothing is.
+        for (std::size_t i = 0; !seals() && i < messages.size(); ++i)
+            if ((status != DAEL_OK || codes[i] != DAEL_OK) && messages[i].in != messages[i].out)
+                dael_wipe(messages[i].out, messages[i].size);
+    }
+    check(status);
+}
+
+void Batch::run_on_device(void* stream) {
+    const Device device = Device::of(keys.engine, first->data);
+    if (messages.size() > UINT32_MAX) value_error("a batch on a device has at most 2^32 - 1 messages");
+    const dael_cipher cipher = cipher_of(direction);
+    dael_status status;
+    {
+        const Released released;
+        Scratch scratch{device, stream};
+        status = copy_aad(messages, scratch);
+        dael_batch* batch = nullptr;
+        if (status == DAEL_OK)
+            status = dael_prepare(keys.engine.get(), &cipher, keys.get(), messages.data(),
+                                  static_cast<std::uint32_t>(messages.size()), nullptr, &batch);
+        if (status == DAEL_OK) status = dael_launch(keys.engine.get(), batch, stream, nullptr);
+        if (status == DAEL_OK)
+            status = dael_results(batch, stream, codes.data(), codes.size());
+        dael_batch_free(batch);
+    }
+    check(status);
+}
+
+// Numbers of a buffer, wherever it lies.
+template <class Number>
+std::vector<Number> numbers(nb::handle object, const char* name, const Engine& engine) {
+    const Memory memory(object, Access::read, name);
+    if (memory.size % sizeof(Number) != 0)
+        value_error(std::string(name) + " is " + std::to_string(memory.size) +
+                    " bytes; its numbers have " + std::to_string(sizeof(Number)));
+    std::vector<Number> all(memory.size / sizeof(Number));
+    if (!memory.on_device) {
+        std::copy_n(memory.data, memory.size, reinterpret_cast<std::uint8_t*>(all.data()));
+        return all;
+    }
+    const Device device = Device::of(engine, memory.data);
+    check(dael_device_copy_out(device.get(), all.data(), memory.data, memory.size, memory.stream));
+    check(dael_stream_wait(device.get(), memory.stream));
+    return all;
+}
+
+void take_nonces(Batch& batch, nb::handle given) {
+    const std::size_t count = batch.messages.size();
+    if (PyList_Check(given.ptr()) || PyTuple_Check(given.ptr())) {
+        if (nb::len(given) != count)
+            value_error(std::to_string(nb::len(given)) + " nonces for " + std::to_string(count) +
+                        " messages");
+        std::size_t i = 0;
+        for (nb::handle nonce : given) {
+            dael_message& m = batch.messages[i++];
+            gcm_start(batch.keys.keys[m.key], Memory(nonce, Access::read, "nonce"), m.start);
+        }
+        return;
+    }
+    const auto all = numbers<std::array<std::uint8_t, DAEL_NONCE_SIZE>>(given, "nonces",
+                                                                        batch.keys.engine);
+    if (all.size() != count)
+        value_error("nonces are " + std::to_string(all.size() * DAEL_NONCE_SIZE) + " bytes; " +
+                    std::to_string(count) + " messages take 12 each");
+    for (std::size_t i = 0; i < count; ++i)
+        check(dael_gcm_start(all[i].data(), batch.messages[i].start));
+}
+
+void take_aad(Batch& batch, nb::handle given) {
+    if (given.is_none()) return;
+    const auto hold = [&](nb::handle aad) -> const Memory& {
+        batch.held.emplace_back(aad, Access::read, "associated_data");
+        if (batch.held.back().on_device)
+            value_error("associated_data of a batch lie in the host's memory");
+        return batch.held.back();
+    };
+    const std::size_t count = batch.messages.size();
+    if (!PyList_Check(given.ptr()) && !PyTuple_Check(given.ptr())) {
+        const Memory& aad = hold(given);
+        for (dael_message& m : batch.messages) {
+            m.aad = aad.data;
+            m.aad_size = aad.size;
+        }
+        return;
+    }
+    if (nb::len(given) != count)
+        value_error(std::to_string(nb::len(given)) + " associated_data for " +
+                    std::to_string(count) + " messages");
+    std::size_t i = 0;
+    for (nb::handle one : given) {
+        dael_message& m = batch.messages[i++];
+        if (one.is_none()) continue;
+        const Memory& aad = hold(one);
+        m.aad = aad.data;
+        m.aad_size = aad.size;
+    }
+}
+
+void take_keys(Batch& batch, nb::handle given) {
+    if (given.is_none()) return;
+    const auto indices = numbers<std::uint32_t>(given, "key_index", batch.keys.engine);
+    if (indices.size() != batch.messages.size())
+        value_error(std::to_string(indices.size()) + " numbers of keys for " +
+                    std::to_string(batch.messages.size()) + " messages");
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] >= batch.keys.keys.size())
+            value_error("message " + std::to_string(i) + " has key " + std::to_string(indices[i]) +
+                        "; there are " + std::to_string(batch.keys.keys.size()));
+        batch.messages[i].key = indices[i];
+    }
+}
+
+// Lists: a new object for each result, or those of `out`.
+nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
+    const std::size_t count = nb::len(data);
+    if (!out.is_none() && nb::len(out) != count)
+        value_error(std::to_string(nb::len(out)) + " outputs for " + std::to_string(count) +
+                    " messages");
+    nb::list results;
+    batch.messages.resize(count);
+    batch.held.reserve(3 * count + 1);
+    for (std::size_t i = 0; i < count; ++i) {
+        const nb::object one = data[i];
+        batch.held.emplace_back(one, Access::read, "data");
+        const Memory& in = batch.held.back();
+        if (i == 0) batch.first = &in;
+        batch.place(in, "data");
+        dael_message& m = batch.messages[i];
+        if (!batch.seals() && in.size < kTag)
+            value_error("message " + std::to_string(i) + " is " + std::to_string(in.size) +
+                        " bytes; its tag alone has 16");
+        m.in = in.data;
+        m.size = batch.seals() ? in.size : in.size - kTag;
+        const std::uint64_t size = batch.seals() ? in.size + kTag : m.size;
+        nb::object result;
+        if (!out.is_none()) {
+            result = out[i];
+        } else if (in.on_device || is_tensor(one)) {
+            result = new_like(one, size);
+        } else {
+            PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+            if (!made) throw nb::python_error();
+            result = nb::steal(made);
+        }
+        if (out.is_none() && PyBytes_CheckExact(result.ptr())) {
+            m.out = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
+        } else {
+            batch.held.emplace_back(result, Access::write, "out");
+            const Memory& to = batch.held.back();
+            batch.place(to, "out");
+            if (to.size != size)
+                value_error("output " + std::to_string(i) + " is " + std::to_string(to.size) +
+                            " bytes; its message makes " + std::to_string(size));
+            m.out = to.data;
+        }
+        m.tag = batch.seals() ? m.out + m.size : const_cast<std::uint8_t*>(m.in) + m.size;
+        results.append(result);
+    }
+    return results;
+}
+
+// One buffer: message i is data[offsets[i]:offsets[i + 1]], and results lie in the same order, each
+// with its tag behind it, or without.
+nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle out) {
+    const auto at = numbers<std::int64_t>(offsets, "offsets", batch.keys.engine);
+    if (at.empty()) value_error("offsets are one number more than there are messages");
+    const std::size_t count = at.size() - 1;
+    batch.held.reserve(count + 3);
+    batch.held.emplace_back(data, Access::read, "data");
+    const Memory& in = batch.held.back();
+    batch.first = &in;
+    batch.place(in, "data");
+    const std::int64_t least = batch.seals() ? 0 : std::int64_t{kTag};
+    for (std::size_t i = 0; i < count; ++i)
+        if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] - at[i] < least)
+            value_error("message " + std::to_string(i) + " is from " + std::to_string(at[i]) +
+                        " to " + std::to_string(at[i + 1]) +
+                        (batch.seals() ? "; offsets go up" : "; a sealed one has 16 bytes or more"));
+    if (static_cast<std::uint64_t>(at[count]) > in.size)
+        value_error("offsets reach to " + std::to_string(at[count]) + "; data is " +
+                    std::to_string(in.size) + " bytes");
+    const std::uint64_t from = static_cast<std::uint64_t>(at[count] - at[0]);
+    const std::uint64_t size = batch.seals() ? from + count * kTag : from - count * kTag;
+    nb::object result = out.is_none() ? nb::module_::import_("daelstrom._tensors")
+                                            .attr("new_array")(data, size)
+                                      : nb::borrow(out);
+    batch.held.emplace_back(result, Access::write, "out");
+    const Memory& to = batch.held.back();
+    batch.place(to, "out");
+    if (to.size != size)
+        value_error("out is " + std::to_string(to.size) + " bytes; this batch makes " +
+                    std::to_string(size));
+    batch.messages.resize(count);
+    std::uint8_t* next = to.data;
+    for (std::size_t i = 0; i < count; ++i) {
+        dael_message& m = batch.messages[i];
+        const auto length = static_cast<std::uint64_t>(at[i + 1] - at[i]);
+        m.in = in.data + at[i];
+        m.out = next;
+        m.size = batch.seals() ? length : length - kTag;
+        m.tag = batch.seals() ? m.out + m.size : const_cast<std::uint8_t*>(m.in) + m.size;
+        next += batch.seals() ? length + kTag : m.size;
+    }
+    return result;
+}
+
+// (results, codes): codes are numbers of 32 bits, one for each message; 0 is well.
+nb::tuple run(const KeySet& keys, int direction, nb::handle nonces, nb::handle data, nb::handle aad,
+              nb::handle offsets, nb::handle key_index, nb::handle out, nb::handle stream) {
+    Batch batch(keys, static_cast<dael_direction>(direction));
+    const nb::object results = offsets.is_none() ? nb::object(lists(batch, data, out))
+                                                 : packed(batch, data, offsets, out);
+    take_keys(batch, key_index);
+    take_nonces(batch, nonces);
+    take_aad(batch, aad);
+    if (batch.on_device && *batch.on_device) {
+        const Order order(keys.engine, *batch.first, stream);
+        batch.run(order.stream());
+    } else {
+        batch.run(nullptr);
+    }
+    nb::object codes = nb::bytes(batch.codes.data(), batch.codes.size() * sizeof(std::int32_t));
+    return nb::make_tuple(results, codes);
+}
+
+}  // namespace
+
+void bind_batch(nb::module_& m) {
+    m.def("run_batch", run, nb::arg("keys"), nb::arg("direction"), nb::arg("nonces"),
+          nb::arg("data"), nb::arg("aad").none(), nb::arg("offsets").none(),
+          nb::arg("key_index").none(), nb::arg("out").none(), nb::arg("stream").none());
+    m.def("raise_code", [](std::int32_t code) { raise_code(code); }, nb::arg("code"));
+}
+
+}  // namespace daelpy

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterable
+from typing import Any, NoReturn, final
+
+from ._types import Buffer, Stream
+
+def version() -> str: ...
+def list_backends() -> list[dict[str, str | bool]]:
+    """Every backend that daelstrom knows: its name, what there is of it here, or what is missing."""
+
+def wipe(buffer: Buffer) -> None:
+    """Overwrites memory with zeros, in a way that no compiler removes."""
+
+@final
+class Engine:
+    """What computes: a backend by name ("cpu", "openssl", "cuda", "cuda:1", "opencl", ...), or, without one, what
+    suits each job best. Engines may be shared by threads."""
+
+    def __init__(
+        self,
+        backend: str = "",
+        *,
+        form: str = "",
+        threads: int = 0,
+        chunk: int = 0,
+        calibrated: bool = True,
+    ) -> None: ...
+    def backends(self) -> list[str]:
+        """The names of the backends that it has in use."""
+
+@final
+class Key:
+    """A key of 16, 24 or 32 bytes, in locked memory that is wiped when it goes."""
+
+    def __init__(self, key: Buffer) -> None: ...
+    @staticmethod
+    def xts(key: Buffer) -> Key:
+        """Two keys for XTS, one behind the other: 32 or 64 bytes."""
+
+    @property
+    def bits(self) -> int: ...
+    @property
+    def is_xts(self) -> bool: ...
+
+@final
+class KeySet:
+    """Keys made ready once, for batches whose messages name theirs by its number."""
+
+    def __init__(self, keys: Iterable[Key | Buffer], *, engine: Engine | None = None) -> None: ...
+    def __len__(self) -> int: ...
+    def replace(self, index: int, key: Key | Buffer, *, stream: Stream = None) -> None:
+        """Puts another key in the place of one; on a GPU in the order of the stream."""
+
+@final
+class NonceCounter:
+    """Nonces that never repeat: four bytes that stay, and a counter of eight. Who seals under one key in several
+    processes, or again after a restart, gives each `fixed` bytes of its own, or goes on at `unused`."""
+
+    def __init__(self, fixed: Buffer, first: int = 0) -> None: ...
+    def next(self) -> bytes:
+        """The next one, of 12 bytes."""
+
+    def take(self, count: int) -> bytes:
+        """So many, one behind the other."""
+
+    @property
+    def unused(self) -> int:
+        """The first number that was not handed out yet."""
+
+@final
+class AESGCM:
+    """AES-GCM with one key, made ready once: the calls of pyca/cryptography's AESGCM, for data that lies anywhere."""
+
+    def __init__(self, key: Key | Buffer, *, engine: Engine | None = None) -> None: ...
+    @staticmethod
+    def generate_key(bit_length: int) -> bytes: ...
+    def encrypt(
+        self,
+        nonce: Buffer,
+        data: Buffer,
+        associated_data: Buffer | None = None,
+        *,
+        out: Any = None,
+        stream: Stream = None,
+    ) -> Any:
+        """ciphertext || tag: bytes of bytes, a tensor of a tensor, or `out`."""
+
+    def decrypt(
+        self,
+        nonce: Buffer,
+        data: Buffer,
+        associated_data: Buffer | None = None,
+        *,
+        out: Any = None,
+        stream: Stream = None,
+    ) -> Any:
+        """The plaintext, or InvalidTag."""
+
+    def encrypt_into(
+        self, nonce: Buffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
+    ) -> int: ...
+    def decrypt_into(
+        self, nonce: Buffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
+    ) -> int:
+        """On InvalidTag `buf` is wiped; in place it holds the ciphertext again."""
+
+    @property
+    def keys(self) -> KeySet: ...
+
+def ctr(
+    key: Key | Buffer,
+    counter: Buffer,
+    data: Buffer,
+    *,
+    offset: int = 0,
+    out: Any = None,
+    stream: Stream = None,
+    engine: Engine | None = None,
+) -> Any:
+    """Counter mode, both ways the same, from byte `offset` of the keystream on. No byte of it may be used twice."""
+
+def keystream(
+    key: Key | Buffer,
+    counter: Buffer,
+    offset: int,
+    out: Any,
+    *,
+    stream: Stream = None,
+    engine: Engine | None = None,
+) -> None: ...
+def crypt(
+    mode: int,
+    direction: int,
+    key: Key | Buffer,
+    start: Buffer | None,
+    data: Buffer,
+    *,
+    sector: int = 0,
+    out: Any = None,
+    stream: Stream = None,
+    engine: Engine | None = None,
+) -> Any: ...
+def pad(tail: bytes) -> bytes: ...
+def unpad(last: bytes) -> int: ...
+
+class CipherContext:
+    """A message in pieces. One thread at a time."""
+
+    def update(self, data: Buffer) -> bytes: ...
+    def update_into(self, data: Buffer, buf: Any) -> int: ...
+    def finalize(self) -> bytes: ...
+    def reset_nonce(self, nonce: Buffer) -> None: ...
+
+class AEADCipherContext(CipherContext):
+    def authenticate_additional_data(self, data: Buffer) -> None: ...
+
+class AEADEncryptionContext(AEADCipherContext):
+    @property
+    def tag(self) -> bytes: ...
+
+class AEADDecryptionContext(AEADCipherContext):
+    def finalize_with_tag(self, tag: Buffer) -> bytes: ...
+
+def begin(
+    mode: int,
+    direction: int,
+    key: Key | Buffer,
+    start: Buffer | None,
+    *,
+    tag: Buffer | None = None,
+    min_tag_length: int = 16,
+    engine: Engine | None = None,
+) -> Any: ...
+def run_batch(
+    keys: KeySet,
+    direction: int,
+    nonces: Any,
+    data: Any,
+    aad: Any,
+    offsets: Any,
+    key_index: Any,
+    out: Any,
+    stream: Any,
+) -> tuple[Any, bytes]: ...
+def raise_code(code: int) -> NoReturn: ...

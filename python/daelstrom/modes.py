@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The modes that do not authenticate, on a whole message in one call, wherever it lies. For messages in pieces there
+is daelstrom.ciphers, and for authentication AESGCM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _core
+
+if TYPE_CHECKING:
+    from ._types import Buffer, Stream
+
+_MODES = {"ecb": 0, "cbc": 1, "cfb": 2, "ofb": 3, "ctr": 4, "xts": 7}
+_DIRECTIONS = {"encrypt": 0, "decrypt": 1}
+
+
+def crypt(
+    mode: Literal["ecb", "cbc", "cfb", "ofb", "ctr", "xts"],
+    direction: Literal["encrypt", "decrypt"],
+    key: _core.Key | Buffer,
+    data: Buffer,
+    *,
+    iv: Buffer | None = None,
+    sector: int | None = None,
+    first_sector: int = 0,
+    out: Any = None,
+    stream: Stream = None,
+    engine: _core.Engine | None = None,
+) -> Any:
+    """``iv``: 16 bytes, for all modes but ECB and XTS. XTS has ``sector``, the bytes of one, and the number of the
+    first. On a GPU what is sequential (CBC, CFB and OFB encryption of one message) is refused.
+
+    >>> import daelstrom
+    >>> daelstrom.crypt("ecb", "encrypt", bytes(16), bytes(16)).hex()
+    '66e94bd4ef8a2c3b884cfa59ca342b2e'
+    """
+    if mode not in _MODES:
+        raise ValueError(f'mode is "{mode}"; there are {", ".join(_MODES)}')
+    if direction not in _DIRECTIONS:
+        raise ValueError(f'direction is "{direction}"; it is "encrypt" or "decrypt"')
+    start = iv
+    if mode == "xts":
+        if iv is not None:
+            raise ValueError("xts takes first_sector, not iv")
+        if sector is None:
+            raise ValueError("xts takes sector, the bytes of one")
+        start = int(first_sector).to_bytes(16, "little")
+    elif sector is not None:
+        raise ValueError(f"{mode} has no sectors")
+    elif mode == "ecb":
+        if iv is not None:
+            raise ValueError("ecb takes no iv")
+    elif iv is None:
+        raise ValueError(f"{mode} takes iv, 16 bytes")
+    return _core.crypt(
+        _MODES[mode],
+        _DIRECTIONS[direction],
+        key,
+        start,
+        data,
+        sector=sector or 0,
+        out=out,
+        stream=stream,
+        engine=engine,
+    )
