@@ -239,6 +239,11 @@ def _parsed(text: str | bytes, what: str) -> dict[str, Any]:
     return value
 
 
+def _object(of: dict[str, Any], name: str) -> dict[str, Any]:
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
+
+
 def _whole(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 63
 
@@ -298,7 +303,7 @@ def read_header(fd: int, keys: Keys, *, ignore_policy: bool = False) -> tuple[He
         raise FormatError(f"the file has {size} bytes; its header speaks of {8 + length + at}")
 
     told = _parsed(metadata["__crypto_keys__"], "__crypto_keys__")
-    enc, sign = (told.get(name) if isinstance(told.get(name), dict) else {} for name in ("enc", "sign"))
+    enc, sign = _object(told, "enc"), _object(told, "sign")
     signature = _unbase64(metadata["__signature__"], "__signature__")
     unsigned = {name: value for name, value in metadata.items() if name != "__signature__"}
     try:
@@ -320,7 +325,7 @@ def read_header(fd: int, keys: Keys, *, ignore_policy: bool = False) -> tuple[He
             "the file has a policy for whoever loads it, in Rego, which daelstrom does not run; ignore_policy=True loads "
             "it all the same"
         )
-    header = Header(tensors, {}, chunk, enc or {}, sign or {}, policy)
+    header = Header(tensors, {}, chunk, enc, sign, policy)
     header.metadata = {name: value for name, value in metadata.items() if name not in _RESERVED}
     for name, entry in _parsed(metadata["__encryption__"], "__encryption__").items():
         if name not in tensors or not isinstance(entry, dict):

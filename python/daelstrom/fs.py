@@ -269,8 +269,9 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
             for begin, stop, i in ranges:
                 at, size = self._keys.sealed_range(begin, stop - begin, totals[path])
                 if sealed_end >= 0 and (at < sealed_end or at - sealed_end <= (max_gap or -1)):
-                    last = joined[-1]
-                    joined[-1] = (path, last[1], max(last[2], stop), [*last[3], (begin, stop, i)])
+                    _, first, latest, parts = joined[-1]
+                    parts.append((begin, stop, i))
+                    joined[-1] = (path, first, max(latest, stop), parts)
                     sealed_end = max(sealed_end, at + size)
                 else:
                     joined.append((path, begin, stop, [(begin, stop, i)]))
@@ -291,19 +292,19 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
                 self._know(path, infos[path], head)
             except Exception as error:
                 failed[path] = error
-        for (path, begin, stop, parts), (_, _, size), sealed in zip(joined, fetches, fetched[len(heads) :]):
+        for (path, begin, stop, parts), fetch, sealed in zip(joined, fetches, fetched[len(heads) :]):
             try:
                 if path in failed:
                     raise failed[path]
                 if isinstance(sealed, Exception):
                     raise sealed
-                if len(sealed) != size:
+                if len(sealed) != fetch[2]:
                     raise InvalidTag(f"{path!r} is shorter than the target's listing says")
                 opener = self._known(path, infos[path])
                 assert opener is not None
                 plain = opener.open(begin, stop - begin, totals[path], sealed)
-                for first, last, i in parts:
-                    out[i] = plain[first - begin : last - begin]
+                for at, to, i in parts:
+                    out[i] = plain[at - begin : to - begin]
             except Exception as error:
                 for _, _, i in parts:
                     out[i] = _named(error, path)

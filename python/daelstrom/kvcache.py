@@ -19,7 +19,7 @@ import os
 import struct
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ._core import AESGCM, Engine
 from .exceptions import FormatError
@@ -62,11 +62,11 @@ class ChunkSealer:
     """Seals and opens chunks under their tenants' keys. Any number of threads at once."""
 
     def __init__(
-        self, key_of: Callable[[str], bytes], version: Literal[1, 0xD1] = BOUND_VERSION, *, engine: Engine | None = None
+        self, key_of: Callable[[str], bytes], version: int = BOUND_VERSION, *, engine: Engine | None = None
     ) -> None:
         if version not in _INFO:
             raise ValueError(f"version is {version}; it is {PLAIN_VERSION} or {BOUND_VERSION:#x}")
-        self.version: int = version
+        self.version = version
         self._key_of, self._engine = key_of, engine
         self._ciphers: OrderedDict[str, AESGCM] = OrderedDict()
         self._lock = threading.Lock()

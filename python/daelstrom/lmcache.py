@@ -11,7 +11,7 @@ Needs LMCache, 0.5 or later, in a process that imports this module before it mak
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Any
 
 from lmcache.v1.distributed.serde import (
     AsyncSerdeProcessor,
@@ -68,7 +68,7 @@ def _memory(of: Any) -> memoryview:
     return memoryview(of.byte_array).cast("B")
 
 
-def _make(version: Literal[1, 0xD1], options: dict[str, Any]) -> SerdeProcessor:
+def _make(version: int, options: dict[str, Any]) -> SerdeProcessor:
     provider = options.get("key_provider", "hkdf")
     if provider != "hkdf":
         raise ValueError(f"key_provider is {provider!r}; there is 'hkdf'")
