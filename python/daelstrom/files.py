@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from . import _core
 from ._appear import Appearing
 from ._core import Engine, Identities, Recipients, SealedKeys
+from .exceptions import FormatError, InvalidTag
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -205,7 +206,7 @@ class SealedReader(io.BufferedIOBase):
                 start = os.pread(raw.fileno(), _MOST_ENVELOPE, 0)
                 begin, _ = _core.envelope_read(start)
                 if begin == 0:
-                    raise _core_format_error(f"{self.name!r} is cut off within its envelope, or holds no sealed data")
+                    raise FormatError(f"{self.name!r} is cut off within its envelope, or holds no sealed data")
                 keys = _core.envelope_open(_secrets(identities, passphrase), start, segment_size(segment))
             else:
                 keys = sealed_keys(key, keyset, segment)
@@ -289,7 +290,7 @@ class SealedReader(io.BufferedIOBase):
             if self._at >= self._size:
                 return b""
             if not self._cached(self._at):
-                self._fill()
+                self._fill(1)
             begin = self._at - self._cache_at
             return bytes(self._cache[begin : begin + max(size, 8192)])
 
@@ -314,13 +315,19 @@ class SealedReader(io.BufferedIOBase):
         _core.wipe(self._cache)
         self._cache = bytearray()
 
-    def _fill(self) -> None:
-        """Opens ahead: more at a time where reads follow each other."""
-        file = self._open()
+    def _fill(self, wanted: int) -> None:
+        """Opens ahead: more at a time where reads follow each other. Damage ahead is left for whoever gets there."""
         follows = len(self._cache) != 0 and self._at == self._cache_at + len(self._cache)
         self._ahead = min(2 * self._ahead, _MOST_AHEAD) if follows else _FIRST_AHEAD
-        at, size = file.around(self._at, min(self._ahead, self._size - self._at))
         self._drop()
+        try:
+            self._open_ahead(max(wanted, self._ahead))
+        except InvalidTag:
+            self._open_ahead(wanted)
+
+    def _open_ahead(self, size: int) -> None:
+        file = self._open()
+        at, size = file.around(self._at, min(size, self._size - self._at))
         cache = bytearray(size)
         file.read_into(at, cache)
         self._cache, self._cache_at = cache, at
@@ -336,7 +343,7 @@ class SealedReader(io.BufferedIOBase):
             elif size >= _MOST_AHEAD // 2:
                 part = file.read(self._at, size)
             else:
-                self._fill()
+                self._fill(size)
                 continue
             parts.append(part)
             self._at += len(part)
@@ -502,8 +509,3 @@ def _whom(recipients: Recipients | str | Buffer | Iterable[str] | None, passphra
     assert recipients is not None
     return recipients if isinstance(recipients, Recipients) else Recipients.parse(_lines(recipients))
 
-
-def _core_format_error(message: str) -> Exception:
-    from .exceptions import FormatError
-
-    return FormatError(message)
