@@ -10,7 +10,7 @@ leaves zeros.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +22,9 @@ from .exceptions import FormatError, InvalidTag
 if TYPE_CHECKING:
     import numpy
     from typing_extensions import Self
+
+# Bytes that are moved at a time; 0: what suits most machines.
+_WINDOW = 0
 
 __all__ = ["Keys", "WeightFile", "load_file", "save_file", "write_file"]
 
@@ -99,7 +102,7 @@ class WeightFile:
             elif tensor.encrypted.iv:  # what has no bytes is not encrypted in version 1
                 e, chunk = tensor.encrypted, self.header.chunk or 0
                 rows.append((at, out if size else None, self._key_of[name], e.iv, e.tags, chunk))
-        failed = _core.weights_open(self._keys, self._fd, rows, stream=stream)
+        failed = _core.weights_open(self._keys, self._fd, rows, stream=stream, window=_WINDOW)
         if failed is not None:
             row, chunk = failed
             (name,) = (n for n, t in self.header.tensors.items() if self._data + t.begin == rows[row][0] and _is(t, rows[row]))
@@ -209,7 +212,7 @@ def write_file(
             memory = tensors[name][2] if tensor.size else None
             rows.append((begin + tensor.begin, memory, index, tensor.encrypted.iv, tags[name], chunk_size))
         if own is not None:
-            _core.weights_seal(own, file.fileno(), rows, stream=stream)
+            _core.weights_seal(own, file.fileno(), rows, stream=stream, window=_WINDOW)
         for name, tensor in placed.items():
             assert tensor.encrypted is not None
             tensor.encrypted.tags = bytes(tags[name])
@@ -237,6 +240,3 @@ def _numpy_type(name: str, dtype: str) -> Any:
             pass
     raise ValueError(f"tensor {name!r} has the dtype {dtype}, which numpy has not; daelstrom.torch loads it")
 
-
-def total_size(tensors: Iterable[Tensor]) -> int:
-    return sum(tensor.size for tensor in tensors)

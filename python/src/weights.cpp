@@ -18,7 +18,7 @@
 namespace daelpy {
 namespace {
 
-// Of the host's way: read, and opened while the next ones are read.
+// Bytes that are moved at a time, where nothing else is said.
 constexpr std::uint64_t kWindow = 32 << 20;
 
 std::uint32_t load_be32(const std::uint8_t* from) {
@@ -64,17 +64,17 @@ WeightFault run(const Engine& engine, const KeySet& keys, std::uint8_t direction
 }
 
 WeightFault open_on_host(const Engine& engine, const KeySet& keys, int descriptor,
-                         const std::vector<WeightPiece>& pieces) {
+                         const std::vector<WeightPiece>& pieces, std::uint64_t window) {
     const auto read = [&](std::size_t first, std::size_t end) {
         std::vector<std::uint8_t*> to;
         for (std::size_t i = first; i < end; ++i) to.push_back(pieces[i].data());
         return read_pieces(descriptor, &pieces[first], to.data(), end - first);
     };
-    std::size_t first = 0, end = window_of(pieces, 0, kWindow);
+    std::size_t first = 0, end = window_of(pieces, 0, window);
     WeightFault fault;
     fault.error_number = first < end ? read(first, end) : 0;
     while (!fault.any() && first < end) {
-        const std::size_t next = window_of(pieces, end, kWindow);
+        const std::size_t next = window_of(pieces, end, window);
         auto reading = end < next ? std::async(std::launch::async, read, end, next)
                                   : std::future<int>();
         fault = run(engine, keys, DAEL_DECRYPT, &pieces[first], end - first, [&](std::size_t i) {
@@ -92,10 +92,10 @@ WeightFault open_on_host(const Engine& engine, const KeySet& keys, int descripto
 }
 
 WeightFault seal_on_host(const Engine& engine, const KeySet& keys, int descriptor,
-                         const std::vector<WeightPiece>& pieces) {
+                         const std::vector<WeightPiece>& pieces, std::uint64_t window) {
     WeightFault fault;
     for (std::size_t first = 0; first < pieces.size() && !fault.any();) {
-        const std::size_t end = window_of(pieces, first, kWindow);
+        const std::size_t end = window_of(pieces, first, window);
         std::vector<std::uint64_t> offsets;
         std::uint64_t room = 0;
         for (std::size_t i = first; i < end; ++i) {
@@ -315,14 +315,16 @@ Pieces split(const std::vector<WeightTensor>& tensors) {
     return pieces;
 }
 
-nb::object open_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream) {
+nb::object open_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream,
+                        std::uint64_t window) {
+    if (window == 0) window = kWindow;
     const Given given = take(list, keys, Access::write, Access::read);
     WeightFault fault;
     if (!given.on_device) {
         const std::vector<WeightPiece> pieces = pieces_of(given.tensors);
         {
             const Released released;
-            fault = open_on_host(keys.engine, keys, descriptor, pieces);
+            fault = open_on_host(keys.engine, keys, descriptor, pieces, window);
             if (fault.any())
                 for (const WeightTensor& tensor : given.tensors)
                     dael_wipe(tensor.data, tensor.size);
@@ -334,30 +336,32 @@ nb::object open_tensors(const KeySet& keys, int descriptor, nb::sequence list, n
     {
         const Order order(keys.engine, *given.on_device, stream);
         const Released released;
-        fault = open_on_host(keys.engine, keys, descriptor, pieces.empty);
+        fault = open_on_host(keys.engine, keys, descriptor, pieces.empty, window);
         if (!fault.any())
             fault = open_on_device(keys.engine, device.get(), keys, descriptor, pieces.device,
-                                   order.stream());
+                                   order.stream(), window);
     }
     return finish(given, fault);
 }
 
-void seal_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream) {
+void seal_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream,
+                        std::uint64_t window) {
+    if (window == 0) window = kWindow;
     const Given given = take(list, keys, Access::read, Access::write);
     WeightFault fault;
     if (!given.on_device) {
         const std::vector<WeightPiece> pieces = pieces_of(given.tensors);
         const Released released;
-        fault = seal_on_host(keys.engine, keys, descriptor, pieces);
+        fault = seal_on_host(keys.engine, keys, descriptor, pieces, window);
     } else {
         const Pieces pieces = split(given.tensors);
         const Device device = Device::of(keys.engine, given.on_device->data);
         const Order order(keys.engine, *given.on_device, stream);
         const Released released;
-        fault = seal_on_host(keys.engine, keys, descriptor, pieces.empty);
+        fault = seal_on_host(keys.engine, keys, descriptor, pieces.empty, window);
         if (!fault.any())
             fault = seal_on_device(keys.engine, device.get(), keys, descriptor, pieces.device,
-                                   order.stream());
+                                   order.stream(), window);
     }
     finish(given, fault);
 }
@@ -435,9 +439,9 @@ void bind_weights(nb::module_& m) {
     m.def("weights_keys", make_keys, nb::arg("master"), nb::arg("count"), nb::kw_only(),
           nb::arg("engine") = nb::none());
     m.def("weights_open", open_tensors, nb::arg("keys"), nb::arg("descriptor"), nb::arg("tensors"),
-          nb::kw_only(), nb::arg("stream") = nb::none());
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("window") = 0);
     m.def("weights_seal", seal_tensors, nb::arg("keys"), nb::arg("descriptor"), nb::arg("tensors"),
-          nb::kw_only(), nb::arg("stream") = nb::none());
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("window") = 0);
 }
 
 }  // namespace daelpy

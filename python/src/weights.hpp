@@ -54,8 +54,10 @@ int read_pieces(int descriptor, const WeightPiece* pieces, std::uint8_t* const* 
                 std::size_t count);
 
 WeightFault open_on_device(const Engine& engine, dael_device* device, const KeySet& keys,
-                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream);
+                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream,
+                           std::uint64_t window);
 WeightFault seal_on_device(const Engine& engine, dael_device* device, const KeySet& keys,
-                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream);
+                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream,
+                           std::uint64_t window);
 
 }  // namespace daelpy

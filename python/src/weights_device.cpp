@@ -11,10 +11,10 @@
 namespace daelpy {
 namespace {
 
-constexpr std::uint64_t kSlot = 32 << 20;         // page-locked, read at a time
-constexpr std::size_t kSlots = 3;                 // one is read while others are copied
-constexpr std::uint64_t kGroup = 256 << 20;       // decrypted by one launch
-constexpr std::uint64_t kSealWindow = 64 << 20;   // encrypted by one launch
+// In windows: what is page-locked, and read at a time, is one; while it is read others are copied.
+constexpr std::size_t kSlots = 3;
+constexpr std::uint64_t kGroup = 8;   // are decrypted by one launch
+constexpr std::uint64_t kSealed = 2;  // encrypted by one
 
 // What was allocated on a device, given back in the end; freed after the stream has come to its end.
 class Loan {
@@ -62,19 +62,19 @@ struct Span {
     std::uint64_t size;
 };
 
-std::vector<Span> spans_of(const WeightPiece* pieces, std::size_t count) {
+std::vector<Span> spans_of(const WeightPiece* pieces, std::size_t count, std::uint64_t slot) {
     std::vector<Span> spans;
     for (std::size_t i = 0; i < count; ++i) {
         std::uint64_t done = 0;
         while (done < pieces[i].size) {
             std::uint8_t* const data = pieces[i].data() + done;
             const std::uint64_t at = pieces[i].file_at() + done;
-            const bool goes_on = !spans.empty() && spans.back().size < kSlot &&
+            const bool goes_on = !spans.empty() && spans.back().size < slot &&
                                  spans.back().data + spans.back().size == data &&
                                  spans.back().file_at + spans.back().size == at;
             if (!goes_on) spans.push_back({at, data, 0});
             const std::uint64_t more =
-                std::min(kSlot - spans.back().size, pieces[i].size - done);
+                std::min(slot - spans.back().size, pieces[i].size - done);
             spans.back().size += more;
             done += more;
         }
@@ -85,14 +85,14 @@ std::vector<Span> spans_of(const WeightPiece* pieces, std::size_t count) {
 class Opening {
   public:
     Opening(const Engine& engine, const KeySet& keys, int descriptor, dael_device* device,
-            void* stream)
+            void* stream, std::uint64_t window)
         : engine_(engine), keys_(keys), descriptor_(descriptor), device_(device), stream_(stream),
-          loan_(device, stream) {}
+          window_(window), loan_(device, stream) {}
 
     WeightFault run(const std::vector<WeightPiece>& pieces) {
         WeightFault fault = make(pieces);
         for (std::size_t first = 0; first < pieces.size() && !fault.any();) {
-            const std::size_t end = window_of(pieces, first, kGroup);
+            const std::size_t end = window_of(pieces, first, kGroup * window_);
             fault = copy_in(&pieces[first], end - first);
             if (!fault.any()) fault = launch(pieces, first, end);
             first = end;
@@ -121,7 +121,7 @@ class Opening {
             status = dael_device_copy_in(device_, tags_, tags.data(), tags.size(), stream_);
         if (status == DAEL_OK) status = dael_stream_wait(device_, stream_);  // for `tags`
         for (std::size_t i = 0; i < kSlots && status == DAEL_OK; ++i) {
-            status = loan_.pinned(std::min(all, kSlot), &slots_[i]);
+            status = loan_.pinned(std::min(all, window_), &slots_[i]);
             void* event = nullptr;
             if (status == DAEL_OK) status = dael_event_create(device_, &event);
             if (status == DAEL_OK) loan_.events.push_back(event);
@@ -130,7 +130,7 @@ class Opening {
     }
 
     WeightFault copy_in(const WeightPiece* pieces, std::size_t count) {
-        const std::vector<Span> spans = spans_of(pieces, count);
+        const std::vector<Span> spans = spans_of(pieces, count, window_);
         for (std::size_t first = 0; first < spans.size();) {
             const std::size_t slot = used_ % kSlots;
             dael_status status = DAEL_OK;
@@ -141,7 +141,7 @@ class Opening {
             std::size_t end = first;
             std::vector<WeightTensor> runs;
             std::vector<std::uint8_t*> to;
-            while (end < spans.size() && filled + spans[end].size <= kSlot) {
+            while (end < spans.size() && filled + spans[end].size <= window_) {
                 WeightTensor run{};
                 run.at = spans[end].file_at;
                 run.size = spans[end].size;
@@ -216,6 +216,7 @@ class Opening {
     int descriptor_;
     dael_device* device_;
     void* stream_;
+    std::uint64_t window_;
     Loan loan_;
     std::uint8_t* tags_ = nullptr;
     std::array<std::uint8_t*, kSlots> slots_{};
@@ -226,15 +227,17 @@ class Opening {
 }  // namespace
 
 WeightFault open_on_device(const Engine& engine, dael_device* device, const KeySet& keys,
-                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream) {
-    return Opening(engine, keys, descriptor, device, stream).run(pieces);
+                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream,
+                           std::uint64_t window) {
+    return Opening(engine, keys, descriptor, device, stream, window).run(pieces);
 }
 
 WeightFault seal_on_device(const Engine& engine, dael_device* device, const KeySet& keys,
-                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream) {
+                           int descriptor, const std::vector<WeightPiece>& pieces, void* stream,
+                           std::uint64_t window) {
     std::uint64_t most = 0;
     for (std::size_t first = 0; first < pieces.size();) {
-        const std::size_t end = window_of(pieces, first, kSealWindow);
+        const std::size_t end = window_of(pieces, first, kSealed * window);
         std::uint64_t size = 0;
         for (std::size_t i = first; i < end; ++i) size += pieces[i].size;
         most = std::max(most, size);
@@ -248,7 +251,7 @@ WeightFault seal_on_device(const Engine& engine, dael_device* device, const KeyS
     if (status != DAEL_OK) return WeightFault::of(status);
     const dael_cipher cipher{DAEL_GCM, DAEL_ENCRYPT, DAEL_TAG_SIZE, 0, 0};
     for (std::size_t first = 0; first < pieces.size();) {
-        const std::size_t end = window_of(pieces, first, kSealWindow);
+        const std::size_t end = window_of(pieces, first, kSealed * window);
         std::vector<dael_message> messages;
         std::uint64_t filled = 0;
         for (std::size_t i = first; i < end && status == DAEL_OK; ++i) {
