@@ -33,7 +33,6 @@ class Arrays(Protocol):
         """`count` whole numbers of 64 bits from `first` on, where `like` lies."""
 
     def where(self, condition: Any, yes: Any, no: Any) -> Any: ...
-    def sqrt(self, array: Any) -> Any: ...
     def indices(self, condition: Any) -> Any:
         """Where it is true."""
 
@@ -73,9 +72,6 @@ class _NumpyLike:
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         return self._module.where(condition, yes, no)
 
-    def sqrt(self, array: Any) -> Any:
-        return self._module.sqrt(array)
-
     def indices(self, condition: Any) -> Any:
         return self._module.flatnonzero(condition)
 
@@ -111,9 +107,6 @@ class _Torch:
 
     def where(self, condition: Any, yes: Any, no: Any) -> Any:
         return self._module.where(condition, yes, no)
-
-    def sqrt(self, array: Any) -> Any:
-        return self._module.sqrt(array)
 
     def indices(self, condition: Any) -> Any:
         return self._module.nonzero(condition).view(-1)

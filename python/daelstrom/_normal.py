@@ -64,6 +64,14 @@ def logarithm(arrays: Arrays, x: Any) -> Any:
     return exponent * _LN2 + (s + s * series) * 2.0
 
 
+def square_root(arrays: Arrays, x: Any) -> Any:
+    """By Newton's iteration from half the exponent: torch's own, on CPUs, is not always rounded as IEEE 754 has it."""
+    root = arrays.view((arrays.view(x, "int64") >> 1) + (1023 << 51), "float64")
+    for _ in range(4):  # from 6% to 2 parts in 10^3, 10^6, 10^12, and all digits
+        root = (root + x / root) * 0.5
+    return root
+
+
 def normal_of_bits(arrays: Arrays, bits: Any) -> Any:
     """Standard normal deviates from 64-bit numbers, of which each uses 52 bits."""
     # In the middle of 2^52 equal parts of the interval from 0 to 1, less a half: never its ends.
@@ -79,6 +87,6 @@ def normal_of_bits(arrays: Arrays, bits: Any) -> Any:
 
 
 def _outer(arrays: Arrays, q: Any, magnitude: Any) -> Any:
-    tail = arrays.sqrt(-logarithm(arrays, 0.5 - magnitude))
+    tail = square_root(arrays, -logarithm(arrays, 0.5 - magnitude))
     outer = arrays.where(tail <= 5.0, _ratio(_NEAR, tail - 1.6), _ratio(_FAR, tail - 5.0))
     return arrays.where(q < 0.0, -outer, outer)

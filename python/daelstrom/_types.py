@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer as HostBuffer
+    from typing_extensions import Buffer as _Buffer
+    from typing_extensions import TypeAlias
 
 
 @runtime_checkable
@@ -27,6 +28,7 @@ class CudaArray(Protocol):
 
 if TYPE_CHECKING:
     # Bytes wherever they lie. HostBuffer: what the buffer protocol shows, numpy's arrays and mmap among them.
+    HostBuffer: TypeAlias = _Buffer
     Buffer = Union[HostBuffer, DLPackTensor, CudaArray]
 
 # A stream of torch or cupy, what has __cuda_stream__, or a pointer.

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors: DLPack in its three forms, and the CUDA array interface, from producers made here. Those of real libraries
+are in test_torch.py and test_gpu.py."""
+
+import ctypes
+import gc
+import os
+import sys
+
+import numpy
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM as Theirs
+
+import daelstrom
+from daelstrom import AESGCM
+
+KEY, NONCE = bytes(range(16)), bytes(12)
+
+
+class Tensor:
+    """What has DLPack and no buffers; of numpy's memory, and by its capsules, with what the consumer asked for."""
+
+    def __init__(self, array, versioned=True):
+        self.array, self.versioned, self.asked = array, versioned, []
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, **how):
+        self.asked.append(how)
+        if not self.versioned:
+            if "max_version" in how:
+                raise TypeError("unexpected keyword argument max_version")
+            return self.array.__dlpack__()
+        return self.array.__dlpack__(**how)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_tensors_are_read_and_written_where_they_lie(versioned):
+    data = os.urandom(4096)
+    expected = Theirs(KEY).encrypt(NONCE, data, None)
+    source = Tensor(numpy.frombuffer(bytearray(data), numpy.float32).reshape(32, 32), versioned)
+    target = Tensor(numpy.full(4112, 0xA5, numpy.uint8), versioned)
+    assert AESGCM(KEY).encrypt(NONCE, source, out=target) is target
+    assert target.array.tobytes() == expected
+    back = Tensor(numpy.zeros((2, 512), numpy.float32), versioned)
+    assert AESGCM(KEY).decrypt_into(NONCE, target, None, back) == 4096
+    assert back.array.tobytes() == data
+    part = Tensor(source.array[3:5], versioned)  # begins within
+    assert AESGCM(KEY).encrypt(NONCE, part, out=bytearray(272)) == Theirs(KEY).encrypt(NONCE, data[384:640], None)
+
+
+def test_tensors_are_given_back_once_and_not_kept():
+    for versioned in (True, False):
+        array = numpy.zeros(100, numpy.uint8)
+        before = sys.getrefcount(array)
+        for _ in range(50):
+            AESGCM(KEY).encrypt(NONCE, Tensor(array, versioned), out=bytearray(116))
+            with pytest.raises(ValueError):
+                AESGCM(KEY).encrypt(NONCE, Tensor(array, versioned), out=bytearray(1))
+        gc.collect()
+        assert sys.getrefcount(array) == before
+    with pytest.raises(BufferError, match="data is not contiguous"):
+        AESGCM(KEY).encrypt(NONCE, Tensor(numpy.zeros((8, 8), numpy.uint8)[:, 1]), out=bytearray(24))
+
+
+def test_a_read_only_tensor_is_not_written_to():
+    fixed = numpy.zeros(116, numpy.uint8)
+    fixed.flags.writeable = False
+    with pytest.raises(BufferError, match="read-only"):
+        AESGCM(KEY).encrypt(NONCE, bytes(100), out=Tensor(fixed))
+
+
+def test_new_tensors_of_unknown_libraries_are_asked_for_by_out():
+    with pytest.raises(TypeError, match="give out="):
+        AESGCM(KEY).encrypt(NONCE, Tensor(numpy.zeros(16, numpy.uint8)))
+    with pytest.raises(TypeError, match="give out="):
+        daelstrom.ctr(KEY, bytes(16), Tensor(numpy.zeros(16, numpy.uint8)))
+
+
+# The C exchange API: https://dmlc.github.io/dlpack/latest/c_api.html
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]  # fmt: skip
+
+
+FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+NOTHING = ctypes.c_void_p(None)
+
+
+class Exchange(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
+                ("allocate", ctypes.c_void_p), ("managed_from_object", ctypes.c_void_p),
+                ("managed_to_object", ctypes.c_void_p), ("tensor_from_object", FROM_OBJECT),
+                ("current_stream", ctypes.c_void_p)]  # fmt: skip
+
+
+def exchanging(major, calls):
+    """A type whose tensors are shown by the C exchange API alone."""
+
+    def show(tensor, out):
+        calls.append(tensor)
+        if tensor.broken:
+            return -1
+        array = tensor.array
+        tensor.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        tensor.strides = (ctypes.c_int64 * array.ndim)(*(stride // array.itemsize for stride in array.strides))
+        out[0] = DLTensor(array.ctypes.data, tensor.kind, 0, array.ndim, 1, 8 * array.itemsize, 1, tensor.shape,
+                          tensor.strides, 0)  # fmt: skip
+        return 0
+
+    api = Exchange(major, 0, None, None, None, None, FROM_OBJECT(show), None)
+    capsule = ctypes.pythonapi.PyCapsule_New
+    capsule.restype, capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+    class Shown:
+        keep = api
+        __dlpack_c_exchange_api__ = capsule(ctypes.addressof(api), b"dlpack_exchange_api", None)
+
+        def __init__(self, array, kind=1, broken=False):
+            self.array, self.kind, self.broken = array, kind, broken
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        def __dlpack__(self, **how):
+            return self.array.__dlpack__(**how)
+
+    return Shown
+
+
+def test_the_c_exchange_api_is_used_where_it_is_there():
+    calls = []
+    shown = exchanging(1, calls)
+    data = os.urandom(64)
+    tensor = shown(numpy.frombuffer(bytearray(data), numpy.uint8).reshape(4, 16))
+    assert AESGCM(KEY).encrypt(NONCE, tensor, out=bytearray(80)) == Theirs(KEY).encrypt(NONCE, data, None)
+    assert calls == [tensor]
+    out = shown(numpy.zeros(80, numpy.uint8))
+    AESGCM(KEY).encrypt(NONCE, data, out=out)
+    assert out.array.tobytes() == Theirs(KEY).encrypt(NONCE, data, None)
+    with pytest.raises(BufferError, match="not contiguous"):
+        AESGCM(KEY).encrypt(NONCE, shown(numpy.zeros((8, 8), numpy.uint8)[::2]), out=bytearray(48))
+    with pytest.raises(BufferError, match="device of DLPack's kind 8"):
+        AESGCM(KEY).encrypt(NONCE, shown(numpy.zeros(8, numpy.uint8), kind=8), out=bytearray(24))
+
+
+def test_an_exchange_api_of_another_kind_is_left_alone():
+    calls = []
+    tensor = exchanging(2, calls)(numpy.frombuffer(bytearray(b"some data"), numpy.uint8))
+    assert AESGCM(KEY).encrypt(NONCE, tensor, out=bytearray(25)) == Theirs(KEY).encrypt(NONCE, b"some data", None)
+    assert calls == []
+
+
+class CudaArray:
+    def __init__(self, **said):
+        self.__cuda_array_interface__ = {"shape": (4, 4), "typestr": "<f4", "data": (0x7F0000000000, False),
+                                         "version": 3, **said}  # fmt: skip
+
+
+def test_the_cuda_array_interface_is_understood():
+    from daelstrom._tensors import read_interface
+
+    assert read_interface(CudaArray()) == (0x7F0000000000, 64, True, False, 0)
+    assert read_interface(CudaArray(strides=(16, 4), stream=7)) == (0x7F0000000000, 64, True, False, 7)
+    assert read_interface(CudaArray(strides=(4, 16)))[2] is False
+    assert read_interface(CudaArray(shape=(0, 4), strides=(4, 16)))[1:3] == (0, True)
+    assert read_interface(CudaArray(data=(0, True)))[3] is True
+    with pytest.raises(BufferError, match="data is not contiguous"):
+        daelstrom.ctr(KEY, bytes(16), CudaArray(strides=(4, 16)), out=CudaArray())
+    with pytest.raises(BufferError, match="out is read-only"):
+        daelstrom.ctr(KEY, bytes(16), CudaArray(), out=CudaArray(data=(0x7F0000000000, True)))
+    with pytest.raises(ValueError, match="data lies on a device and out in the host's memory"):
+        daelstrom.ctr(KEY, bytes(16), CudaArray(), out=bytearray(64))
+    with pytest.raises(ValueError, match="key lies in a device's memory"):
+        AESGCM(CudaArray(shape=(16,), typestr="|u1"))
+
+
+def test_device_memory_on_an_engine_of_the_host_is_refused():
+    for engine in (daelstrom.Engine("openssl"), daelstrom.Engine("cpu")):
+        with pytest.raises((daelstrom.exceptions.DaelstromError, ValueError)):
+            daelstrom.ctr(KEY, bytes(16), CudaArray(), out=CudaArray(), engine=engine)
+        with pytest.raises((daelstrom.exceptions.DaelstromError, ValueError)):
+            AESGCM(KEY, engine=engine).encrypt_into(NONCE, CudaArray(), None, CudaArray(shape=(5, 4)))
+
+
+def test_streams_are_what_they_say():
+    from daelstrom._tensors import stream
+
+    class Torchs:
+        cuda_stream = 11
+
+    class Cupys:
+        ptr = 12
+
+    class Protocol:
+        def __cuda_stream__(self):
+            return (0, 13)
+
+    assert [stream(given) for given in (5, Torchs(), Cupys(), Protocol())] == [5, 11, 12, 13]
+    with pytest.raises(TypeError, match="stream is object"):
+        stream(object())

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, fork() in every order, what is opened and closed ten thousand times, drivers that are not there."""
+
+import gc
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import daelstrom
+from daelstrom import AESGCM, Engine, Key, KeySet, NonceCounter
+from daelstrom.ciphers import Cipher, algorithms, modes
+from daelstrom.exceptions import LimitError
+
+KEY, NONCE = bytes(range(32)), bytes(12)
+
+
+def test_threads_share_keys_and_the_lock_is_let_go():
+    ready, plain = AESGCM(KEY), os.urandom(1 << 20)
+    sealed = ready.encrypt(NONCE, plain)
+    faults = []
+
+    def work():
+        try:
+            for _ in range(20):
+                assert ready.decrypt(NONCE, sealed) == plain
+                assert ready.encrypt(NONCE, plain[:1000]) == ready.encrypt(NONCE, plain[:1000])
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+
+
+def test_other_threads_run_meanwhile():
+    """While one thread encrypts for long, another one counts: with the lock held it would wait for the end."""
+    engine = Engine("reference", threads=1)  # slow
+    stop, counted = threading.Event(), [0]
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    started = time.perf_counter()
+    daelstrom.ctr(KEY, bytes(16), bytes(1 << 19), engine=engine)
+    took = time.perf_counter() - started
+    stop.set()
+    thread.join()
+    assert counted[0] > took / 0.02
+
+
+def test_a_context_in_pieces_is_one_threads_at_a_time():
+    context = Cipher(algorithms.AES(KEY), modes.CTR(bytes(16)), engine=Engine("reference", threads=1)).encryptor()
+    data, faults = bytes(1 << 19), []
+
+    def update():
+        try:
+            context.update(data)
+        except RuntimeError as fault:
+            faults.append(str(fault))
+
+    threads = [threading.Thread(target=update) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(faults) == 2 and all("one at a time" in fault for fault in faults)
+
+
+IN_CHILD = {
+    "nothing before": "pass",
+    "the usual engine before": "daelstrom.ctr(key, bytes(16), b'x')",
+    "a key before": "ready = AESGCM(key)",
+    "a key that was used before": "ready = AESGCM(key); ready.encrypt(nonce, bytes(1 << 21))",
+    "a context before": "context = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor(); context.update(b'x')",
+    "an engine and a set before": "engine = daelstrom.Engine(); keys = daelstrom.KeySet([key], engine=engine)",
+    "threads at work": """
+ready = AESGCM(key)
+for _ in range(3):
+    threading.Thread(target=lambda: [ready.encrypt(nonce, bytes(1 << 18)) for _ in range(400)], daemon=True).start()
+""",
+}
+FORK = """
+import faulthandler, os, sys, threading
+faulthandler.dump_traceback_later(50, exit=True)
+import daelstrom
+from daelstrom import AESGCM
+from daelstrom.ciphers import Cipher, algorithms, modes
+key, nonce = bytes(range(32)), bytes(12)
+ready = context = None
+{before}
+def work():
+    mine = ready or AESGCM(key)
+    for size in (0, 100, 5000, 1 << 21):
+        data = os.urandom(size)
+        sealed = mine.encrypt(nonce, data, b'aad')
+        assert mine.decrypt(nonce, sealed, b'aad') == data
+        assert AESGCM(key).encrypt(nonce, data, b'aad') == sealed
+    daelstrom.seal_batch(key, [bytes(11) + bytes([i]) for i in range(20)], [bytes(20000)] * 20)
+    if context:
+        context.update(bytes(5000))
+for generation in range(3):
+    pid = os.fork()
+    if pid:
+        work()
+        got, status = os.waitpid(pid, 0)
+        os._exit(0 if status == 0 else 1)
+    work()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("when", IN_CHILD)
+def test_fork(when):
+    """Parent, child and grandchild all go on."""
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK.format(before=IN_CHILD[when])], timeout=100,
+                         capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_nonce_counter_refuses_after_fork():
+    counter = NonceCounter(b"abcd")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            counter.next()
+        except LimitError as refused:
+            os._exit(0 if "fork" in str(refused) else 2)
+        os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert counter.next() == b"abcd" + bytes(8)
+
+
+def test_multiprocessing_by_spawn_and_by_fork():
+    import concurrent.futures
+    import multiprocessing
+
+    expected = AESGCM(KEY).encrypt(NONCE, b"from a process")
+    for method in ("fork", "spawn"):
+        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context(method)) as pool:
+            assert list(pool.map(seal, [b"from a process"] * 4)) == [expected] * 4
+
+
+def seal(data):
+    return AESGCM(KEY).encrypt(NONCE, data)
+
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+def cycle():
+    AESGCM(KEY).encrypt(NONCE, b"data", b"aad")
+    KeySet([KEY, KEY])
+    Key(KEY)
+    NonceCounter(b"abcd").next()
+    context = Cipher(algorithms.AES(KEY), modes.GCM(NONCE)).decryptor()
+    context.update(b"data")
+    try:
+        AESGCM(KEY).decrypt(NONCE, bytes(20))
+    except daelstrom.exceptions.InvalidTag:
+        pass
+
+
+def test_ten_thousand_are_opened_and_closed_without_a_leak():
+    for _ in range(500):
+        cycle()
+    gc.collect()
+    handles, before = len(os.listdir("/proc/self/fd")), resident()
+    for _ in range(10_000):
+        cycle()
+    gc.collect()
+    assert resident() - before < 4 << 20
+    for _ in range(50):
+        Engine("openssl")
+        Engine(threads=2).backends()
+    assert len(os.listdir("/proc/self/fd")) == handles
+
+
+def test_without_a_driver():
+    """No CUDA, no OpenCL, no EGL: whatever is asked for by name says what is missing, and the rest works."""
+    program = """
+import daelstrom
+rows = {str(row["name"]).partition(":")[0]: row for row in daelstrom.list_backends()}
+assert rows["openssl"]["present"] and rows["reference"]["present"]
+try:
+    daelstrom.Engine("cuda")
+except daelstrom.exceptions.BackendError as absent:
+    print("absent:", absent)
+assert daelstrom.AESGCM(bytes(16)).encrypt(bytes(12), bytes(1 << 22))
+"""
+    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", OCL_ICD_VENDORS="/nonexistent", OCL_ICD_FILENAMES="")
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=100)
+    assert ran.returncode == 0, ran.stderr
+    assert "absent: " in ran.stdout and "cuda" in ran.stdout
+
+
+def test_an_interrupt_is_not_lost():
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(10_000):
+                daelstrom.ctr(KEY, bytes(16), bytes(1 << 20))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def test_secrets_are_not_said():
+    for text in (repr(AESGCM(KEY)), str(Key(KEY)), repr(Cipher(algorithms.AES(KEY), modes.ECB()))):
+        assert KEY.hex() not in text and repr(KEY)[2:10] not in text
+    with pytest.raises(ValueError) as refused:
+        Key(KEY + b"secret")
+    assert "secret" not in str(refused.value)
