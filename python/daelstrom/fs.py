@@ -537,3 +537,7 @@ class _Gathered:
 
     def discard(self) -> None:
         self._data = bytearray()
+
+
+# The package's entry point says the same to fsspec; this is for where it is not installed.
+fsspec.register_implementation("daelstrom", DaelstromFileSystem, clobber=True)
