@@ -364,6 +364,29 @@ def test_a_file_whose_encryption_was_taken_away(theirs, saved):
         weights.load_file(saved, key=KEYS)
 
 
+def test_tensors_that_lie_at_the_same_place(theirs, tmp_path):
+    """Those without elements: in the order in which the file has them, which is the one that was signed."""
+    tensors = {f"e{i}": numpy.zeros((0, i), "f4") for i in range(6)}
+    theirs.numpy.save_file(tensors, tmp_path / "file", config=config(theirs, KEYS, True))
+    same(weights.load_file(tmp_path / "file", key=KEYS), tensors)
+    weights.save_file(tensors, tmp_path / "file", key=KEYS)
+    same(weights.load_file(tmp_path / "file", key=KEYS), tensors)
+
+
+def test_what_their_other_call_hands_out_is_refused_here(theirs, saved):
+    """deserialize() gives the ciphertext of a tensor that does not authenticate."""
+    weights.save_file({"w": numpy.arange(100.0)}, saved, key=KEYS)
+    raw = bytearray(saved.read_bytes())
+    raw[-1] ^= 1
+    saved.write_bytes(raw)
+    named = weights.Keys([dict(KEYS.encryption[0], kid="deserialized")], [dict(KEYS.signing[0], kid="deserialized")])
+    theirs.register_direct_key_provider(keys=[*named.encryption, *named.signing])
+    ((name, got),) = theirs.deserialize(bytes(raw))
+    assert name == "w" and bytes(got["data"]) == bytes(raw[-800:])
+    with pytest.raises(InvalidTag):
+        weights.load_file(saved, key=KEYS)
+
+
 # On a device: PoCL's is the host's processor, and takes the same way as a GPU.
 
 
