@@ -2,7 +2,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, final
 
-from ._types import Buffer, Stream
+from ._types import Buffer, HostBuffer, Stream
 
 def version() -> str: ...
 def list_backends() -> list[dict[str, str | bool]]:
@@ -128,6 +128,9 @@ def keystream(
     stream: Stream = None,
     engine: Engine | None = None,
 ) -> None: ...
+def shaped_ctr(
+    key: HostBuffer, counter: HostBuffer, data: Buffer, blocks: int, threads: int, *, stream: Stream = None
+) -> Any: ...
 def crypt(
     mode: int,
     direction: int,

@@ -92,7 +92,8 @@ void Batch::run(void* stream) {
 
 void Batch::run_on_device(void* stream) {
     const Device device = Device::of(keys.engine, first->data);
-    if (messages.size() > UINT32_MAX) value_error("a batch on a device has at most 2^32 - 1 messages");
+    if (messages.size() > UINT32_MAX)
+        value_error("a batch on a device has at most 2^32 - 1 messages");
     const dael_cipher cipher = cipher_of(direction);
     dael_status status;
     {
@@ -104,8 +105,7 @@ void Batch::run_on_device(void* stream) {
             status = dael_prepare(keys.engine.get(), &cipher, keys.get(), messages.data(),
                                   static_cast<std::uint32_t>(messages.size()), nullptr, &batch);
         if (status == DAEL_OK) status = dael_launch(keys.engine.get(), batch, stream, nullptr);
-        if (status == DAEL_OK)
-            status = dael_results(batch, stream, codes.data(), codes.size());
+        if (status == DAEL_OK) status = dael_results(batch, stream, codes.data(), codes.size());
         dael_batch_free(batch);
     }
     check(status);
@@ -142,8 +142,8 @@ void take_nonces(Batch& batch, nb::handle given) {
         }
         return;
     }
-    const auto all = numbers<std::array<std::uint8_t, DAEL_NONCE_SIZE>>(given, "nonces",
-                                                                        batch.keys.engine);
+    const auto all =
+        numbers<std::array<std::uint8_t, DAEL_NONCE_SIZE>>(given, "nonces", batch.keys.engine);
     if (all.size() != count)
         value_error("nonces are " + std::to_string(all.size() * DAEL_NONCE_SIZE) + " bytes; " +
                     std::to_string(count) + " messages take 12 each");
@@ -223,7 +223,8 @@ nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
         } else if (in.on_device || is_tensor(one)) {
             result = new_like(one, size);
         } else {
-            PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+            PyObject* const made =
+                PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
             if (!made) throw nb::python_error();
             result = nb::steal(made);
         }
@@ -258,17 +259,18 @@ nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle 
     const std::int64_t least = batch.seals() ? 0 : std::int64_t{kTag};
     for (std::size_t i = 0; i < count; ++i)
         if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] - at[i] < least)
-            value_error("message " + std::to_string(i) + " is from " + std::to_string(at[i]) +
-                        " to " + std::to_string(at[i + 1]) +
-                        (batch.seals() ? "; offsets go up" : "; a sealed one has 16 bytes or more"));
+            value_error(
+                "message " + std::to_string(i) + " is from " + std::to_string(at[i]) + " to " +
+                std::to_string(at[i + 1]) +
+                (batch.seals() ? "; offsets go up" : "; a sealed one has 16 bytes or more"));
     if (static_cast<std::uint64_t>(at[count]) > in.size)
         value_error("offsets reach to " + std::to_string(at[count]) + "; data is " +
                     std::to_string(in.size) + " bytes");
     const std::uint64_t from = static_cast<std::uint64_t>(at[count] - at[0]);
     const std::uint64_t size = batch.seals() ? from + count * kTag : from - count * kTag;
-    nb::object result = out.is_none() ? nb::module_::import_("daelstrom._tensors")
-                                            .attr("new_array")(data, size)
-                                      : nb::borrow(out);
+    nb::object result =
+        out.is_none() ? nb::module_::import_("daelstrom._tensors").attr("new_array")(data, size)
+                      : nb::borrow(out);
     batch.held.emplace_back(result, Access::write, "out");
     const Memory& to = batch.held.back();
     batch.place(to, "out");
@@ -293,8 +295,8 @@ nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle 
 nb::tuple run(const KeySet& keys, int direction, nb::handle nonces, nb::handle data, nb::handle aad,
               nb::handle offsets, nb::handle key_index, nb::handle out, nb::handle stream) {
     Batch batch(keys, static_cast<dael_direction>(direction));
-    const nb::object results = offsets.is_none() ? nb::object(lists(batch, data, out))
-                                                 : packed(batch, data, offsets, out);
+    const nb::object results =
+        offsets.is_none() ? nb::object(lists(batch, data, out)) : packed(batch, data, offsets, out);
     take_keys(batch, key_index);
     take_nonces(batch, nonces);
     take_aad(batch, aad);
@@ -314,7 +316,8 @@ void bind_batch(nb::module_& m) {
     m.def("run_batch", run, nb::arg("keys"), nb::arg("direction"), nb::arg("nonces"),
           nb::arg("data"), nb::arg("aad").none(), nb::arg("offsets").none(),
           nb::arg("key_index").none(), nb::arg("out").none(), nb::arg("stream").none());
-    m.def("raise_code", [](std::int32_t code) { raise_code(code); }, nb::arg("code"));
+    m.def(
+        "raise_code", [](std::int32_t code) { raise_code(code); }, nb::arg("code"));
 }
 
 }  // namespace daelpy

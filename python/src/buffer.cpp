@@ -17,16 +17,17 @@ namespace {
     throw nb::python_error();
 }
 [[noreturn]] void not_contiguous(const std::string& name) {
-    buffer_error(name + " is not contiguous; pass a contiguous copy of it (numpy.ascontiguousarray, "
-                        "tensor.contiguous())");
+    buffer_error(name +
+                 " is not contiguous; pass a contiguous copy of it (numpy.ascontiguousarray, "
+                 "tensor.contiguous())");
 }
 [[noreturn]] void read_only(const std::string& name) {
     buffer_error(name + " is read-only, and is to be written to");
 }
 
 std::string class_of(nb::handle object) {
-    return nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())))
-                                     .attr("__name__"));
+    return nb::cast<std::string>(
+        nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__"));
 }
 
 // A capsule or a number: producers have shown both.
@@ -38,8 +39,8 @@ const dlpack::Exchange* exchange_at(PyObject* found) {
     return nullptr;
 }
 
-// The C exchange API of an object's type, if it has one that is understood here. Types are looked up
-// once and kept; there are few of them. Under the lock of the interpreter.
+// The C exchange API of an object's type, if it has one that is understood here. Types are looked
+// up once and kept; there are few of them. Under the lock of the interpreter.
 const dlpack::Exchange* exchange_of(PyObject* object) {
     struct Entry {
         PyTypeObject* type = nullptr;
@@ -84,8 +85,11 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 void Memory::release() noexcept {
     switch (std::exchange(held_, Held::nothing)) {
-        case Held::nothing: break;
-        case Held::buffer: PyBuffer_Release(&buffer_); break;
+        case Held::nothing:
+            break;
+        case Held::buffer:
+            PyBuffer_Release(&buffer_);
+            break;
         case Held::dlpack: {
             auto* const managed = static_cast<dlpack::Managed*>(tensor_);
             if (managed->deleter) managed->deleter(managed);
@@ -107,7 +111,8 @@ void Memory::take(nb::handle object, Access access, const char* name) {
         return;
     }
     if (!PyObject_CheckBuffer(o)) return take_tensor(object, access, name);
-    if (PyObject_GetBuffer(o, &buffer_, access == Access::write ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
+    if (PyObject_GetBuffer(o, &buffer_, access == Access::write ? PyBUF_WRITABLE : PyBUF_SIMPLE) !=
+        0) {
         PyErr_Clear();
         // What stands against it: asked for again with less demanded.
         if (PyObject_GetBuffer(o, &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
@@ -140,9 +145,13 @@ void understand(Memory& memory, const dlpack::Tensor& tensor, const char* name) 
     memory.device = tensor.device.id;
     switch (tensor.device.type) {
         case dlpack::cpu:
-        case dlpack::cuda_host: memory.on_device = false; return;
+        case dlpack::cuda_host:
+            memory.on_device = false;
+            return;
         case dlpack::cuda:
-        case dlpack::cuda_managed: memory.on_device = true; return;
+        case dlpack::cuda_managed:
+            memory.on_device = true;
+            return;
         default:
             buffer_error(std::string(name) + " lies on a device of DLPack's kind " +
                          std::to_string(tensor.device.type) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes behind a Python object, wherever they lie: what speaks the buffer protocol (bytes,
-// bytearray, memoryview, mmap, numpy), and tensors by DLPack or the CUDA array interface. Nothing is
-// copied.
+// bytearray, memoryview, mmap, numpy), and tensors by DLPack or the CUDA array interface. Nothing
+// is copied.
 #pragma once
 
 #include "errors.hpp"
@@ -34,7 +34,12 @@ class Memory {
     void take_interface(nb::handle object, Access access, const char* name);
     void release() noexcept;
 
-    enum class Held : std::uint8_t { nothing, buffer, dlpack, dlpack_versioned } held_ = Held::nothing;
+    enum class Held : std::uint8_t {
+        nothing,
+        buffer,
+        dlpack,
+        dlpack_versioned
+    } held_ = Held::nothing;
     void* tensor_ = nullptr;
     Py_buffer buffer_;
 };
@@ -45,8 +50,8 @@ Memory optional_memory(nb::handle object, const char* name);
 // The stream that a caller names: a number, torch's, cupy's, or what has __cuda_stream__.
 void* stream_of(nb::handle stream);
 
-// New memory where `like` lies: bytes on the host, its framework's tensor of bytes elsewhere and for
-// frameworks' tensors on the host.
+// New memory where `like` lies: bytes on the host, its framework's tensor of bytes elsewhere and
+// for frameworks' tensors on the host.
 bool is_tensor(nb::handle object);
 nb::object new_like(nb::handle like, std::uint64_t size);
 

@@ -29,8 +29,8 @@ Engine Engine::open(const std::string& backend, const std::string& form, int thr
 }
 
 const Engine& Engine::usual() {
-    // Under the interpreter's lock, or, where there is none, once by C++'s own rule; it is not let go
-    // meanwhile, for that could wait for itself.
+    // Under the interpreter's lock, or, where there is none, once by C++'s own rule; it is not let
+    // go meanwhile, for that could wait for itself.
     static const Engine& engine = *[] {
         dael_engine* opened = nullptr;
         check(dael_engine_open(nullptr, &opened));
@@ -179,8 +179,8 @@ nb::list list_backends() {
 nb::list backends_of(const Engine& engine) {
     nb::list all;
     check(dael_engine_backends(
-        engine.get(),
-        [](void* to, const char* name) { static_cast<nb::list*>(to)->append(name); }, &all));
+        engine.get(), [](void* to, const char* name) { static_cast<nb::list*>(to)->append(name); },
+        &all));
     return all;
 }
 
@@ -200,8 +200,7 @@ void bind_engine(nb::module_& m) {
 
     nb::class_<Key>(m, "Key")
         .def(
-            "__init__",
-            [](Key* self, nb::handle bytes) { new (self) Key(Key::import(bytes)); },
+            "__init__", [](Key* self, nb::handle bytes) { new (self) Key(Key::import(bytes)); },
             nb::arg("key"))
         .def_static("xts", Key::import_xts, nb::arg("key"))
         .def_prop_ro("bits", [](const Key& key) { return dael_key_bits(key.get()); })
@@ -217,12 +216,15 @@ void bind_engine(nb::module_& m) {
             },
             nb::arg("keys"), nb::kw_only(), nb::arg("engine") = nb::none())
         .def("__len__", [](const KeySet& set) { return set.keys.size(); })
-        .def("replace", [](KeySet& set, std::uint32_t index, nb::handle key, nb::handle stream) {
+        .def(
+            "replace",
+            [](KeySet& set, std::uint32_t index, nb::handle key, nb::handle stream) {
                 Key fresh = Key::from(key);
                 check(dael_keyset_replace(set.get(), index, fresh.get(),
                                           stream.is_none() ? nullptr : stream_of(stream)));
                 set.keys[index] = std::move(fresh);
-            }, nb::arg("index"), nb::arg("key"), nb::kw_only(), nb::arg("stream") = nb::none());
+            },
+            nb::arg("index"), nb::arg("key"), nb::kw_only(), nb::arg("stream") = nb::none());
 
     nb::class_<NonceCounter>(m, "NonceCounter")
         .def(nb::init<nb::handle, std::uint64_t>(), nb::arg("fixed"), nb::arg("first") = 0)
@@ -232,11 +234,14 @@ void bind_engine(nb::module_& m) {
 
     m.def("list_backends", list_backends);
     m.def("version", dael_version);
-    m.def("wipe", [](nb::handle buffer) {
+    m.def(
+        "wipe",
+        [](nb::handle buffer) {
             const Memory memory(buffer, Access::write, "buffer");
             if (memory.on_device) value_error("buffer lies in a device's memory");
             dael_wipe(memory.data, memory.size);
-        }, nb::arg("buffer"));
+        },
+        nb::arg("buffer"));
 }
 
 }  // namespace daelpy

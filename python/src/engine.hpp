@@ -48,8 +48,8 @@ struct Device {
 };
 
 // Runs work on the stream that its caller named, after what the tensors' producer has queued so far
-// and before what it queues later, so that memory may be freed as soon as the call returns. Where no
-// stream was named, the producer's own is used, and nothing need be done for it.
+// and before what it queues later, so that memory may be freed as soon as the call returns. Where
+// no stream was named, the producer's own is used, and nothing need be done for it.
 class Order {
   public:
     Order(const Engine& engine, const Memory& memory, nb::handle stream);

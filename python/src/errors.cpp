@@ -6,15 +6,23 @@ namespace {
 
 const char* name_of(int status) {
     switch (status) {
-        case DAEL_AUTHENTICATION: return "InvalidTag";
-        case DAEL_UNSUPPORTED: return "UnsupportedAlgorithm";
+        case DAEL_AUTHENTICATION:
+            return "InvalidTag";
+        case DAEL_UNSUPPORTED:
+            return "UnsupportedAlgorithm";
         case DAEL_UNKNOWN_BACKEND:
-        case DAEL_BACKEND_ABSENT: return "BackendError";
-        case DAEL_LIMIT: return "LimitError";
-        case DAEL_DEVICE: return "DeviceError";
-        case DAEL_BAD_FORMAT: return "FormatError";
-        case DAEL_INTERNAL: return "InternalError";
-        default: return nullptr;
+        case DAEL_BACKEND_ABSENT:
+            return "BackendError";
+        case DAEL_LIMIT:
+            return "LimitError";
+        case DAEL_DEVICE:
+            return "DeviceError";
+        case DAEL_BAD_FORMAT:
+            return "FormatError";
+        case DAEL_INTERNAL:
+            return "InternalError";
+        default:
+            return nullptr;
     }
 }
 

@@ -94,7 +94,8 @@ void AesGcm::run(dael_direction direction, const dael_message& message) {
     dael_status status;
     {
         const Released released(message.size + message.aad_size >= kWorthReleasing);
-        status = dael_run_batch(set_.engine.get(), &cipher, set_.get(), &message, 1, &code, nullptr);
+        status =
+            dael_run_batch(set_.engine.get(), &cipher, set_.get(), &message, 1, &code, nullptr);
         // In place the ciphertext is there again; elsewhere nothing is.
         if ((status != DAEL_OK || code != DAEL_OK) && direction == DAEL_DECRYPT &&
             message.in != message.out)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One message in the modes that do not authenticate, wherever it lies, and counter mode's keystream.
+// One message in the modes that do not authenticate, wherever it lies, and counter mode's
+// keystream.
 #include <algorithm>
 #include <optional>
 
 #include "engine.hpp"
+#include "grid_ctr.hpp"
 
 namespace daelpy {
 namespace {
@@ -102,6 +104,38 @@ void keystream(nb::handle key, nb::handle counter, std::uint64_t offset, nb::han
     check(status);
 }
 
+// Counter mode in a launch of this many blocks and threads.
+nb::object shaped_ctr(nb::handle key, nb::handle counter, nb::handle data, unsigned blocks,
+                      unsigned threads, nb::handle stream) {
+    const Memory bytes(key, Access::read, "key");
+    if (bytes.on_device || (bytes.size != 16 && bytes.size != 24 && bytes.size != 32))
+        value_error("key is " + std::to_string(bytes.size) + " bytes; AES takes 16, 24 or 32");
+    std::uint8_t start[DAEL_BLOCK_SIZE] = {};
+    read_start(counter, "counter", start);
+    GridCtr job{};
+    job.key = bytes.data;
+    job.key_size = static_cast<int>(bytes.size);
+    job.counter = start;
+    job.blocks = blocks;
+    job.threads = threads;
+    job.device = Memory(data, Access::read, "data").device;
+    const char* failed = nullptr;
+    nb::object done = transform(Engine::usual(), data, nb::none(), stream,
+                                [&](const std::uint8_t* in, std::uint8_t* to, std::uint64_t size,
+                                    bool on_device, void* on) {
+                                    job.in = in;
+                                    job.out = to;
+                                    job.size = size;
+                                    job.on_device = on_device;
+                                    job.stream = on;
+                                    failed = grid_ctr(job);
+                                    return DAEL_OK;
+                                });
+    if (failed)
+        raise("BackendError", std::string("a launch by gpup needs a GPU, and cuda: ") + failed);
+    return done;
+}
+
 // Any other mode: `start` is its IV, or the first sector's number.
 nb::object crypt(int mode, int direction, nb::handle key, nb::handle start, nb::handle data,
                  std::uint64_t sector, nb::handle out, nb::handle stream, const Engine* given) {
@@ -112,17 +146,17 @@ nb::object crypt(int mode, int direction, nb::handle key, nb::handle start, nb::
     if (sector > UINT32_MAX) value_error("sector is more than 2^24 bytes");
     dael_message message{};
     read_start(start, "iv", message.start);
-    return transform(engine, data, out, stream,
-                     [&](const std::uint8_t* in, std::uint8_t* to, std::uint64_t size,
-                         bool on_device, void* on) {
-                         message.in = in;
-                         message.out = to;
-                         message.size = size;
-                         return on_device ? dael_run_device(engine.get(), &cipher, ready.get(),
-                                                            &message, on, nullptr)
-                                          : dael_run(engine.get(), &cipher, ready.get(), &message,
-                                                     nullptr);
-                     });
+    return transform(
+        engine, data, out, stream,
+        [&](const std::uint8_t* in, std::uint8_t* to, std::uint64_t size, bool on_device,
+            void* on) {
+            message.in = in;
+            message.out = to;
+            message.size = size;
+            return on_device
+                       ? dael_run_device(engine.get(), &cipher, ready.get(), &message, on, nullptr)
+                       : dael_run(engine.get(), &cipher, ready.get(), &message, nullptr);
+        });
 }
 
 nb::bytes pad(nb::bytes tail) {
@@ -146,6 +180,8 @@ void bind_modes(nb::module_& m) {
           nb::arg("offset") = 0, out, stream, engine);
     m.def("keystream", keystream, nb::arg("key"), nb::arg("counter"), nb::arg("offset"),
           nb::arg("out"), nb::kw_only(), stream, engine);
+    m.def("shaped_ctr", shaped_ctr, nb::arg("key"), nb::arg("counter"), nb::arg("data"),
+          nb::arg("blocks"), nb::arg("threads"), nb::kw_only(), stream);
     m.def("crypt", crypt, nb::arg("mode"), nb::arg("direction"), nb::arg("key"),
           nb::arg("start").none(), nb::arg("data"), nb::kw_only(), nb::arg("sector") = 0, out,
           stream, engine);

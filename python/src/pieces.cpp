@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message in pieces, with the manners of pyca/cryptography's contexts: what Cipher's encryptor() and
-// decryptor() give.
+// A message in pieces, with the manners of pyca/cryptography's contexts: what Cipher's encryptor()
+// and decryptor() give.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -37,9 +37,9 @@ bool equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
 Memory host_memory(nb::handle object, const char* name) {
     Memory memory(object, Access::read, name);
     if (memory.on_device)
-        raise("UnsupportedAlgorithm",
-              std::string(name) + " lies on a device, where messages have no pieces; use "
-                                  "daelstrom.ctr, or AESGCM");
+        raise("UnsupportedAlgorithm", std::string(name) +
+                                          " lies on a device, where messages have no pieces; use "
+                                          "daelstrom.ctr, or AESGCM");
     return memory;
 }
 
@@ -140,8 +140,9 @@ class Context {
     // As in OpenSSL, each update is a data unit of its own from the same tweak.
     void sectors(const std::uint8_t* in, std::uint64_t size, std::uint8_t* out) {
         if (size < DAEL_BLOCK_SIZE)
-            value_error("In XTS mode you must supply at least a full block in the first update "
-                        "call. For AES this is 16 bytes.");
+            value_error(
+                "In XTS mode you must supply at least a full block in the first update "
+                "call. For AES this is 16 bytes.");
         if (size > (1u << 24))
             value_error("XTS takes data units of up to 2^24 bytes, and this one is " +
                         std::to_string(size));
@@ -216,8 +217,8 @@ class AeadEncryption final : public AeadContext {
 
 class AeadDecryption final : public AeadContext {
   public:
-    // `tag` may come later; of a size that is not known before, if `least` is less than 16. Then the
-    // plaintext is encrypted once more, which makes the tag to compare with.
+    // `tag` may come later; of a size that is not known before, if `least` is less than 16. Then
+    // the plaintext is encrypted once more, which makes the tag to compare with.
     AeadDecryption(const Engine& engine, dael_cipher cipher, Key key, const std::uint8_t* start,
                    std::vector<std::uint8_t> tag, std::size_t least)
         : AeadContext(engine, cipher, std::move(key), start), tag_(std::move(tag)), least_(least) {
