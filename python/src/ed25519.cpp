@@ -53,7 +53,8 @@ nb::bytes sign(nb::handle seed, nb::handle message) {
 
 bool verify(nb::handle public_key, nb::handle message, nb::handle signature) {
     const Memory raw = thirty_two(public_key, "public_key");
-    const Memory bytes(message, Access::read, "message"), given(signature, Access::read, "signature");
+    const Memory bytes(message, Access::read, "message"),
+        given(signature, Access::read, "signature");
     const Pkey key(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, raw.data, kKey),
                    EVP_PKEY_free);
     const Context context(EVP_MD_CTX_new(), EVP_MD_CTX_free);

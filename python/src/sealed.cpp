@@ -73,7 +73,6 @@ dael_status SealedStream::open(std::uint64_t total, const dael_sealed_chunk& chu
 
 namespace {
 
-
 // Checks what a range takes of the stream, and opens it to `out`.
 void open_range(const SealedStream& stream, std::uint64_t at, std::uint64_t total, const Memory& in,
                 std::uint8_t* out, std::uint64_t size) {

@@ -27,8 +27,8 @@ struct SealedStream {
     // The smallest chunk that holds a range of a plaintext of `total` bytes.
     dael_status covering(std::uint64_t at, std::uint64_t size, std::uint64_t total,
                          dael_sealed_chunk* chunk) const;
-    // Opens `chunk`, whose bytes of the stream are `sealed`, and puts what `size` bytes of plaintext
-    // from byte `at` on are into `out`, without a copy where they are whole segments.
+    // Opens `chunk`, whose bytes of the stream are `sealed`, and puts what `size` bytes of
+    // plaintext from byte `at` on are into `out`, without a copy where they are whole segments.
     dael_status open(std::uint64_t total, const dael_sealed_chunk& chunk,
                      const std::uint8_t* sealed, std::uint64_t at, std::uint8_t* out,
                      std::uint64_t size) const;

@@ -69,8 +69,8 @@ class File {
     }
     nb::bytes read_bytes(std::uint64_t at, std::uint64_t size) const {
         in_range(at, size);
-        auto bytes = nb::steal<nb::bytes>(
-            PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+        auto bytes =
+            nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
         if (!bytes.ptr()) throw nb::python_error();
         run(at, reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr())), size);
         return bytes;
@@ -183,9 +183,8 @@ class File {
                     return read(next.sealed.at, to_here, next.sealed.size);
                 });
             }
-            outcome.status =
-                stream_.open(plain_, now, buffers[0], from, size ? out + (from - at) : nullptr,
-                             to - from);
+            outcome.status = stream_.open(plain_, now, buffers[0], from,
+                                          size ? out + (from - at) : nullptr, to - from);
             if (!reading.valid()) break;
             outcome.failed = reading.get();
             std::swap(buffers[0], buffers[1]);
@@ -211,8 +210,8 @@ void bind_sealed_file(nb::module_& m) {
     nb::class_<File>(m, "SealedFile")
         .def(nb::init<const SealedKeys&, nb::handle, int, std::uint64_t, std::uint64_t,
                       const Engine*>(),
-             nb::arg("keys"), nb::arg("aad"), nb::arg("descriptor"), nb::arg("at"),
-             nb::arg("size"), nb::kw_only(), nb::arg("engine") = nb::none())
+             nb::arg("keys"), nb::arg("aad"), nb::arg("descriptor"), nb::arg("at"), nb::arg("size"),
+             nb::kw_only(), nb::arg("engine") = nb::none())
         .def_prop_ro("segment", &File::segment)
         .def_prop_ro("size", &File::size)
         .def("around", &File::around, nb::arg("at"), nb::arg("size"))

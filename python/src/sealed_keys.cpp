@@ -133,7 +133,8 @@ SealedKeys envelope_open(const Identities& identities, nb::handle start, std::ui
     dael_status status;
     {
         const Released released;
-        status = dael_envelope_open(identities.handle.get(), bytes.data, bytes.size, segment, &made);
+        status =
+            dael_envelope_open(identities.handle.get(), bytes.data, bytes.size, segment, &made);
     }
     check(status);
     return SealedKeys::hold(made);

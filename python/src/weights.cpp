@@ -75,8 +75,8 @@ WeightFault open_on_host(const Engine& engine, const KeySet& keys, int descripto
     fault.error_number = first < end ? read(first, end) : 0;
     while (!fault.any() && first < end) {
         const std::size_t next = window_of(pieces, end, window);
-        auto reading = end < next ? std::async(std::launch::async, read, end, next)
-                                  : std::future<int>();
+        auto reading =
+            end < next ? std::async(std::launch::async, read, end, next) : std::future<int>();
         fault = run(engine, keys, DAEL_DECRYPT, &pieces[first], end - first, [&](std::size_t i) {
             auto* const data = pieces[first + i].data();
             return std::pair{data, data};
@@ -108,7 +108,8 @@ WeightFault seal_on_host(const Engine& engine, const KeySet& keys, int descripto
         });
         for (std::size_t i = first; i < end && !fault.any(); ++i) {
             const WeightPiece& piece = pieces[i];
-            const auto* from = piece.tensor->plain ? piece.data() : sealed.get() + offsets[i - first];
+            const auto* from =
+                piece.tensor->plain ? piece.data() : sealed.get() + offsets[i - first];
             fault.error_number = pwrite_all(descriptor, from, piece.size, piece.file_at());
         }
         first = end;
@@ -190,9 +191,8 @@ int read_pieces(int descriptor, const WeightPiece* pieces, std::uint8_t* const* 
             if (const int is = pread_all(descriptor, shares[i].to, shares[i].size, shares[i].at))
                 failed = is;
     };
-    const std::size_t threads =
-        std::min<std::size_t>({std::max(1u, std::thread::hardware_concurrency() / 2), kMost,
-                               shares.size()});
+    const std::size_t threads = std::min<std::size_t>(
+        {std::max(1u, std::thread::hardware_concurrency() / 2), kMost, shares.size()});
     std::vector<std::future<void>> others;
     for (std::size_t i = 1; i < threads; ++i)
         others.push_back(std::async(std::launch::async, work));
@@ -345,7 +345,7 @@ nb::object open_tensors(const KeySet& keys, int descriptor, nb::sequence list, n
 }
 
 void seal_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream,
-                        std::uint64_t window) {
+                  std::uint64_t window) {
     if (window == 0) window = kWindow;
     const Given given = take(list, keys, Access::read, Access::write);
     WeightFault fault;
@@ -372,7 +372,8 @@ nb::object unwrap_keys(const Key& master, nb::sequence wrapped, const Engine* en
     const Engine& with = Engine::or_usual(engine);
     std::vector<Key> keys;
     for (nb::handle row : wrapped) {
-        const auto [text, start, mark] = nb::cast<std::tuple<nb::object, nb::object, nb::object>>(row);
+        const auto [text, start, mark] =
+            nb::cast<std::tuple<nb::object, nb::object, nb::object>>(row);
         const Memory in(text, Access::read, "wrapped key"), iv(start, Access::read, "key's iv"),
             tag(mark, Access::read, "key's tag");
         if (in.size != 16 && in.size != 32) value_error("a wrapped key is not 16 or 32 bytes");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors in a device's memory: ciphertext goes from the file through page-locked memory to where the
-// tensor lies, and is verified and decrypted there, in place. No plaintext is on the host.
+// Tensors in a device's memory: ciphertext goes from the file through page-locked memory to where
+// the tensor lies, and is verified and decrypted there, in place. No plaintext is on the host.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -16,7 +16,8 @@ constexpr std::size_t kSlots = 3;
 constexpr std::uint64_t kGroup = 8;   // are decrypted by one launch
 constexpr std::uint64_t kSealed = 2;  // encrypted by one
 
-// What was allocated on a device, given back in the end; freed after the stream has come to its end.
+// What was allocated on a device, given back in the end; freed after the stream has come to its
+// end.
 class Loan {
   public:
     Loan(dael_device* device, void* stream) : device_(device), stream_(stream) {}
@@ -73,8 +74,7 @@ std::vector<Span> spans_of(const WeightPiece* pieces, std::size_t count, std::ui
                                  spans.back().data + spans.back().size == data &&
                                  spans.back().file_at + spans.back().size == at;
             if (!goes_on) spans.push_back({at, data, 0});
-            const std::uint64_t more =
-                std::min(slot - spans.back().size, pieces[i].size - done);
+            const std::uint64_t more = std::min(slot - spans.back().size, pieces[i].size - done);
             spans.back().size += more;
             done += more;
         }
@@ -86,8 +86,13 @@ class Opening {
   public:
     Opening(const Engine& engine, const KeySet& keys, int descriptor, dael_device* device,
             void* stream, std::uint64_t window)
-        : engine_(engine), keys_(keys), descriptor_(descriptor), device_(device), stream_(stream),
-          window_(window), loan_(device, stream) {}
+        : engine_(engine),
+          keys_(keys),
+          descriptor_(descriptor),
+          device_(device),
+          stream_(stream),
+          window_(window),
+          loan_(device, stream) {}
 
     WeightFault run(const std::vector<WeightPiece>& pieces) {
         WeightFault fault = make(pieces);
@@ -156,8 +161,7 @@ class Opening {
             for (std::size_t i = first; i < end && status == DAEL_OK; ++i)
                 status = dael_device_copy_in(device_, spans[i].data, to[i - first], spans[i].size,
                                              stream_);
-            if (status == DAEL_OK)
-                status = dael_event_record(device_, loan_.events[slot], stream_);
+            if (status == DAEL_OK) status = dael_event_record(device_, loan_.events[slot], stream_);
             if (status != DAEL_OK) return WeightFault::of(status);
             ++used_;
             first = end;
@@ -193,21 +197,18 @@ class Opening {
 
     WeightFault results(std::size_t batch) {
         std::vector<std::int32_t> codes(of_[batch].size(), DAEL_INTERNAL);
-        const auto status =
-            dael_results(loan_.batches[batch], stream_, codes.data(), codes.size());
+        const auto status = dael_results(loan_.batches[batch], stream_, codes.data(), codes.size());
         if (status != DAEL_OK) return WeightFault::of(status);
         for (std::size_t i = 0; i < codes.size(); ++i) {
             if (codes[i] == DAEL_AUTHENTICATION) return {DAEL_OK, 0, of_[batch][i], false};
-            if (codes[i] != DAEL_OK)
-                return {static_cast<dael_status>(codes[i]), 0, nullptr, true};
+            if (codes[i] != DAEL_OK) return {static_cast<dael_status>(codes[i]), 0, nullptr, true};
         }
         return {};
     }
 
     void wipe(const std::vector<WeightPiece>& pieces) {
         for (const WeightPiece& piece : pieces)
-            if (piece.size != 0)
-                dael_device_fill(device_, piece.data(), 0, piece.size, stream_);
+            if (piece.size != 0) dael_device_fill(device_, piece.data(), 0, piece.size, stream_);
         dael_stream_wait(device_, stream_);
     }
 
@@ -257,7 +258,8 @@ WeightFault seal_on_device(const Engine& engine, dael_device* device, const KeyS
         for (std::size_t i = first; i < end && status == DAEL_OK; ++i) {
             const WeightPiece& piece = pieces[i];
             if (piece.tensor->plain) {
-                status = dael_device_copy_out(device, here + filled, piece.data(), piece.size, stream);
+                status =
+                    dael_device_copy_out(device, here + filled, piece.data(), piece.size, stream);
             } else {
                 dael_message message{};
                 message.in = piece.data();
@@ -282,17 +284,18 @@ WeightFault seal_on_device(const Engine& engine, dael_device* device, const KeyS
         std::uint64_t at = 0;
         for (std::size_t i = first; i < end && status == DAEL_OK; at += pieces[i++].size)
             if (!pieces[i].tensor->plain) {
-                status = dael_device_copy_out(device, here + at, sealed + at, pieces[i].size, stream);
+                status =
+                    dael_device_copy_out(device, here + at, sealed + at, pieces[i].size, stream);
                 if (status == DAEL_OK)
-                    status = dael_device_copy_out(device, pieces[i].tag(),
-                                                  tags + i * DAEL_TAG_SIZE, DAEL_TAG_SIZE, stream);
+                    status = dael_device_copy_out(device, pieces[i].tag(), tags + i * DAEL_TAG_SIZE,
+                                                  DAEL_TAG_SIZE, stream);
             }
         if (status == DAEL_OK) status = dael_stream_wait(device, stream);
         if (status != DAEL_OK) return WeightFault::of(status);
         at = 0;
         for (std::size_t i = first; i < end; at += pieces[i++].size)
-            if (const int failed = pwrite_all(descriptor, here + at, pieces[i].size,
-                                              pieces[i].file_at()))
+            if (const int failed =
+                    pwrite_all(descriptor, here + at, pieces[i].size, pieces[i].file_at()))
                 return {DAEL_OK, failed, nullptr, false};
         first = end;
     }
