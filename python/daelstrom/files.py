@@ -172,6 +172,8 @@ class SealedReader(io.BufferedIOBase):
     """A sealed file that is read from anywhere. Any number of threads at once."""
 
     mode = "rb"
+    _file: _core.SealedFile | None = None
+    _cache = bytearray()
 
     def __init__(
         self,
@@ -210,7 +212,7 @@ class SealedReader(io.BufferedIOBase):
                 keys = _core.envelope_open(_secrets(identities, passphrase), start, segment_size(segment))
             else:
                 keys = sealed_keys(key, keyset, segment)
-            self._file: _core.SealedFile | None = _core.SealedFile(
+            self._file = _core.SealedFile(
                 keys, aad, raw.fileno(), begin, status.st_size - begin, engine=engine
             )
         self._size = self._file.size

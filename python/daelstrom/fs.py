@@ -448,9 +448,8 @@ class _Object(AbstractBufferedFile):  # type: ignore[misc]
     def __init__(self, fs: DaelstromFileSystem, path: str, mode: str, *args: Any, **kwargs: Any) -> None:
         self._target: Any = None
         if mode == "rb":
-            # Its size is the one that its ranges are opened with.
-            self._details = fs.info(path)
-            kwargs["size"] = fs._total(path, fs.fs.info(path))
+            details = self._details = fs.info(path)
+            kwargs["size"] = fs._total(path, dict(details, size=details.get("sealed_size")))
         super().__init__(fs, path, mode, *args, **kwargs)
 
     def _fetch_range(self, start: int, end: int) -> bytes:

@@ -28,16 +28,32 @@ constexpr int kShorter = -1;  // instead of an errno: the file has become shorte
     throw nb::python_error();
 }
 
+class Descriptor {
+  public:
+    explicit Descriptor(int of) : number_(fcntl(of, F_DUPFD_CLOEXEC, 0)) {
+        if (number_ < 0) raise_errno(errno);
+    }
+    ~Descriptor() { ::close(number_); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int get() const { return number_; }
+
+  private:
+    int number_;
+};
+
 class File {
   public:
     // `size` bytes from byte `at` on are the stream.
     File(const SealedKeys& keys, nb::handle aad, int descriptor, std::uint64_t at,
          std::uint64_t size, const Engine* engine)
-        : engine_(Engine::or_usual(engine)), keys_(keys), at_(at), sealed_(size) {
+        : engine_(Engine::or_usual(engine)),
+          keys_(keys),
+          at_(at),
+          sealed_(size),
+          descriptor_(descriptor) {
         const Memory bound(aad, Access::read, "aad");
         if (bound.size != 0) aad_.assign(bound.data, bound.data + bound.size);
-        descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-        if (descriptor_ < 0) raise_errno(errno);
         const std::uint64_t wanted = dael_opener_head_size(keys.get());
         const Scratch head(std::min(size, wanted), Scratch::open);
         if (const int failed = read(0, head.get(), std::min(size, wanted))) raise_errno(failed);
@@ -45,11 +61,6 @@ class File {
                                       std::min(size, wanted), size < wanted);
         plain_ = stream_.plain_size(size);
     }
-    ~File() {
-        if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    File(const File&) = delete;
-    File& operator=(const File&) = delete;
 
     std::uint64_t segment() const { return stream_.layout.segment; }
     std::uint64_t size() const { return plain_; }
@@ -111,7 +122,7 @@ class File {
     // `size` bytes of the stream from byte `at` on. 0, an errno, or kShorter.
     int read(std::uint64_t at, std::uint8_t* out, std::uint64_t size) const {
         while (size != 0) {
-            const ssize_t got = pread(descriptor_, out, size, static_cast<off_t>(at_ + at));
+            const ssize_t got = pread(descriptor_.get(), out, size, static_cast<off_t>(at_ + at));
             if (got < 0 && errno == EINTR) continue;
             if (got < 0) return errno;
             if (got == 0) return kShorter;
@@ -198,7 +209,7 @@ class File {
     SealedKeys keys_;
     std::vector<std::uint8_t> aad_;
     std::uint64_t at_, sealed_, plain_ = 0;
-    int descriptor_ = -1;
+    Descriptor descriptor_;
     SealedStream stream_;
     std::mutex mutex_;
     int failed_ = 0;

@@ -260,6 +260,8 @@ Given take(nb::sequence list, const KeySet& keys, Access of_tensors, Access of_t
             tensor.data = data.data;
             tensor.size = data.size;
             if (data.size != 0) {
+                if (data.on_device && given.on_device && data.device != given.on_device->device)
+                    value_error("the tensors lie on two devices: load each one's by itself");
                 if (data.on_device) given.on_device = &data;
                 on_host = on_host || !data.on_device;
             }

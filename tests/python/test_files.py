@@ -354,6 +354,39 @@ def test_wrong_uses_say_what_is_wrong(tmp_path):
         daelstrom.open_into(path, b"1234", key=KEY)
 
 
+def test_no_descriptor_is_left_open(tmp_path):
+    write(tmp_path / "file", b"text")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(1000):
+        daelstrom.open(tmp_path / "file", key=KEY).close()
+        daelstrom.open(tmp_path / "other", "wb", key=KEY).discard()
+        with pytest.raises(exceptions.InvalidTag):
+            daelstrom.open(tmp_path / "file", key=bytes(32))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_after_fork(tmp_path):
+    """A child reads; a writer of its parent's is at its end there, since nonces would repeat."""
+    write(tmp_path / "file", b"text" * 1000)
+    reader, writer = daelstrom.open(tmp_path / "file", key=KEY), daelstrom.open(tmp_path / "other", "wb", key=KEY)
+    child = os.fork()
+    if child == 0:
+        try:
+            good = reader.read() == b"text" * 1000
+            try:
+                writer.write(bytes(20 << 20))
+                good = False
+            except ValueError as error:
+                good = good and "parent" in str(error)
+            os._exit(0 if good else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    writer.write(b"the parent's")
+    writer.close()
+    assert daelstrom.open(tmp_path / "other", key=KEY).read() == b"the parent's"
+
+
 def test_into_arrays(tmp_path):
     numpy = pytest.importorskip("numpy", reason="no numpy")
     array = numpy.random.default_rng(1).random((100, 300))

@@ -277,6 +277,24 @@ def test_copies_and_folders(base, key_file, tmp_path):
         fs.open(f"{root}/d/x")
 
 
+def test_in_a_chain_and_in_another_process(tmp_path, key_file):
+    import pickle
+
+    fsspec.filesystem("memory").store.clear()
+    options = {"key_file": key_file, "simplecache": {"cache_storage": str(tmp_path / "cache")}}
+    with fsspec.open("daelstrom::memory://d/x", "wb", key_file=key_file) as file:
+        file.write(data(30_000))
+    with fsspec.open("daelstrom::simplecache::memory://d/x", "rb", **options) as file:
+        assert file.read() == data(30_000)
+    cached = [path.read_bytes() for path in (tmp_path / "cache").iterdir() if path.is_file()]
+    assert cached and all(data(30_000)[:16] not in kept for kept in cached)
+    fs, path = fsspec.core.url_to_fs("daelstrom::memory://d/x", key_file=key_file)
+    again = pickle.loads(pickle.dumps(fs))
+    assert again.cat_file(path) == data(30_000)
+    assert KEY.hex() not in fs.to_json() and KEY not in pickle.dumps(fs)
+    fsspec.filesystem("memory").store.clear()
+
+
 def test_wrong_uses_say_what_is_wrong(key_file):
     fs = wrapped(Counting())
     fs.pipe_file("/a", b"text")
