@@ -137,13 +137,15 @@ def model_weights(folder: str, gib: float, device: str) -> None:
         SKIPPED.append(f"weights: {missing}")
         return
     count = max(1, round(gib * (1 << 30) / (128 << 20)))
-    tensors = {f"layer.{i}.weight": torch.randint(0, 1 << 62, ((128 << 20) // 8,)) for i in range(count)}
+    noise = torch.randint(0, 1 << 62, ((128 << 20) // 8,))
+    tensors = {f"layer.{i}.weight": noise ^ i for i in range(count)}
     size = count * (128 << 20)
     keys = weights.Keys.generate()
     plain, path = os.path.join(folder, "plain.safetensors"), os.path.join(folder, "encrypted.safetensors")
     plain_save(tensors, plain)
     ours.save_file(tensors, path, key=keys)
     last = tensors[f"layer.{count - 1}.weight"]
+    tensors.clear()
 
     def run(load: Callable[[], dict[str, Any]]) -> Callable[[], None]:
         def job() -> None:
