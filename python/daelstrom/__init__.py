@@ -15,6 +15,7 @@ from . import exceptions
 from ._batch import open_batch, opened_offsets, seal_batch, sealed_offsets
 from ._core import AESGCM, Engine, Key, KeySet, NonceCounter, ctr, list_backends, wipe
 from ._core import version as _version
+from .files import open, open_into
 from .modes import crypt
 
 __version__ = _version()
@@ -29,7 +30,9 @@ __all__ = [
     "ctr",
     "exceptions",
     "list_backends",
+    "open",
     "open_batch",
+    "open_into",
     "opened_offsets",
     "seal_batch",
     "sealed_offsets",

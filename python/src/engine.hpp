@@ -70,5 +70,7 @@ void bind_gcm(nb::module_& m);
 void bind_modes(nb::module_& m);
 void bind_pieces(nb::module_& m);
 void bind_batch(nb::module_& m);
+void bind_sealed(nb::module_& m);
+void bind_weights(nb::module_& m);
 
 }  // namespace daelpy

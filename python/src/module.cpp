@@ -9,4 +9,6 @@ NB_MODULE(_core, m) {
     daelpy::bind_modes(m);
     daelpy::bind_pieces(m);
     daelpy::bind_batch(m);
+    daelpy::bind_sealed(m);
+    daelpy::bind_weights(m);
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the bindings of sealed data share (daelstrom/daelstrom_sealed.h).
+#pragma once
+
+#include <daelstrom/daelstrom_sealed_chunks.h>
+#include <daelstrom/daelstrom_sealed_recipients.h>
+
+#include "engine.hpp"
+
+namespace daelpy {
+
+struct SealedKeys {
+    std::shared_ptr<dael_sealed_keys> handle;
+
+    static SealedKeys hold(dael_sealed_keys* made) { return {{made, dael_sealed_keys_free}}; }
+    const dael_sealed_keys* get() const { return handle.get(); }
+};
+
+// One stream that is opened, and where things lie in it.
+struct SealedStream {
+    std::shared_ptr<dael_opener> opener;
+    dael_sealed_layout layout{};
+
+    static SealedStream start(dael_engine* engine, const SealedKeys& keys, const Memory& aad,
+                              const void* head, std::size_t size, bool whole);
+    std::uint64_t plain_size(std::uint64_t sealed) const;
+    // The smallest chunk that holds a range of a plaintext of `total` bytes.
+    dael_status covering(std::uint64_t at, std::uint64_t size, std::uint64_t total,
+                         dael_sealed_chunk* chunk) const;
+    // Opens `chunk`, whose bytes of the stream are `sealed`, and puts what `size` bytes of
+    // plaintext from byte `at` on are into `out`, without a copy where they are whole segments.
+    dael_status open(std::uint64_t total, const dael_sealed_chunk& chunk,
+                     const std::uint8_t* sealed, std::uint64_t at, std::uint8_t* out,
+                     std::uint64_t size) const;
+
+  private:
+    dael_status open_part(const dael_sealed_chunk& chunk, const std::uint8_t* sealed,
+                          std::uint64_t at, std::uint8_t* out, std::uint64_t size) const;
+};
+
+void bind_sealed_keys(nb::module_& m);
+void bind_sealed_file(nb::module_& m);
+
+}  // namespace daelpy

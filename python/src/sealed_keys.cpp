@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of sealed data, and the envelopes that hold them for recipients or a passphrase.
+#include <nanobind/stl/string.h>
+
+#include "sealed.hpp"
+
+namespace daelpy {
+namespace {
+
+Memory secret(nb::handle object, const char* name) {
+    Memory memory(object, Access::read, name);
+    if (memory.on_device)
+        value_error(std::string(name) + " lies in a device's memory; it is given from the host's");
+    return memory;
+}
+
+SealedKeys import(nb::handle key, std::uint32_t segment) {
+    const Memory bytes = secret(key, "key");
+    dael_sealed_keys* made = nullptr;
+    check(dael_sealed_keys_import(bytes.data, bytes.size, segment, &made));
+    return SealedKeys::hold(made);
+}
+
+SealedKeys parse(nb::handle json) {
+    const Memory text = secret(json, "keyset");
+    dael_sealed_keys* made = nullptr;
+    check(dael_sealed_keys_parse(text.data, text.size, &made));
+    return SealedKeys::hold(made);
+}
+
+SealedKeys sealing(const SealedKeys& keys) {
+    dael_sealed_keys* made = nullptr;
+    check(dael_sealed_keys_sealing(keys.get(), &made));
+    return SealedKeys::hold(made);
+}
+
+std::uint64_t sealed_size(const SealedKeys& keys, std::uint64_t plain) {
+    std::uint64_t size = 0;
+    check(dael_sealed_size(keys.get(), plain, &size));
+    return size;
+}
+
+// Where things lie in what these keys seal.
+dael_sealed_layout layout_of(const SealedKeys& keys) {
+    return {dael_sealed_keys_segment(keys.get()), sealed_size(keys, 0) - DAEL_TAG_SIZE};
+}
+
+std::uint64_t plain_size(const SealedKeys& keys, std::uint64_t sealed) {
+    const dael_sealed_layout layout = layout_of(keys);
+    std::uint64_t plain = 0;
+    check(dael_sealed_plain_size(&layout, sealed, &plain));
+    return plain;
+}
+
+nb::tuple sealed_range(const SealedKeys& keys, std::uint64_t at, std::uint64_t size,
+                       std::uint64_t total) {
+    const dael_sealed_layout layout = layout_of(keys);
+    const dael_sealed_range range{at, size};
+    dael_sealed_chunk chunk{};
+    check(dael_sealed_covering(&layout, &range, total, &chunk));
+    return nb::make_tuple(chunk.sealed.at, chunk.sealed.size);
+}
+
+struct Recipients {
+    std::shared_ptr<dael_recipients> handle;
+    static Recipients hold(dael_recipients* made) { return {{made, dael_recipients_free}}; }
+};
+
+struct Identities {
+    std::shared_ptr<dael_identities> handle;
+    static Identities hold(dael_identities* made) { return {{made, dael_identities_free}}; }
+};
+
+Recipients recipients_parse(nb::handle text) {
+    const Memory names = secret(text, "recipients");
+    dael_recipients* made = nullptr;
+    check(dael_recipients_parse(names.data, names.size, &made));
+    return Recipients::hold(made);
+}
+Recipients recipients_of_passphrase(nb::handle passphrase, std::int32_t work) {
+    const Memory bytes = secret(passphrase, "passphrase");
+    dael_recipients* made = nullptr;
+    check(dael_recipients_of_passphrase(bytes.data, bytes.size, work, &made));
+    return Recipients::hold(made);
+}
+Identities identities_parse(nb::handle text) {
+    const Memory names = secret(text, "identities");
+    dael_identities* made = nullptr;
+    check(dael_identities_parse(names.data, names.size, &made));
+    return Identities::hold(made);
+}
+Identities identities_of_passphrase(nb::handle passphrase, std::int32_t most) {
+    const Memory bytes = secret(passphrase, "passphrase");
+    dael_identities* made = nullptr;
+    check(dael_identities_of_passphrase(bytes.data, bytes.size, most, &made));
+    return Identities::hold(made);
+}
+Recipients recipients_of(const Identities& identities) {
+    dael_recipients* made = nullptr;
+    check(dael_identities_recipients(identities.handle.get(), &made));
+    return Recipients::hold(made);
+}
+
+// (bytes of the envelope, or 0 where more of the file is needed; the work it asks of scrypt)
+nb::tuple envelope_read(nb::handle start) {
+    const Memory bytes(start, Access::read, "start");
+    dael_envelope_info info{};
+    check(dael_envelope_read(bytes.data, bytes.size, &info));
+    return nb::make_tuple(info.size, info.work);
+}
+
+bool is_envelope(nb::handle start) {
+    const Memory bytes(start, Access::read, "start");
+    return dael_is_envelope(bytes.data, bytes.size) != 0;
+}
+
+nb::tuple envelope_make(const Recipients& recipients, std::uint32_t segment) {
+    std::vector<std::uint8_t> envelope(dael_recipients_envelope_size(recipients.handle.get()));
+    dael_sealed_keys* made = nullptr;
+    dael_status status;
+    {
+        const Released released;  // scrypt takes its time
+        status = dael_envelope_make(recipients.handle.get(), segment, envelope.data(),
+                                    envelope.size(), &made);
+    }
+    check(status);
+    return nb::make_tuple(nb::bytes(envelope.data(), envelope.size()), SealedKeys::hold(made));
+}
+
+SealedKeys envelope_open(const Identities& identities, nb::handle start, std::uint32_t segment) {
+    const Memory bytes(start, Access::read, "start");
+    dael_sealed_keys* made = nullptr;
+    dael_status status;
+    {
+        const Released released;
+        status =
+            dael_envelope_open(identities.handle.get(), bytes.data, bytes.size, segment, &made);
+    }
+    check(status);
+    return SealedKeys::hold(made);
+}
+
+nb::tuple identity_make() {
+    char identity[DAEL_IDENTITY_SIZE + 1], recipient[DAEL_RECIPIENT_SIZE + 1];
+    check(dael_identity_make(identity, recipient));
+    nb::tuple made = nb::make_tuple(nb::str(identity), nb::str(recipient));
+    dael_wipe(identity, sizeof identity);
+    return made;
+}
+
+}  // namespace
+
+void bind_sealed_keys(nb::module_& m) {
+    nb::class_<SealedKeys>(m, "SealedKeys")
+        .def_static("of_key", import, nb::arg("key"), nb::arg("segment") = 0)
+        .def_static("of_keyset", parse, nb::arg("keyset"))
+        .def("sealing", sealing)
+        .def_prop_ro("segment",
+                     [](const SealedKeys& keys) { return dael_sealed_keys_segment(keys.get()); })
+        .def_prop_ro("head_size",
+                     [](const SealedKeys& keys) { return dael_opener_head_size(keys.get()); })
+        .def("sealed_size", sealed_size, nb::arg("plain"))
+        .def("plain_size", plain_size, nb::arg("sealed"))
+        .def("sealed_range", sealed_range, nb::arg("at"), nb::arg("size"), nb::arg("total"));
+    nb::class_<Recipients>(m, "Recipients")
+        .def_static("parse", recipients_parse, nb::arg("recipients"))
+        .def_static("of_passphrase", recipients_of_passphrase, nb::arg("passphrase"),
+                    nb::arg("work") = 0);
+    nb::class_<Identities>(m, "Identities")
+        .def_static("parse", identities_parse, nb::arg("identities"))
+        .def_static("of_passphrase", identities_of_passphrase, nb::arg("passphrase"),
+                    nb::arg("most") = 0)
+        .def("recipients", recipients_of);
+    m.def("envelope_read", envelope_read, nb::arg("start"));
+    m.def("is_envelope", is_envelope, nb::arg("start"));
+    m.def("envelope_make", envelope_make, nb::arg("recipients"), nb::arg("segment") = 0);
+    m.def("envelope_open", envelope_open, nb::arg("identities"), nb::arg("start"),
+          nb::arg("segment") = 0);
+    m.def("identity_make", identity_make);
+}
+
+}  // namespace daelpy
