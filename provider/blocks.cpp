@@ -119,7 +119,7 @@ int init(Blocks& c, bool encrypts, const Bytes* key, std::size_t key_size, const
         c.iv_set = true;
         c.handed_down = false;
     }
-    if (key) c.worker.set(key, key_size);
+    if (key && key_size <= sizeof c.worker.bytes) c.worker.set(key, key_size);
     note_params(c, params);
     choose(c);
     return 1;
