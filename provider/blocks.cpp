@@ -33,6 +33,7 @@ struct Blocks {
     bool encrypts = true, padded = true, ours = false;
     bool handed_down = false;  // the basis takes the chain for its original IV
     bool iv_set = false, tls = false;
+    bool iv_fresh = false;  // the last initialisation gave one
     Kind kind;
     Worker worker;
 };
@@ -70,6 +71,10 @@ bool hand_down(Blocks& c) noexcept {
 }
 bool fetch_iv(Blocks& c) noexcept {
     if (c.ours || c.kind == Kind::ecb) return true;
+    if (c.position == 0 && c.iv_fresh) {
+        std::copy_n(c.original, kBlock, c.iv);
+        return true;
+    }
     OSSL_PARAM asked[] = {
         OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_UPDATED_IV, c.iv, kBlock),
         OSSL_PARAM_construct_end()};
@@ -109,15 +114,21 @@ int init(Blocks& c, bool encrypts, const Bytes* key, std::size_t key_size, const
         iv = again;
         iv_size = kBlock;
     }
+    const bool anew = key || params || !iv || !c.iv_set || encrypts != c.encrypts;
     c.encrypts = encrypts;
-    c.ours = false;
-    c.from = SIZE_MAX;
+    c.ours = c.iv_fresh = false;
+    if (anew) c.from = SIZE_MAX;
     if (!start_basis(c, key, key_size, iv, iv_size, params)) return 0;
     c.position = 0;  // the basis forgets what it held, and the block that was begun
     if (iv && iv_size == kBlock && c.kind != Kind::ecb) {
         std::copy_n(iv, kBlock, c.original);
-        c.iv_set = true;
+        c.iv_set = c.iv_fresh = true;
         c.handed_down = false;
+    }
+    if (!anew) {
+        // After what went wrong, `from` is out of reach; all begins anew now.
+        if (c.from == SIZE_MAX) choose(c);
+        return 1;
     }
     if (key && key_size <= sizeof c.worker.bytes) c.worker.set(key, key_size);
     note_params(c, params);
@@ -212,8 +223,9 @@ bool entangled(const Bytes* in, const Bytes* out, std::size_t size) noexcept {
     return in != out && (from < to ? to - from : from - to) < size + kBlock;
 }
 
-int large(Blocks& c, Bytes* out, std::size_t* written, std::size_t room, const Bytes* in,
-          std::size_t size) noexcept {
+// Apart, so that the way of small updates keeps to few registers.
+[[gnu::noinline]] int large(Blocks& c, Bytes* out, std::size_t* written, std::size_t room,
+                            const Bytes* in, std::size_t size) noexcept {
     const bool keeps = buffers(c) && !c.encrypts && c.padded;  // the last whole block
     const std::size_t begun = c.position % kBlock;
     const bool holds = begun != 0 || (keeps && c.position != 0);
@@ -272,7 +284,11 @@ int update(void* context, Bytes* out, std::size_t* written, std::size_t room, co
            std::size_t size) noexcept {
     Blocks& c = of(context);
     if (size >= c.from) return large(c, out, written, room, in, size);
-    return small(c, out, written, room, in, size);
+    if (c.ours) return small(c, out, written, room, in, size);
+    const int ok = c.basis->update(c.inner, out, written, room, in, size);
+    c.position += size;
+    if (ok != 1) c.from = SIZE_MAX;
+    return ok;
 }
 
 int final(void* context, Bytes* out, std::size_t* written, std::size_t room) noexcept {
@@ -310,7 +326,8 @@ void free_context(void* context) noexcept {
     c.worker.tell();
     c.worker.drop();
     c.basis->freectx(c.inner);
-    OPENSSL_clear_free(context, sizeof(Blocks));
+    OPENSSL_cleanse(c.worker.bytes, sizeof c.worker.bytes);  // the one secret
+    OPENSSL_free(context);
 }
 void* duplicate(void* context) noexcept {
     Blocks& c = of(context);
