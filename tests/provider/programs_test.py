@@ -15,6 +15,7 @@ import time
 import unittest
 
 MODULE = pathlib.Path(os.environ["DAELSTROM_PROVIDER_MODULE"])
+PROGRAM = os.environ["DAELSTROM"]
 KEYS = {bits: bytes(range(bits // 8)).hex() for bits in (128, 192, 256)}
 IV = "00ffffffffffffffffffffffffffff0f"
 
@@ -117,7 +118,7 @@ class OpenSsl(ProviderTest):
         self.assertIn("build info: daelstrom", told)
         ciphers = self.openssl("list", "-cipher-algorithms", "-propquery", "provider=daelstrom").stdout.decode()
         for name in ("AES-256-GCM", "AES-128-XTS", "AES-192-CBC-CTS"):
-            self.assertRegex(ciphers, rf"{name}.* @ daelstrom")
+            self.assertRegex(ciphers, rf"(?i){name}.* @ daelstrom")
 
     def test_speed_runs(self):
         for cipher in ("aes-256-gcm", "aes-128-ctr", "aes-128-xts"):
@@ -161,8 +162,54 @@ class OpenSsl(ProviderTest):
         self.assertNotEqual(told.returncode, 0)
         # And the module is not where it is said to be.
         config = self.write("absent.cnf", configuration(module=self.dir / "nowhere.so"))
-        told = self.openssl("list", "-providers", check=False, OPENSSL_CONF=str(config))
-        self.assertIn(b"nowhere.so", told.stderr + told.stdout)
+        self.openssl("list", "-providers", OPENSSL_CONF=str(config))  # OpenSSL itself says nothing
+        told = self.doctor("--config", config)
+        self.assertEqual(told.returncode, 1)
+        self.assertRegex(told.stdout, r"no    OpenSSL cannot follow it.*nowhere\.so")
+        self.assertIn("no    it does not activate daelstrom", told.stdout)
+
+    def doctor(self, *arguments):
+        return subprocess.run([PROGRAM, "provider", "doctor", "--module", MODULE, *map(str, arguments)],
+                              env=self.env(False), capture_output=True, text=True, timeout=60)
+
+    def test_doctor_explains(self):
+        told = self.doctor("--config", self.config, shutil.which("openssl"))
+        self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+        self.assertIn("AES-256-GCM comes from daelstrom, SHA-256 from 'default'", told.stdout)
+        self.assertIn("openssl is linked to OpenSSL 3", told.stdout)
+        for name, text, says in (
+                ("alone.cnf", configuration(default=""), "activates daelstrom and nothing else"),
+                ("last.cnf", configuration(properties="?provider=default"), "still comes from 'default'"),
+                ("not.cnf", "# nothing", "does not activate daelstrom")):
+            told = self.doctor("--config", self.write(name, text))
+            self.assertEqual(told.returncode, 1, told.stdout)
+            self.assertIn(says, told.stdout)
+        told = self.doctor("--config", self.config, "/nonesuch")
+        self.assertIn("/nonesuch is no program that can be read", told.stdout)
+
+    def test_install_and_uninstall(self):
+        config = self.dir / "folder" / "installed.cnf"
+
+        def program(*arguments):
+            return subprocess.run([PROGRAM, "provider", *map(str, arguments)], env=self.env(False),
+                                  capture_output=True, text=True, timeout=60)
+        made = program("install", "--module", MODULE, "--config", config)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn(f"OPENSSL_CONF={config} PROGRAM", made.stdout)
+        self.assertEqual(self.doctor("--config", config).returncode, 0)
+        self.assertEqual(program("install", "--module", MODULE, "--config", config).returncode, 0)
+        self.assertEqual(program("uninstall", "--config", config).returncode, 0)
+        self.assertFalse(config.exists())
+        foreign = self.write("foreign.cnf", "# mine")
+        for action in ("install", "uninstall"):
+            refused = program(action, *(["--module", MODULE] if action == "install" else []), "--config", foreign)
+            self.assertEqual(refused.returncode, 1, action)
+            self.assertEqual(foreign.read_text(), "# mine")
+        status = program("status", "--module", MODULE)
+        self.assertRegex(status.stdout, r"engine +not needed yet\n(?s:.*)threshold +262144\n")
+        absent = program("status", "--module", self.dir / "nowhere.so")
+        self.assertEqual(absent.returncode, 1)
+        self.assertIn("no daelstrom.so; looked for", absent.stderr)
 
     def test_memory_is_clean(self):
         if not shutil.which("valgrind"):
