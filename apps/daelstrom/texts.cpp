@@ -29,6 +29,14 @@ constexpr std::array kDecrypt{
             "daelstrom decrypt --openssl --mode cbc --iterations 100000 --password-file password "
             "secret.enc -o secret.txt"},
 };
+constexpr std::array kProvider{
+    Example{"What the provider is, where it lies, how it is set", "daelstrom provider status"},
+    Example{"A configuration for it",
+            "daelstrom provider install --config daelstrom-openssl.cnf"},
+    Example{"Whether a program would use it",
+            "OPENSSL_CONF=daelstrom-openssl.cnf daelstrom provider doctor openssl"},
+    Example{"Away with it", "daelstrom provider uninstall --config daelstrom-openssl.cnf"},
+};
 constexpr std::array kSeal{
     Example{"With a passphrase, which is asked for on the terminal if it is not in a file",
             "daelstrom seal --passphrase-file passphrase notes.txt"},
@@ -243,6 +251,15 @@ constexpr std::array kTexts{
         "memcpy, a copy within device memory, copies both ways over the bus. Outputs are compared "
         "with OpenSSL's first. Leave the machine alone meanwhile.",
         kBench},
+    CommandText{
+        "provider", "Give programs that use OpenSSL this program's AES",
+        "daelstrom.so is a provider for OpenSSL 3. status loads it and prints what it says of "
+        "itself. install writes a configuration that activates it beside OpenSSL's own; programs "
+        "use it that are started with OPENSSL_CONF. Nothing of the system is changed. uninstall "
+        "removes that file. doctor says whether programs that start here get AES from daelstrom, "
+        "and what stands against it; the exit status is 1 if something does. Given a program, it "
+        "looks at that too.",
+        kProvider},
 };
 
 }  // namespace

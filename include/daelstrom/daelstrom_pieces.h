@@ -7,7 +7,7 @@
  *     encrypt, any mode:   [aad]...  update...  finish
  *     decrypt, not gcm:              update...  finish
  *     decrypt gcm:         [aad]...  authenticate...  verify  update...  finish     in two passes
- *     the same in one:     [aad]...  update_unverified...  verify
+ *     the same in one:     [aad]...  update_unverified...  verify, or tag
  *
  * Safety: a start must never repeat under one key, so a message once finished takes nothing more;
  * dael_pieces_restart() begins another. Decrypting gcm in two passes, the first finds out whether
@@ -58,6 +58,11 @@ DAEL_API dael_status dael_pieces_update_unverified(dael_pieces* pieces, const vo
 /* gcm decryption: whether this is the message's tag, of the cipher's size. Errors:
  * DAEL_AUTHENTICATION. */
 DAEL_API dael_status dael_pieces_verify(dael_pieces* pieces, const void* tag, size_t tag_size);
+
+/* gcm decryption in one pass, for those who learn the size of the tag at the end only, as callers of
+ * OpenSSL's EVP do: the end, and the tag that the message should have. Safety: comparing it with
+ * the one that came, in constant time, and giving nothing away where they differ, is up to you. */
+DAEL_API dael_status dael_pieces_tag(dael_pieces* pieces, uint8_t tag[DAEL_TAG_SIZE]);
 
 /* The end; *written says how many bytes came out (null: nobody wants to know). gcm encryption: the
  * tag, `out_size` bytes of it (4, 8, 12 to 16). gcm decryption in two passes: whether the second

@@ -54,6 +54,10 @@ class DAEL_API Pieces {
     // gcm decryption: whether this is the message's tag, of cipher.tag bytes. Errors:
     // authentication.
     Result<> verify(std::span<const std::uint8_t> tag);
+    // gcm decryption in one pass, for those who learn the tag's size at the end only: the end, and
+    // the tag that the message should have. Safety: comparing it with the one that came, in
+    // constant time, and giving nothing away where they differ, is up to the caller.
+    Result<Block> tag();
 
     // The end; returns how many bytes were written. gcm encryption: writes the tag, out.size()
     // bytes of it (4, 8, 12 to 16). gcm decryption in two passes: whether the second was the whole

@@ -85,6 +85,14 @@ dael_status dael_pieces_verify(dael_pieces* pieces, const void* tag, size_t tag_
         return pieces->message.verify(bytes(tag, tag_size));
     });
 }
+dael_status dael_pieces_tag(dael_pieces* pieces, uint8_t tag[DAEL_TAG_SIZE]) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{pieces, "pieces"}, {tag, "tag"}}));
+        DAEL_LET(whole, pieces->message.tag());
+        std::copy(whole.begin(), whole.end(), tag);
+        return {};
+    });
+}
 dael_status dael_pieces_finish(dael_pieces* pieces, void* out, size_t out_size, size_t* written) {
     return call([&]() -> Result<> {
         if (written) *written = 0;

@@ -333,6 +333,18 @@ Result<> Pieces::verify(std::span<const std::uint8_t> tag) {
     });
 }
 
+Result<Block> Pieces::tag() {
+    return core::guarded([&]() -> Result<Block> {
+        State& s = *state_;
+        using Phase = State::Phase;
+        if (!s.gcm() || s.seals()) return out_of_order("tag() is for gcm decryption");
+        if (s.phase != Phase::aad && s.phase != Phase::unverified)
+            return out_of_order("tag() once, at the end of the only pass");
+        s.phase = Phase::spent;
+        return s.first->finish();
+    });
+}
+
 Result<std::size_t> Pieces::finish(HostOut out) {
     return core::guarded([&]() -> Result<std::size_t> {
         State& s = *state_;

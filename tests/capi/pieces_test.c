@@ -152,6 +152,18 @@ static void opening(dael_engine* engine, const dael_key* key, struct gcm* gcm) {
         EXPECT(dael_pieces_verify(pieces, gcm->tag, 16) == (right ? DAEL_OK : DAEL_AUTHENTICATION));
         EXPECT(dael_pieces_update_unverified(pieces, gcm->secret, out, 1) == DAEL_INVALID_ARGUMENT);
     }
+    /* And where its end tells the tag, whose size is the caller's. */
+    uint8_t tag[16] = {0};
+    gcm->tag[3] ^= 1;
+    EXPECT(dael_pieces_restart(pieces, gcm->start) == DAEL_OK);
+    EXPECT(dael_pieces_aad(pieces, gcm->aad, 20) == DAEL_OK);
+    EXPECT(dael_pieces_update_unverified(pieces, gcm->secret, out, 60) == DAEL_OK);
+    EXPECT(dael_pieces_tag(pieces, tag) == DAEL_OK && memcmp(tag, gcm->tag, 16) == 0);
+    EXPECT(dael_pieces_tag(pieces, tag) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_pieces_verify(pieces, gcm->tag, 16) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_pieces_restart(pieces, gcm->start) == DAEL_OK);
+    EXPECT(dael_pieces_authenticate(pieces, gcm->secret, 60) == DAEL_OK);
+    EXPECT(dael_pieces_tag(pieces, tag) == DAEL_INVALID_ARGUMENT); /* of two passes */
     EXPECT(dael_pieces_verify(pieces, NULL, 16) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_pieces_authenticate(pieces, NULL, 1) == DAEL_INVALID_ARGUMENT);
     dael_pieces_free(pieces);
@@ -172,6 +184,7 @@ static void misuse(dael_engine* engine, const dael_key* key) {
     EXPECT(dael_pieces_update_unverified(NULL, data, data, 1) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_pieces_authenticate(NULL, data, 1) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_pieces_verify(NULL, data, 16) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_pieces_tag(NULL, data) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_pieces_finish(NULL, data, 16, NULL) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_pieces_clone(NULL, &pieces) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_pieces_restart(NULL, data) == DAEL_INVALID_ARGUMENT);

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "basis.hpp"
+
+#include <openssl/crypto.h>
+
+#include <cstring>
+#include <utility>
+
+namespace dael::provider {
+namespace {
+
+// Whether a list of names, with colons between, begins with this one.
+bool first_of(const char* names, const char* name) noexcept {
+    const std::size_t size = std::strlen(name);
+    return std::strncmp(names, name, size) == 0 && (names[size] == ':' || names[size] == 0);
+}
+
+template <class Function>
+void find(const OSSL_DISPATCH* from, int id, Function*& to) noexcept {
+    for (; from->function_id != 0; ++from)
+        if (from->function_id == id) to = reinterpret_cast<Function*>(from->function);
+}
+
+Basis read(const OSSL_DISPATCH* from) noexcept {
+    Basis b{};
+    find(from, OSSL_FUNC_CIPHER_NEWCTX, b.newctx);
+    find(from, OSSL_FUNC_CIPHER_FREECTX, b.freectx);
+    find(from, OSSL_FUNC_CIPHER_DUPCTX, b.dupctx);
+    find(from, OSSL_FUNC_CIPHER_ENCRYPT_INIT, b.encrypt_init);
+    find(from, OSSL_FUNC_CIPHER_DECRYPT_INIT, b.decrypt_init);
+    find(from, OSSL_FUNC_CIPHER_UPDATE, b.update);
+    find(from, OSSL_FUNC_CIPHER_FINAL, b.final);
+    find(from, OSSL_FUNC_CIPHER_CIPHER, b.cipher);
+    find(from, OSSL_FUNC_CIPHER_GET_CTX_PARAMS, b.get_ctx_params);
+    find(from, OSSL_FUNC_CIPHER_SET_CTX_PARAMS, b.set_ctx_params);
+    find(from, OSSL_FUNC_CIPHER_GETTABLE_CTX_PARAMS, b.gettable_ctx_params);
+    find(from, OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS, b.settable_ctx_params);
+    return b;
+}
+
+// What we know how to keep in step: any other function of a later OpenSSL would reach the default
+// provider's context by ours.
+bool known(int id, Kind kind) noexcept {
+    switch (id) {
+        case OSSL_FUNC_CIPHER_NEWCTX:
+        case OSSL_FUNC_CIPHER_FREECTX:
+        case OSSL_FUNC_CIPHER_DUPCTX:
+        case OSSL_FUNC_CIPHER_ENCRYPT_INIT:
+        case OSSL_FUNC_CIPHER_DECRYPT_INIT:
+        case OSSL_FUNC_CIPHER_UPDATE:
+        case OSSL_FUNC_CIPHER_FINAL:
+        case OSSL_FUNC_CIPHER_CIPHER:
+        case OSSL_FUNC_CIPHER_GET_PARAMS:
+        case OSSL_FUNC_CIPHER_GET_CTX_PARAMS:
+        case OSSL_FUNC_CIPHER_SET_CTX_PARAMS:
+        case OSSL_FUNC_CIPHER_GETTABLE_PARAMS:
+        case OSSL_FUNC_CIPHER_GETTABLE_CTX_PARAMS:
+        case OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS:
+            return true;
+        default:
+            return kind == Kind::as_it_is;
+    }
+}
+
+template <std::size_t offer>
+void* new_context(void* provider) noexcept {
+    auto& mine = *static_cast<Provider*>(provider);
+    if constexpr (kOffers[offer].kind == Kind::as_it_is)
+        return mine.basis[offer].newctx(mine.default_context);
+    else if constexpr (kOffers[offer].kind == Kind::gcm)
+        return new_gcm(mine, offer);
+    else
+        return new_blocks(mine, offer);
+}
+
+// Which parameters there are does not depend on the context, which may be none.
+template <std::size_t offer>
+const OSSL_PARAM* gettable(void*, void* provider) noexcept {
+    auto& mine = *static_cast<Provider*>(provider);
+    return mine.basis[offer].gettable_ctx_params(nullptr, mine.default_context);
+}
+template <std::size_t offer>
+const OSSL_PARAM* settable(void*, void* provider) noexcept {
+    auto& mine = *static_cast<Provider*>(provider);
+    return mine.basis[offer].settable_ctx_params(nullptr, mine.default_context);
+}
+
+template <std::size_t offer>
+void replace_those_of_one(OSSL_DISPATCH* functions) noexcept {
+    replace(functions, OSSL_FUNC_CIPHER_NEWCTX, &new_context<offer>);
+    replace(functions, OSSL_FUNC_CIPHER_GETTABLE_CTX_PARAMS, &gettable<offer>);
+    replace(functions, OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS, &settable<offer>);
+}
+template <std::size_t... offers>
+void replace_those_of(std::size_t offer, OSSL_DISPATCH* functions,
+                      std::index_sequence<offers...>) noexcept {
+    using Replace = void (*)(OSSL_DISPATCH*) noexcept;
+    static constexpr Replace all[] = {&replace_those_of_one<offers>...};
+    all[offer](functions);
+}
+
+void fill(Provider& provider, std::size_t offer, const OSSL_DISPATCH* from) noexcept {
+    OSSL_DISPATCH* const functions = provider.functions[offer];
+    const Kind kind = kOffers[offer].kind;
+    std::size_t count = 0;
+    for (; from->function_id != 0 && count + 1 < kMostFunctions; ++from)
+        if (known(from->function_id, kind)) functions[count++] = *from;
+    functions[count] = {0, nullptr};
+    if (kind == Kind::gcm)
+        offer_gcm(functions);
+    else if (kind != Kind::as_it_is)
+        offer_blocks(functions);
+    replace_those_of(offer, functions, std::make_index_sequence<kOfferCount>());
+}
+
+}  // namespace
+
+bool make_ready(Provider& provider) noexcept {
+    if (provider.ready) return true;
+    provider.library = OSSL_LIB_CTX_new();
+    if (!provider.library) return false;
+    provider.default_provider = OSSL_PROVIDER_load(provider.library, "default");
+    if (!provider.default_provider) return false;
+    provider.default_context = OSSL_PROVIDER_get0_provider_ctx(provider.default_provider);
+    int no_cache = 0;
+    const OSSL_ALGORITHM* const theirs = OSSL_PROVIDER_query_operation(
+        provider.default_provider, OSSL_OP_CIPHER, &no_cache);
+    if (!theirs) return false;
+    std::size_t count = 0;
+    for (std::size_t offer = 0; offer < kOfferCount; ++offer) {
+        for (const OSSL_ALGORITHM* a = theirs; a->algorithm_names; ++a) {
+            if (!first_of(a->algorithm_names, kOffers[offer].name)) continue;
+            provider.basis[offer] = read(a->implementation);
+            if (!provider.basis[offer].complete()) break;
+            fill(provider, offer, a->implementation);
+            provider.algorithms[count++] = {a->algorithm_names, "provider=daelstrom",
+                                            provider.functions[offer], a->algorithm_description};
+            break;
+        }
+    }
+    provider.algorithms[count] = {};
+    provider.ready = true;
+    return true;
+}
+
+void let_go(Provider& provider) noexcept {
+    if (provider.default_provider) OSSL_PROVIDER_unload(provider.default_provider);
+    OSSL_LIB_CTX_free(provider.library);
+    provider.default_provider = nullptr;
+    provider.library = nullptr;
+}
+
+}  // namespace dael::provider

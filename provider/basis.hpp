@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default provider as our foundation: loaded into a library context of its own, which reads no
+// configuration and so cannot lead back to us, and called by the functions that it publishes
+// (provider-cipher(7)), without EVP in between.
+#pragma once
+
+#include <openssl/core.h>
+#include <openssl/core_dispatch.h>
+#include <openssl/provider.h>
+
+#include <cstddef>
+
+namespace dael::provider {
+
+// A cipher's functions there. Those that a version of OpenSSL lacks are null.
+struct Basis {
+    OSSL_FUNC_cipher_newctx_fn* newctx;
+    OSSL_FUNC_cipher_freectx_fn* freectx;
+    OSSL_FUNC_cipher_dupctx_fn* dupctx;
+    OSSL_FUNC_cipher_encrypt_init_fn* encrypt_init;
+    OSSL_FUNC_cipher_decrypt_init_fn* decrypt_init;
+    OSSL_FUNC_cipher_update_fn* update;
+    OSSL_FUNC_cipher_final_fn* final;
+    OSSL_FUNC_cipher_cipher_fn* cipher;
+    OSSL_FUNC_cipher_get_ctx_params_fn* get_ctx_params;
+    OSSL_FUNC_cipher_set_ctx_params_fn* set_ctx_params;
+    OSSL_FUNC_cipher_gettable_ctx_params_fn* gettable_ctx_params;
+    OSSL_FUNC_cipher_settable_ctx_params_fn* settable_ctx_params;
+
+    bool complete() const noexcept {
+        return newctx && freectx && encrypt_init && decrypt_init && update && final && cipher &&
+               get_ctx_params && set_ctx_params;
+    }
+};
+
+enum class Kind { ecb, cbc, cfb, ctr, gcm, as_it_is };
+
+// What we offer, and by which name the default provider has it first.
+struct Offer {
+    const char* name;
+    Kind kind;
+    std::size_t key_bytes;
+};
+inline constexpr Offer kOffers[] = {
+    {"AES-128-ECB", Kind::ecb, 16},          {"AES-192-ECB", Kind::ecb, 24},
+    {"AES-256-ECB", Kind::ecb, 32},          {"AES-128-CBC", Kind::cbc, 16},
+    {"AES-192-CBC", Kind::cbc, 24},          {"AES-256-CBC", Kind::cbc, 32},
+    {"AES-128-CFB", Kind::cfb, 16},          {"AES-192-CFB", Kind::cfb, 24},
+    {"AES-256-CFB", Kind::cfb, 32},          {"AES-128-CTR", Kind::ctr, 16},
+    {"AES-192-CTR", Kind::ctr, 24},          {"AES-256-CTR", Kind::ctr, 32},
+    {"AES-128-GCM", Kind::gcm, 16},          {"AES-192-GCM", Kind::gcm, 24},
+    {"AES-256-GCM", Kind::gcm, 32},          {"AES-128-OFB", Kind::as_it_is, 16},
+    {"AES-192-OFB", Kind::as_it_is, 24},     {"AES-256-OFB", Kind::as_it_is, 32},
+    {"AES-128-XTS", Kind::as_it_is, 32},     {"AES-256-XTS", Kind::as_it_is, 64},
+    {"AES-128-CBC-CTS", Kind::as_it_is, 16}, {"AES-192-CBC-CTS", Kind::as_it_is, 24},
+    {"AES-256-CBC-CTS", Kind::as_it_is, 32},
+};
+inline constexpr std::size_t kOfferCount = sizeof kOffers / sizeof *kOffers;
+inline constexpr std::size_t kMostFunctions = 40;  // of a cipher, of which OpenSSL 3.5 has 26
+
+// What stands behind one loading of the provider.
+struct Provider {
+    const OSSL_CORE_HANDLE* handle = nullptr;
+    OSSL_LIB_CTX* library = nullptr;
+    OSSL_PROVIDER* default_provider = nullptr;
+    void* default_context = nullptr;
+    Basis basis[kOfferCount] = {};
+    OSSL_DISPATCH functions[kOfferCount][kMostFunctions] = {};
+    OSSL_ALGORITHM algorithms[kOfferCount + 1] = {};
+    bool ready = false;
+};
+
+// Loads the default provider and fills the tables of what it has. False where that cannot be;
+// errors are on OpenSSL's queue. One thread at a time: OpenSSL asks under its lock.
+bool make_ready(Provider& provider) noexcept;
+void let_go(Provider& provider) noexcept;
+
+// Our own functions, written over the default provider's in a table of `Kind`.
+void offer_blocks(OSSL_DISPATCH* functions) noexcept;
+void offer_gcm(OSSL_DISPATCH* functions) noexcept;
+// newctx for offer number i, since it alone is not told of which cipher it is.
+void* new_blocks(Provider& provider, std::size_t offer) noexcept;
+void* new_gcm(Provider& provider, std::size_t offer) noexcept;
+
+// Puts `function` in the place of `id`, if the default provider has that.
+template <class Function>
+void replace(OSSL_DISPATCH* functions, int id, Function* function) noexcept {
+    for (; functions->function_id != 0; ++functions)
+        if (functions->function_id == id)
+            functions->function = reinterpret_cast<void (*)()>(function);
+}
+
+}  // namespace dael::provider

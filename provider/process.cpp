@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "process.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "settings.hpp"
+
+namespace dael::provider {
+namespace {
+
+constinit std::atomic<dael_engine*> shared_engine{nullptr};
+constinit std::atomic<std::uint64_t> waited{0};
+constinit std::atomic<int> gave_up{0};  // 1: somebody writes `fault`, 2: it is written
+constinit char fault[256] = "";
+constinit Counts all_counts;
+constinit std::atomic<bool> told{false};
+
+// Measured with OpenSSL 3.0 on AMD EPYC with VAES (README.md, "Who does what"): where the engine's
+// call is as quick as the default provider's code, rounded up.
+constexpr std::size_t kNever = SIZE_MAX;
+constinit std::atomic<std::size_t> starts[DAEL_XTS + 1][2] = {
+    {2048, 2048},       // ECB
+    {kNever, 2048},     // CBC
+    {kNever, 256},      // CFB
+    {kNever, kNever},   // OFB
+    {1024, 1024},       // CTR
+    {0, 0},             // GCM
+    {kNever, kNever},   // GCM_CTR
+    {kNever, kNever},   // XTS
+};
+
+dael_engine* open_engine() noexcept {
+    const Settings& told_us = settings();
+    dael_engine_options options{};
+    options.struct_size = sizeof options;
+    options.backend = *told_us.backend ? told_us.backend : nullptr;
+    options.threads = told_us.threads;
+    dael_engine* engine = nullptr;
+    if (dael_engine_open(&options, &engine) != DAEL_OK) {
+        int none = 0;
+        if (gave_up.compare_exchange_strong(none, 1)) {
+            std::snprintf(fault, sizeof fault, "%s", dael_last_error());
+            gave_up.store(2, std::memory_order_release);
+            log_line("no engine, so OpenSSL's own code does everything", fault);
+        }
+        return nullptr;
+    }
+    dael_engine* first = nullptr;
+    if (!shared_engine.compare_exchange_strong(first, engine)) {
+        dael_engine_close(engine);  // another thread was faster
+        return first;
+    }
+    log_line("engine opened", *told_us.backend ? told_us.backend : "auto");
+    return engine;
+}
+
+}  // namespace
+
+dael_engine* opened_engine() noexcept {
+    return shared_engine.load(std::memory_order_acquire);
+}
+
+dael_engine* engine_for(std::size_t bytes) noexcept {
+    if (dael_engine* const engine = opened_engine()) return engine;
+    if (gave_up.load(std::memory_order_relaxed) != 0) return nullptr;
+    if (bytes < settings().threshold &&
+        waited.fetch_add(bytes, std::memory_order_relaxed) + bytes < settings().warmup)
+        return nullptr;
+    return open_engine();
+}
+
+const char* engine_fault() noexcept {
+    return gave_up.load(std::memory_order_acquire) == 2 ? fault : "";
+}
+
+Counts& counts() noexcept {
+    return all_counts;
+}
+
+void engine_failed(const char* doing) noexcept {
+    all_counts.failures.fetch_add(1, std::memory_order_relaxed);
+    if (!told.exchange(true)) {
+        char line[1200];
+        std::snprintf(line, sizeof line, "%s: %.1000s", doing, dael_last_error());
+        log_line("the engine failed, and will be said so once", line);
+    }
+}
+
+std::size_t from_bytes(int mode, int direction) noexcept {
+    return starts[mode][direction].load(std::memory_order_relaxed);
+}
+
+void note_worker(int mode, int direction, const dael_ran& ran) noexcept {
+    // What it would do by libcrypto, the default provider's code does with a call less.
+    if (std::strcmp(ran.backend, "openssl") == 0 && ran.threads <= 1)
+        starts[mode][direction].store(settings().threshold, std::memory_order_relaxed);
+}
+
+}  // namespace dael::provider

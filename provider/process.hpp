@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process has one of: the engine, opened when there has been enough to do for it to pay, and
+// the counts of what it did. No lock anywhere, so that fork() at any moment does no harm; and never
+// closed, so that there is nothing to be done at exit.
+#pragma once
+
+#include <daelstrom/daelstrom.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace dael::provider {
+
+// The engine for an update of so many bytes; null while it is not worth opening, and where it
+// cannot be opened, which is tried once. Thread-safe.
+dael_engine* engine_for(std::size_t bytes) noexcept;
+dael_engine* opened_engine() noexcept;  // null: none is open yet
+// Why there is no engine though one was wanted; "" otherwise.
+const char* engine_fault() noexcept;
+
+// What the engine did, as far as contexts have told: they do so now and then, and at their end.
+struct Counts {
+    std::atomic<std::uint64_t> updates{0}, bytes{0};            // on calling threads
+    std::atomic<std::uint64_t> wide_updates{0}, wide_bytes{0};  // from the threshold on
+    std::atomic<std::uint64_t> failures{0};  // that the default provider's code made good, or not
+};
+Counts& counts() noexcept;
+
+// Tells the log of the first failure of an engine's call, and counts each.
+void engine_failed(const char* doing) noexcept;
+
+// From how many bytes of an update on the engine is asked, by dael_mode and direction. SIZE_MAX:
+// never. Raised to the threshold when the engine turns out to take OpenSSL itself.
+std::size_t from_bytes(int mode, int direction) noexcept;
+void note_worker(int mode, int direction, const dael_ran& ran) noexcept;
+
+}  // namespace dael::provider

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.hpp"
+
+#include <fcntl.h>
+#include <openssl/params.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace dael::provider {
+namespace {
+
+constinit Settings read;
+constinit std::atomic<int> stage{0};  // 0: not read, 1: somebody is reading, 2: read
+
+void refuse(Settings& to, const char* name, const char* value) noexcept {
+    if (*to.fault) return;
+    std::snprintf(to.fault, sizeof to.fault, "%s = %.60s makes no sense and is left out", name,
+                  value);
+}
+
+// A number of bytes or threads: digits, and K, M or G behind them.
+bool number(const char* text, std::uint64_t most, std::uint64_t& out) noexcept {
+    if (*text < '0' || *text > '9') return false;
+    char* end = nullptr;
+    errno = 0;
+    std::uint64_t value = std::strtoull(text, &end, 10);
+    int shift = 0;
+    if (*end == 'K' || *end == 'M' || *end == 'G')
+        shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 30, ++end;
+    if (errno != 0 || *end != 0 || value > (most >> shift)) return false;
+    out = value << shift;
+    return true;
+}
+
+void take(Settings& to, const char* name, const char* value) noexcept {
+    std::uint64_t count = 0;
+    if (std::strcmp(name, "backend") == 0 || std::strcmp(name, "log") == 0) {
+        char* const at = *name == 'b' ? to.backend : to.log;
+        const std::size_t room = *name == 'b' ? sizeof to.backend : sizeof to.log;
+        if (std::strlen(value) < room)
+            std::memcpy(at, value, std::strlen(value) + 1);
+        else
+            refuse(to, name, value);
+    } else if (std::strcmp(name, "threads") == 0) {
+        if (number(value, 4096, count))
+            to.threads = static_cast<int>(count);
+        else
+            refuse(to, name, value);
+    } else if (std::strcmp(name, "threshold") == 0) {
+        // Below, cutting an update costs more than sharing it out can bring.
+        if (number(value, std::numeric_limits<std::int64_t>::max(), count) && count >= 65536)
+            to.threshold = count;
+        else
+            refuse(to, name, value);
+    } else {
+        if (number(value, std::numeric_limits<std::int64_t>::max(), count))
+            to.warmup = count;
+        else
+            refuse(to, name, value);
+    }
+}
+
+}  // namespace
+
+const Settings& settings() noexcept {
+    return read;
+}
+
+void read_settings(const OSSL_CORE_HANDLE* handle,
+                   OSSL_FUNC_core_get_params_fn* get_params) noexcept {
+    int none = 0;
+    if (!stage.compare_exchange_strong(none, 1)) return;
+    const char* const names[] = {"backend", "threads", "threshold", "warmup", "log"};
+    const char* const variables[] = {"DAELSTROM_PROVIDER_BACKEND", "DAELSTROM_PROVIDER_THREADS",
+                                     "DAELSTROM_PROVIDER_THRESHOLD", "DAELSTROM_PROVIDER_WARMUP",
+                                     "DAELSTROM_PROVIDER_LOG"};
+    char* values[5] = {};
+    OSSL_PARAM asked[6];
+    for (int i = 0; i < 5; ++i)
+        asked[i] = OSSL_PARAM_construct_utf8_ptr(const_cast<char*>(names[i]), &values[i], 0);
+    asked[5] = OSSL_PARAM_construct_end();
+    if (get_params) (void)get_params(handle, asked);
+    for (int i = 0; i < 5; ++i) {
+        if (values[i]) take(read, names[i], values[i]);
+        if (const char* const value = secure_getenv(variables[i])) take(read, names[i], value);
+    }
+    stage.store(2, std::memory_order_release);
+    if (*read.fault) log_line("a setting", read.fault);
+}
+
+void log_line(const char* what, const char* detail) noexcept {
+    if (std::strcmp(read.log, "off") == 0 || !*read.log) return;
+    char line[1280];
+    int size = std::snprintf(line, sizeof line, "daelstrom provider [%ld]: %s%s%.1000s\n",
+                             static_cast<long>(getpid()), what, detail ? ": " : "",
+                             detail ? detail : "");
+    if (size < 0) return;
+    const bool to_stderr = std::strcmp(read.log, "stderr") == 0;
+    const int file = to_stderr ? 2 : open(read.log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    // A line that cannot be written has nowhere to be reported.
+    [[maybe_unused]] const ssize_t written = write(file, line, static_cast<std::size_t>(size));
+    if (!to_stderr) close(file);
+}
+
+}  // namespace dael::provider

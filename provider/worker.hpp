@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A key in one of our contexts, made ready for the engine once enough was encrypted under it, and
+// what the engine did for that context. One thread at a time, as contexts are.
+#pragma once
+
+#include <openssl/crypto.h>
+
+#include <cstring>
+
+#include "process.hpp"
+#include "settings.hpp"
+
+namespace dael::provider {
+
+struct Worker {
+    // Bytes under a key from which on it pays to make it ready, which takes as long as some KiB.
+    static constexpr std::uint64_t kEnough = 16 << 10;
+    // One call that stays on the calling thread, and neither locks nor allocates: less than the
+    // engine takes for long (32 KiB).
+    static constexpr std::size_t kSlice = 28 << 10;
+
+    unsigned char bytes[32] = {};
+    std::size_t size = 0;  // 0: no key yet
+    dael_key* key = nullptr;
+    std::uint64_t seen = 0;
+    std::uint64_t updates = 0, done = 0;  // not yet told to counts()
+
+    // Whether these are the bytes of the key that is set, in a time that does not depend on them.
+    bool same(const unsigned char* other, std::size_t other_size) const noexcept {
+        return size == other_size && CRYPTO_memcmp(bytes, other, size) == 0;
+    }
+    void set(const unsigned char* fresh, std::size_t fresh_size) noexcept {
+        if (same(fresh, fresh_size)) return;
+        drop();
+        std::memcpy(bytes, fresh, fresh_size);
+        size = fresh_size;
+        seen = 0;
+    }
+    void drop() noexcept {
+        dael_key_free(key);
+        key = nullptr;
+    }
+    // The key's handle if the engine is to be used for an update of so many bytes, else null.
+    const dael_key* ready(std::size_t update) noexcept {
+        if (key) return key;
+        seen += update;
+        if ((seen < kEnough && settings().warmup != 0) || size == 0) return nullptr;
+        if (!engine_for(update)) return nullptr;
+        if (dael_key_import(bytes, size, &key) != DAEL_OK) engine_failed("making a key ready");
+        return key;
+    }
+    void did(std::size_t update) noexcept {
+        done += update;
+        if (++updates >= 1024 || done >= (16 << 20)) tell();
+    }
+    void tell() noexcept {
+        if (updates == 0) return;
+        counts().updates.fetch_add(updates, std::memory_order_relaxed);
+        counts().bytes.fetch_add(done, std::memory_order_relaxed);
+        updates = done = 0;
+    }
+    static void did_wide(std::size_t update) noexcept {
+        counts().wide_updates.fetch_add(1, std::memory_order_relaxed);
+        counts().wide_bytes.fetch_add(update, std::memory_order_relaxed);
+    }
+};
+
+}  // namespace dael::provider
