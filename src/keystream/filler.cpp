@@ -391,7 +391,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
 
 void SaFiller::State::serve(Worker& worker) noexcept {
     auto last = Clock::now();
-    while (!closing_.load() || worker.busy != 0) {
+    while (!closing_.load() || worker.busy != 0) {  // what was written before closing is seen
         auto worked = core::guarded([&] { return step(worker); });
         if (!worked) {
             Fill none;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets that are not what they should be: each has its verdict, leaves nothing of its plaintext,
 // and keeps nothing that is right from being accepted afterwards.
-#include <daelstrom/sa.hpp>
+#include <algorithm>
 
 #include "esp/esp_fixture.hpp"
 #include "support/thorough.hpp"
@@ -24,8 +24,9 @@ class EspDamage : public EspTest {
         EXPECT_NE(verdict, Verdict::ok);
         const Bytes left = buffer.memory.bytes();
         if (plain.size() >= 8) {
-            const auto found = std::ranges::search(left, std::span(plain).first(8));
-            EXPECT_TRUE(found.empty()) << "plaintext is left: " << esp::describe(verdict);
+            const auto found =
+                std::search(left.begin(), left.end(), plain.begin(), plain.begin() + 8);
+            EXPECT_TRUE(found == left.end()) << "plaintext is left: " << esp::describe(verdict);
         }
         return verdict;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cpu backend leaves in its memory when a call is over: no round keys, and no keystream.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +13,10 @@
 
 #include "backends/cpu/gcm.hpp"
 #include "core/key_schedule.hpp"
+#include "core/packet_cipher.hpp"
 #include "core/registry.hpp"
 #include "support/oracle.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -106,6 +109,53 @@ TEST_P(CpuMemory, NoKeystreamIsLeft) {
                     ASSERT_FALSE(left_behind(keystream)) << dael::name(mode) << " byte " << at;
                 }
         }
+}
+
+// Packets are worked on without a workspace: what is put together for them, on the stack, is looked
+// for there. One that has no keystream, and no nonce, so that all of it is made here.
+TEST_P(CpuMemory, PacketsLeaveNoKeystreamOnTheStack) {
+    if (test::kSanitized) GTEST_SKIP() << "sanitizers keep copies of their own";
+    const test::Bytes raw = test::random_bytes(32, 1001);
+    const auto key = Key::import(raw);
+    auto made = backend_->packets(*key);
+    ASSERT_TRUE(made);
+    const core::PacketCipher& cipher = **made;
+    const Block first = test::random_block(9);
+    const test::Bytes keystream =
+        test::oracle(raw, {Mode::ctr, Direction::encrypt, first}, test::Bytes(3000));
+    test::Bytes in = test::random_bytes(2900, 10), out(in.size());
+    for (const std::size_t size : {std::size_t{1400}, in.size()}) {
+        for (const std::size_t there : {0u, 20u}) {
+            Block tag;
+            const core::Packet packet{in.data(),  out.data(), size,  nullptr,          0,
+                                      tag.data(), 16,         first, keystream.data(), there};
+            struct Call {
+                const core::PacketCipher& cipher;
+                const core::Packet& packet;
+            } call{cipher, packet};
+            std::vector<std::uint8_t> stack(256 << 10);
+            pthread_attr_t attributes;
+            pthread_attr_init(&attributes);
+            void* const base = reinterpret_cast<void*>(
+                (reinterpret_cast<std::uintptr_t>(stack.data()) + 63) / 64 * 64);
+            ASSERT_EQ(pthread_attr_setstack(&attributes, base, (256 << 10) - 64), 0);
+            pthread_t thread;
+            ASSERT_EQ(pthread_create(
+                          &thread, &attributes,
+                          [](void* context) -> void* {
+                              const auto& [its_cipher, its_packet] = *static_cast<Call*>(context);
+                              (void)its_cipher.seal({&its_packet, 1});
+                              return nullptr;
+                          },
+                          &call),
+                      0);
+            pthread_join(thread, nullptr);
+            pthread_attr_destroy(&attributes);
+            for (std::size_t block = 1; block <= size / 16; ++block)
+                ASSERT_FALSE(holds(stack, Memory(keystream).subspan(16 * block, 16)))
+                    << size << " bytes, " << there << " blocks there, block " << block;
+        }
+    }
 }
 
 // The search itself: it must find what is there.

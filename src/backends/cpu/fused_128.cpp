@@ -58,6 +58,12 @@ DAEL_AES_NI_INLINE __m128i reduce(const Sum& sum) noexcept {
 
 enum class Do { encrypt, hash };
 
+// Hashing has neither output nor keystream, and null takes no offset.
+template <Do what, class Byte>
+DAEL_AES_NI_INLINE Byte* on(Byte* from, std::size_t offset) noexcept {
+    return what == Do::encrypt ? from + offset : from;
+}
+
 template <Do what>
 DAEL_AES_NI_INLINE __m128i take(const std::uint8_t* in, std::uint8_t* out,
                                 const std::uint8_t* keystream) noexcept {
@@ -76,10 +82,13 @@ DAEL_AES_NI_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
     std::size_t i = 0;
     for (; i + 64 <= size; i += 64) {
         if (next) _mm_prefetch(reinterpret_cast<const char*>(next + i), _MM_HINT_T0);
-        const __m128i x0 = take<what>(in + i, out + i, keystream + i);
-        const __m128i x1 = take<what>(in + i + 16, out + i + 16, keystream + i + 16);
-        const __m128i x2 = take<what>(in + i + 32, out + i + 32, keystream + i + 32);
-        const __m128i x3 = take<what>(in + i + 48, out + i + 48, keystream + i + 48);
+        const __m128i x0 = take<what>(in + i, on<what>(out, i), on<what>(keystream, i));
+        const __m128i x1 =
+            take<what>(in + i + 16, on<what>(out, i + 16), on<what>(keystream, i + 16));
+        const __m128i x2 =
+            take<what>(in + i + 32, on<what>(out, i + 32), on<what>(keystream, i + 32));
+        const __m128i x3 =
+            take<what>(in + i + 48, on<what>(out, i + 48), on<what>(keystream, i + 48));
         add_product(sum, _mm_xor_si128(y, x0), load(h + i));
         add_product(sum, x1, load(h + i + 16));
         add_product(sum, x2, load(h + i + 32));
@@ -87,17 +96,19 @@ DAEL_AES_NI_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
         y = _mm_setzero_si128();
     }
     for (; i + kBlockSize <= size; i += kBlockSize) {
-        add_product(sum, _mm_xor_si128(y, take<what>(in + i, out + i, keystream + i)), load(h + i));
+        add_product(sum,
+                    _mm_xor_si128(y, take<what>(in + i, on<what>(out, i), on<what>(keystream, i))),
+                    load(h + i));
         y = _mm_setzero_si128();
     }
     if (i == size) return;
     const std::size_t rest = size - i;
     __m128i x = load_part(in + i, rest);
     if constexpr (what == Do::encrypt) {
-        x = _mm_xor_si128(x, load_part(keystream + i, rest));
+        x = _mm_xor_si128(x, load_part(on<what>(keystream, i), rest));
         Block block;
         store(block.data(), x);
-        std::memcpy(out + i, block.data(), rest);
+        std::memcpy(on<what>(out, i), block.data(), rest);
     }
     add_product(sum, _mm_xor_si128(y, reversed(x)), load(h + i));
 }
@@ -121,7 +132,7 @@ DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const Packet& p,
         sum = nothing();
         first = false;
         in += kPart;
-        out += kPart;
+        out = on<what>(out, kPart);
         if constexpr (what == Do::encrypt) keystream += kPart;
         if (next) next += kPart;
         size -= kPart;

@@ -84,6 +84,12 @@ DAEL_AVX512_INLINE void add_product(Sum& sum, __m128i x, const std::uint8_t* h) 
 
 enum class Do { encrypt, hash };
 
+// Hashing has neither output nor keystream, and null takes no offset.
+template <Do what, class Byte>
+DAEL_AVX512_INLINE Byte* on(Byte* from, std::size_t offset) noexcept {
+    return what == Do::encrypt ? from + offset : from;
+}
+
 // The next 64 bytes of ciphertext; encrypting, they are made and stored.
 template <Do what>
 DAEL_AVX512_INLINE __m512i take(const std::uint8_t* in, std::uint8_t* out,
@@ -129,10 +135,13 @@ DAEL_AVX512_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
             fetch(next + i + 128);
             fetch(next + i + 192);
         }
-        const __m512i x0 = take<what>(in + i, out + i, keystream + i);
-        const __m512i x1 = take<what>(in + i + 64, out + i + 64, keystream + i + 64);
-        const __m512i x2 = take<what>(in + i + 128, out + i + 128, keystream + i + 128);
-        const __m512i x3 = take<what>(in + i + 192, out + i + 192, keystream + i + 192);
+        const __m512i x0 = take<what>(in + i, on<what>(out, i), on<what>(keystream, i));
+        const __m512i x1 =
+            take<what>(in + i + 64, on<what>(out, i + 64), on<what>(keystream, i + 64));
+        const __m512i x2 =
+            take<what>(in + i + 128, on<what>(out, i + 128), on<what>(keystream, i + 128));
+        const __m512i x3 =
+            take<what>(in + i + 192, on<what>(out, i + 192), on<what>(keystream, i + 192));
         add_products(sum, _mm512_xor_si512(before, x0), powers_at(h + i));
         add_products(sum, x1, powers_at(h + i + 64));
         add_products(sum, x2, powers_at(h + i + 128));
@@ -141,13 +150,13 @@ DAEL_AVX512_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
     }
     for (; i + 64 <= size; i += 64) {
         if (next) fetch(next + i);
-        const __m512i x = take<what>(in + i, out + i, keystream + i);
+        const __m512i x = take<what>(in + i, on<what>(out, i), on<what>(keystream, i));
         add_products(sum, _mm512_xor_si512(before, x), powers_at(h + i));
         before = _mm512_setzero_si512();
     }
     if (i < size) {
         if (next) fetch(next + i);
-        const __m512i x = take<what>(in + i, out + i, keystream + i, size - i);
+        const __m512i x = take<what>(in + i, on<what>(out, i), on<what>(keystream, i), size - i);
         add_products(sum, _mm512_xor_si512(before, x), powers_at(h + i));
     }
 }
@@ -182,7 +191,7 @@ DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const Packet& p,
         y = reduce(sum);
         sum = nothing();
         in += kPart;
-        out += kPart;
+        out = on<what>(out, kPart);
         if constexpr (what == Do::encrypt) keystream += kPart;
         if (next) next += kPart;
         size -= kPart;
