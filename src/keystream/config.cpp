@@ -23,9 +23,9 @@ constexpr const char* kKnown[] = {"keybits", "key", "nonce",     "segments", "di
                                   "ivs",     "icv", "fresh_key", "limit",    "soft_limit"};
 
 // Where something stands, and what is wrong with it.
-class Place {
+class SaSetting {
   public:
-    Place(const std::string& path, const Setting& sa, std::size_t index)
+    SaSetting(const std::string& path, const Setting& sa, std::size_t index)
         : path_(path), sa_(sa), index_(index) {}
 
     Error wrong(const char* name, const std::string& what, Code code = Code::bad_format) const {
@@ -35,7 +35,7 @@ class Place {
                           std::to_string(index_) + ": " + what};
     }
     bool has(const char* name) const { return sa_.exists(name); }
-    const Setting& at(const char* name) const { return sa_[name]; }
+    const Setting& operator[](const char* name) const { return sa_[name]; }
     int line() const { return static_cast<int>(sa_.getSourceLine()); }
 
     Result<std::uint64_t> number(const char* name, std::uint64_t most) const {
@@ -97,77 +97,77 @@ class Place {
     const std::size_t index_;
 };
 
-Result<Key> key_at(const Place& place) {
+Result<Key> key_at(const SaSetting& at) {
     std::array<std::uint64_t, 64> elements{};
     std::array<std::uint8_t, 64> bytes{};
     const core::WipeAtEnd wiped_elements(elements), wiped_bytes(bytes);
-    DAEL_LET(count, place.list("key", 8, elements));
-    if (place.has("keybits")) {
-        DAEL_LET(bits, place.number("keybits", 1024));
+    DAEL_LET(count, at.list("key", 8, elements));
+    if (at.has("keybits")) {
+        DAEL_LET(bits, at.number("keybits", 1024));
         if (bits != 8 * count)
-            return place.wrong("keybits",
-                               "keybits is " + std::to_string(bits) + ", and the key has " +
-                                   std::to_string(count) + " bytes, which are " +
-                                   std::to_string(8 * count) + " bits",
-                               Code::key_size);
+            return at.wrong("keybits",
+                            "keybits is " + std::to_string(bits) + ", and the key has " +
+                                std::to_string(count) + " bytes, which are " +
+                                std::to_string(8 * count) + " bits",
+                            Code::key_size);
     }
     if (count != 16 && count != 24 && count != 32)
-        return place.wrong("key",
-                           "the key is " + std::to_string(count) + " bytes; AES takes 16, 24 or 32",
-                           Code::key_size);
+        return at.wrong("key",
+                        "the key is " + std::to_string(count) + " bytes; AES takes 16, 24 or 32",
+                        Code::key_size);
     std::copy_n(elements.begin(), count, bytes.begin());
     return Key::import({bytes.data(), count});
 }
 
-Result<SaEntry> entry_at(const Place& place) {
-    DAEL_LET(key, key_at(place));
+Result<SaEntry> entry_at(const SaSetting& at) {
+    DAEL_LET(key, key_at(at));
     SaOptions options;
     options.fresh_key = false;
-    if (place.has("direction")) {
-        DAEL_LET(which, place.word("direction", {"send", "receive"}));
+    if (at.has("direction")) {
+        DAEL_LET(which, at.word("direction", {"send", "receive"}));
         options.direction = which == 0 ? SaDirection::sending : SaDirection::receiving;
     }
-    if (place.has("layout")) {
-        DAEL_LET(which, place.word("layout", {"rfc4106", "stream"}));
+    if (at.has("layout")) {
+        DAEL_LET(which, at.word("layout", {"rfc4106", "stream"}));
         options.layout = which == 0 ? SaLayout::rfc4106 : SaLayout::stream;
     }
-    if (place.has("ivs")) {
-        DAEL_LET(which, place.word("ivs", {"by_size", "counting"}));
+    if (at.has("ivs")) {
+        DAEL_LET(which, at.word("ivs", {"by_size", "counting"}));
         options.ivs = which == 0 ? SaIvs::by_size : SaIvs::counting;
     }
     // Words of 32 bits: the salt, and in layout stream the first IV.
     std::array<std::uint64_t, 4> words{};
-    DAEL_LET(count, place.list("nonce", 32, words));
-    if (count == 0) return place.wrong("nonce", "nonce must have 1 to 4 words, the first the salt");
+    DAEL_LET(count, at.list("nonce", 32, words));
+    if (count == 0) return at.wrong("nonce", "nonce must have 1 to 4 words, the first the salt");
     for (std::size_t i = 0; i < 4; ++i)
         options.salt[i] = static_cast<std::uint8_t>(words[0] >> (24 - 8 * i));
     for (std::size_t i = 0; i < 12; ++i)
         options.first_iv[i] = static_cast<std::uint8_t>(words[1 + i / 4] >> (24 - 8 * (i % 4)));
-    if (place.has("segments")) {
-        DAEL_LET(segments, place.number("segments", 1u << 20));
+    if (at.has("segments")) {
+        DAEL_LET(segments, at.number("segments", 1u << 20));
         options.quota = segments * kSegment;
     }
-    if (place.has("icv")) {
-        DAEL_LET(size, place.number("icv", 16));
+    if (at.has("icv")) {
+        DAEL_LET(size, at.number("icv", 16));
         if (size != 8 && size != 12 && size != 16)
-            return place.wrong("icv", "icv must be 8, 12 or 16 bytes (RFC 4106, section 6)");
+            return at.wrong("icv", "icv must be 8, 12 or 16 bytes (RFC 4106, section 6)");
         options.tag_size = static_cast<std::uint8_t>(size);
     }
     constexpr std::uint64_t kMost = ~std::uint64_t{0} >> 1;
-    if (place.has("limit")) {
-        DAEL_LET(limit, place.number("limit", kMost));
+    if (at.has("limit")) {
+        DAEL_LET(limit, at.number("limit", kMost));
         options.limit = limit;
     }
-    if (place.has("soft_limit")) {
-        DAEL_LET(limit, place.number("soft_limit", kMost));
+    if (at.has("soft_limit")) {
+        DAEL_LET(limit, at.number("soft_limit", kMost));
         options.soft_limit = limit;
     }
-    if (place.has("fresh_key")) {
-        if (place.at("fresh_key").getType() != Setting::TypeBoolean)
-            return place.wrong("fresh_key", "fresh_key must be true or false");
-        options.fresh_key = static_cast<bool>(place.at("fresh_key"));
+    if (at.has("fresh_key")) {
+        if (at["fresh_key"].getType() != Setting::TypeBoolean)
+            return at.wrong("fresh_key", "fresh_key must be true or false");
+        options.fresh_key = static_cast<bool>(at["fresh_key"]);
     }
-    return SaEntry{std::move(key), options, place.line()};
+    return SaEntry{std::move(key), options, at.line()};
 }
 
 Result<std::vector<SaEntry>> entries_of(const std::string& path, const libconfig::Config& config) {
@@ -184,15 +184,15 @@ Result<std::vector<SaEntry>> entries_of(const std::string& path, const libconfig
     std::vector<SaEntry> entries;
     for (int i = 0; i < list.getLength(); ++i) {
         const Setting& sa = list[i];
-        const Place place(path, sa, static_cast<std::size_t>(i) + 1);
-        if (!sa.isGroup()) return place.wrong("", "it must be a group, in curly brackets");
+        const SaSetting at(path, sa, static_cast<std::size_t>(i) + 1);
+        if (!sa.isGroup()) return at.wrong("", "it must be a group, in curly brackets");
         for (int j = 0; j < sa.getLength(); ++j) {
             const char* const name = sa[j].getName();
             if (std::ranges::none_of(
                     kKnown, [&](const char* known) { return std::string_view(known) == name; }))
-                return place.wrong(name, "there is no setting " + core::quoted(name));
+                return at.wrong(name, "there is no setting " + core::quoted(name));
         }
-        DAEL_LET(entry, entry_at(place));
+        DAEL_LET(entry, entry_at(at));
         entries.push_back(std::move(entry));
     }
     return entries;

@@ -357,7 +357,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
         if (room_.exchange(false)) stuck_ = false;
         collect();
         if (now - last_tick_ >= kTick) tick(now);
-        if (free && !closing_.load(std::memory_order_relaxed)) composed = compose(free->fill);
+        if (free && !closing_.load()) composed = compose(free->fill);
     }
     if (composed) {
         free->fill.began = now;

@@ -90,7 +90,7 @@ void retire_over(SaTable::State& table, Track& track) noexcept {
 inline void ask(SaTable::State& table, Track& track) noexcept {
     if (track.next.load(std::memory_order_relaxed) <
             track.refill_at.load(std::memory_order_relaxed) ||
-        track.asked.load(std::memory_order_relaxed))
+        track.asked.load(std::memory_order_acquire))
         return;
     track.asked.store(true, std::memory_order_relaxed);
     table.filler->ask(track);

@@ -94,7 +94,7 @@ void SaFiller::State::stop_asking(Slot& slot) noexcept {
         track.refill_at.store(kNever, std::memory_order_relaxed);
         if (track.wanting) {
             track.wanting = false;
-            track.asked.store(false, std::memory_order_relaxed);
+            track.asked.store(false, std::memory_order_release);
         }
     }
 }
@@ -115,7 +115,7 @@ void SaFiller::State::collect() {
         in_order = asking.next_asking;  // it may ask again from here on
         Slot& slot = *asking.slot;
         if (!slot.key) {
-            asking.asked.store(false, std::memory_order_relaxed);
+            asking.asked.store(false, std::memory_order_release);
             continue;
         }
         if (!slot.active) {
@@ -125,7 +125,7 @@ void SaFiller::State::collect() {
         }
         if (!ahead(*slot.table, slot)) {
             asking.refill_at.store(kNever, std::memory_order_relaxed);
-            asking.asked.store(false, std::memory_order_relaxed);
+            asking.asked.store(false, std::memory_order_release);
             continue;
         }
         asking.wanting = true;

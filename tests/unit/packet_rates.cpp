@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Not a test but a measurement, which runs when it is asked for: what a packet costs by the fused
 // code, by where its keystream lies, and by what is fetched into the cache meanwhile.
-//     packet_rates_test --gtest_also_run_disabled_tests
+//     cpu_memory_test --gtest_also_run_disabled_tests --gtest_filter='PacketRates*'
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,12 +59,20 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
     const bool wide = cpu::available(cpu::Level::avx512) && cpu::vectorised(cpu::Level::avx512);
     const cpu::Fused& fused = wide ? cpu::kFused512 : cpu::kFused128;
     fused.expand(h.data(), powers);
+    const auto workspace = cpu::workspace(wide ? cpu::Level::avx512 : cpu::Level::sse);
+    ASSERT_TRUE(workspace);
+    const IMB_MGR& manager = *(*workspace)->manager;
+    alignas(64) gcm_key_data library;
+    manager.ghash_pre(h.data(), &library);
     const auto backend = core::open_backend("cpu");
     ASSERT_TRUE(backend);
     const auto cipher = (*backend)->packets(*key);
     ASSERT_TRUE(cipher);
     std::printf(
-        "%s\nns a packet; keystream of the packets ahead that are fetched: none, one, two\n",
+        "%s\nns a packet: fused, with the keystream fetched of none, one and two packets ahead, "
+        "and "
+        "four ahead into the second-level cache; "
+        "libipsec-mb's GHASH and an exclusive-or; libipsec-mb's GCM\n",
         (*backend)->profile().description.c_str());
     const std::vector<std::uint8_t> aad(8, 1);
     for (const std::size_t ring : {256u << 10, 1u << 20, 4u << 20, 8u << 20, 64u << 20}) {
@@ -92,12 +100,35 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
                             fused.seal(powers, packets[i],
                                        ahead ? packets[i + ahead].keystream : nullptr);
                     });
+                // Into the second-level cache four packets ahead, and nearer by the loads alone.
+                const double far = time_of(count, [&] {
+                    for (std::size_t i = 0; i < count; ++i) {
+                        const std::uint8_t* const line = packets[(i + 4) % count].keystream;
+                        for (std::size_t at = 0; at < slot; at += kLine)
+                            __builtin_prefetch(line + at, 0, 2);
+                        fused.seal(powers, packets[i], nullptr);
+                    }
+                });
                 for (auto& packet : packets) packet.keystream = nullptr;
                 const double direct =
                     time_of(count, [&] { (void)(*cipher)->seal(std::span(packets).first(count)); });
-                std::printf("ring %6zu KiB, %4zu bytes, %s: %6.1f %6.1f %6.1f   direct %6.1f\n",
-                            ring >> 10, size, on_lines ? "on lines" : "dense   ", ns[0], ns[1],
-                            ns[2], direct);
+                // The library's GHASH, of AAD, data and lengths, after an exclusive-or.
+                const double apart = time_of(count, [&] {
+                    for (std::size_t k = 0; k < count; ++k) {
+                        const core::Packet& p = packets[k];
+                        const std::uint8_t* const stream = keystream.at(shift + k * slot);
+                        fused.exclusive_or(p.out, p.in, stream + 16, p.size);
+                        Block y{}, lengths = modes::lengths_block(p.aad_size, p.size);
+                        manager.ghash(&library, p.aad, p.aad_size, y.data(), y.size());
+                        manager.ghash(&library, p.out, p.size, y.data(), y.size());
+                        manager.ghash(&library, lengths.data(), 16, y.data(), y.size());
+                        fused.exclusive_or(p.tag, y.data(), stream, y.size());
+                    }
+                });
+                std::printf(
+                    "ring %6zu KiB, %4zu bytes, %s: %6.1f %6.1f %6.1f %6.1f   %6.1f   %6.1f\n",
+                    ring >> 10, size, on_lines ? "on lines" : "dense   ", ns[0], ns[1], ns[2], far,
+                    apart, direct);
                 std::fflush(stdout);
             }
     }
