@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IPsec's Encapsulating Security Payload (RFC 4303) with AES-GCM (RFC 4106), for C: esp.hpp and, of
- * keystream.hpp, the table of security associations (SAs) beneath it. docs/esp.md says what is
- * promised. Include daelstrom.h for what holds for every call.
+ * IPsec's Encapsulating Security Payload (RFC 4303) with AES-GCM (RFC 4106), for C, over tables of
+ * security associations (SAs) as daelstrom_keystream.h has them. docs/esp.md says what is promised,
+ * and daelstrom.h what holds for every call.
  *
  * Safety. A sequence number is sent once, and sending stops for good when they are used up. A
  * packet that is not accepted leaves nothing of its plaintext, and moves no window. A key that has
@@ -12,7 +12,7 @@
 #ifndef DAELSTROM_DAELSTROM_ESP_H
 #define DAELSTROM_DAELSTROM_ESP_H
 
-#include <daelstrom/daelstrom_engine.h>
+#include <daelstrom/daelstrom_keystream.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -81,15 +81,6 @@ typedef struct dael_esp_sa {
     uint64_t soft_limit; /* sending: packets after which rekey_soon is said; 0: 7/8 of the limit */
 } dael_esp_sa;
 
-/* The table beneath, one for each core that works on packets. What is 0 has the default. */
-typedef struct dael_esp_options {
-    size_t struct_size;
-    uint32_t plan;     /* 0: keystream ahead where that is faster; 1: always; 2: never */
-    uint64_t budget;   /* bytes of keystream ready or under way; 0: 8 MiB */
-    uint32_t overlap;  /* packets' worth of keystream kept for late ones; 0: 2048 */
-    uint32_t most_sas; /* 0: 2^20 */
-} dael_esp_options;
-
 typedef struct dael_esp_counters {
     uint64_t packets[32]; /* by verdict */
     uint64_t bytes;       /* of payloads that were sent or accepted */
@@ -99,8 +90,9 @@ typedef struct dael_esp_counters {
 typedef struct dael_esp dael_esp;               /* the table, and the SAs that receive */
 typedef struct dael_esp_sender dael_esp_sender; /* one SA that sends */
 
-/* `options` may be null. Errors: DAEL_INVALID_ARGUMENT, DAEL_OUT_OF_MEMORY, DAEL_DEVICE. */
-DAEL_API dael_status dael_esp_open(dael_engine* engine, const dael_esp_options* options,
+/* A table of its own, one for each core that works on packets; several share a filler, which they
+ * keep alive. `options` may be null. Errors: as dael_sa_table_open. */
+DAEL_API dael_status dael_esp_open(dael_sa_filler* filler, const dael_sa_table_options* options,
                                    dael_esp** esp);
 DAEL_API void dael_esp_free(dael_esp* esp);
 

@@ -56,7 +56,8 @@ class DAEL_API SaFiller {
 };
 
 struct SaTableOptions {
-    // Bytes of keystream ready or under way at once: the packet core's share of the cache.
+    // Bytes of keystream ready or under way at once: the packet core's share of the cache. Takes
+    // twice as much memory, page-locked where a device fills.
     std::size_t budget = std::size_t{8} << 20;
     std::size_t block = 0;         // bytes that one launch makes at most; 0: as the budget allows
     std::uint32_t overlap = 2048;  // receiving: packets' worth of keystream kept for late ones

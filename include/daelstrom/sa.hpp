@@ -76,9 +76,9 @@ struct SaPacket {
     std::uint8_t* tag = nullptr;  // SaOptions::tag_size bytes. Sealing writes it, opening reads it
 };
 
-// Called by seal() when the packets have their numbers (first, first + 1, ..., from 1 on) and IVs,
-// before any AAD is read: to write sequence numbers into headers and AAD. It must call nothing of
-// the table, and not throw.
+// Called by seal() when the packets have their numbers (first, first + 1, ..., from 1 on), before
+// any AAD is read: to write sequence numbers into headers and AAD. It must call nothing of the
+// table, and not throw.
 struct SaNumbered {
     void (*call)(void* context, std::uint64_t first) = nullptr;
     void* context = nullptr;

@@ -8,13 +8,13 @@
 
 #include <daelstrom/esp.hpp>
 
-#include "capi/shared.hpp"
+#include "capi/keystream.hpp"
 
 namespace {
 
 // Senders keep the table alive, whose address must stay.
-struct Table {
-    explicit Table(dael::SaTable&& opened) : table(std::move(opened)), receiver(table) {}
+struct EspTable {
+    explicit EspTable(dael::SaTable&& opened) : table(std::move(opened)), receiver(table) {}
     dael::SaTable table;
     dael::esp::Decapsulator receiver;
 };
@@ -22,10 +22,10 @@ struct Table {
 }  // namespace
 
 struct dael_esp {
-    std::shared_ptr<Table> its;
+    std::shared_ptr<EspTable> its;
 };
 struct dael_esp_sender {
-    std::shared_ptr<Table> table;  // goes last
+    std::shared_ptr<EspTable> table;  // goes last
     dael::esp::Encapsulator its;
 };
 
@@ -51,11 +51,11 @@ static_assert(DAEL_ESP_FAULT == static_cast<int>(esp::Verdict::fault) &&
               DAEL_ESP_FAULT + 1 == esp::kVerdicts && esp::kVerdicts <= 32);
 static_assert(DAEL_ESP_UDP_CONTENT == static_cast<int>(esp::Framing::udp_content));
 
-std::span<esp::Packet> packets_of(dael_esp_packet* packets, std::size_t count) noexcept {
+std::span<esp::Packet> esp_packets(dael_esp_packet* packets, std::size_t count) noexcept {
     return {reinterpret_cast<esp::Packet*>(packets), count};
 }
 
-Result<esp::Options> options_of(const dael_esp_sa* given) {
+Result<esp::Options> esp_options(const dael_esp_sa* given) {
     DAEL_LET(sa, sized(given, "sa"));
     esp::Options options{.spi = sa.spi,
                          .icv_size = sa.icv_size ? sa.icv_size : std::uint8_t{16},
@@ -73,20 +73,7 @@ Result<esp::Options> options_of(const dael_esp_sa* given) {
     return options;
 }
 
-Result<dael::SaTableOptions> options_of(const dael_esp_options* given) {
-    DAEL_LET(said, sized(given, "options"));
-    dael::SaTableOptions options;
-    if (said.plan > 2)
-        return Error{Code::invalid_argument,
-                     "plan " + std::to_string(said.plan) + "; there are 0, 1 and 2"};
-    options.plan = static_cast<dael::SaTableOptions::Plan>(said.plan);
-    if (said.budget != 0) options.budget = static_cast<std::size_t>(said.budget);
-    if (said.overlap != 0) options.overlap = said.overlap;
-    if (said.most_sas != 0) options.most_sas = said.most_sas;
-    return options;
-}
-
-void hand_out(dael_esp_counters* out, const esp::Counters& counters) noexcept {
+void write_out(dael_esp_counters* out, const esp::Counters& counters) noexcept {
     *out = {};
     std::copy(counters.packets.begin(), counters.packets.end(), out->packets);
     out->bytes = counters.bytes;
@@ -102,12 +89,13 @@ const char* dael_esp_describe(int verdict) {
     return known ? esp::describe(static_cast<esp::Verdict>(verdict)).data() : "unknown verdict";
 }
 
-dael_status dael_esp_open(dael_engine* engine, const dael_esp_options* options, dael_esp** out) {
-    return dael::capi::hand_out(out, "esp", [&]() -> Result<dael_esp*> {
-        DAEL_TRY(given({{engine, "engine"}}));
-        DAEL_LET(wanted, options_of(options));
-        DAEL_LET(table, dael::SaTable::open(engine->engine, wanted));
-        return new dael_esp{std::make_shared<Table>(std::move(table))};
+dael_status dael_esp_open(dael_sa_filler* filler, const dael_sa_table_options* options,
+                          dael_esp** out) {
+    return hand_out(out, "esp", [&]() -> Result<dael_esp*> {
+        DAEL_TRY(given({{filler, "filler"}}));
+        DAEL_LET(wanted, table_options(options));
+        DAEL_LET(table, dael::SaTable::open(filler->filler, wanted));
+        return new dael_esp{std::make_shared<EspTable>(std::move(table))};
     });
 }
 void dael_esp_free(dael_esp* esp) {
@@ -117,7 +105,7 @@ void dael_esp_free(dael_esp* esp) {
 dael_status dael_esp_add(dael_esp* to, const dael_key* key, const dael_esp_sa* sa) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{to, "esp"}, {key, "key"}, {sa, "sa"}}));
-        DAEL_LET(options, options_of(sa));
+        DAEL_LET(options, esp_options(sa));
         return to->its->receiver.add(key->key, options);
     });
 }
@@ -136,7 +124,7 @@ dael_status dael_esp_decapsulate(dael_esp* by, dael_esp_packet* packets, size_t 
         if (framing < 0 || framing > DAEL_ESP_UDP_CONTENT)
             return Error{Code::invalid_argument,
                          "framing " + std::to_string(framing) + "; there are 0, 1 and 2"};
-        const std::size_t ok = by->its->receiver.decapsulate(packets_of(packets, count),
+        const std::size_t ok = by->its->receiver.decapsulate(esp_packets(packets, count),
                                                              static_cast<esp::Framing>(framing));
         if (accepted) *accepted = ok;
         return {};
@@ -146,20 +134,20 @@ dael_status dael_esp_count(const dael_esp* of, uint32_t spi, dael_esp_counters* 
     return call([&]() -> Result<> {
         DAEL_TRY(given({{of, "esp"}, {counters, "counters"}}));
         if (spi == 0) {
-            hand_out(counters, of->its->receiver.counters());
+            write_out(counters, of->its->receiver.counters());
             return {};
         }
         DAEL_LET(one, of->its->receiver.counters(spi));
-        hand_out(counters, one);
+        write_out(counters, one);
         return {};
     });
 }
 
 dael_status dael_esp_sender_open(dael_esp* in, const dael_key* key, const dael_esp_sa* sa,
                                  dael_esp_sender** sender) {
-    return dael::capi::hand_out(sender, "sender", [&]() -> Result<dael_esp_sender*> {
+    return hand_out(sender, "sender", [&]() -> Result<dael_esp_sender*> {
         DAEL_TRY(given({{in, "esp"}, {key, "key"}, {sa, "sa"}}));
-        DAEL_LET(options, options_of(sa));
+        DAEL_LET(options, esp_options(sa));
         DAEL_LET(opened, esp::Encapsulator::open(in->its->table, key->key, options));
         return new dael_esp_sender{in->its, std::move(opened)};
     });
@@ -174,7 +162,7 @@ dael_status dael_esp_encapsulate(dael_esp_sender* sender, dael_esp_packet* packe
         if (rekey_soon) *rekey_soon = 0;
         DAEL_TRY(given({{sender, "sender"}}));
         DAEL_TRY(readable(packets, count, "packets"));
-        DAEL_LET(done, sender->its.encapsulate(packets_of(packets, count)));
+        DAEL_LET(done, sender->its.encapsulate(esp_packets(packets, count)));
         if (sent) *sent = done.packets;
         if (rekey_soon) *rekey_soon = done.rekey_soon;
         return {};
@@ -183,7 +171,7 @@ dael_status dael_esp_encapsulate(dael_esp_sender* sender, dael_esp_packet* packe
 dael_status dael_esp_sender_count(const dael_esp_sender* of, dael_esp_counters* counters) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{of, "sender"}, {counters, "counters"}}));
-        hand_out(counters, of->its.counters());
+        write_out(counters, of->its.counters());
         return {};
     });
 }

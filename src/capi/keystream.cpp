@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Security associations with keystream ahead of time, for C.
-#include <daelstrom/daelstrom_keystream.h>
+#include "capi/keystream.hpp"
 
 #include <cstddef>
 #include <new>
 
-#include <daelstrom/keystream.hpp>
-
-#include "capi/shared.hpp"
-
-struct dael_sa_filler {
-    dael::SaFiller filler;
-};
 struct dael_sa_table {
     dael::SaTable table;
 };
@@ -44,7 +37,9 @@ Result<Enum> one_of(std::int32_t value, Enum last, const char* name) {
     return static_cast<Enum>(value);
 }
 
-Result<dael::SaTableOptions> table_options(const dael_sa_table_options* options) {
+}  // namespace
+
+Result<dael::SaTableOptions> dael::capi::table_options(const dael_sa_table_options* options) {
     DAEL_LET(asked, sized(options, "dael_sa_table_options"));
     dael::SaTableOptions chosen;
     if (asked.budget != 0) chosen.budget = asked.budget;
@@ -56,6 +51,8 @@ Result<dael::SaTableOptions> table_options(const dael_sa_table_options* options)
     chosen.plan = plan;
     return chosen;
 }
+
+namespace {
 
 Result<dael::SaOptions> sa_options(const dael_sa_options* options) {
     DAEL_LET(asked, sized(options, "dael_sa_options"));

@@ -91,10 +91,14 @@ class DeviceLane final : public Lane {
         keys_.clear();
     }
 
+    // Waits in any case: what one of the two has begun must not outlive the memory.
     Result<> wipe() override {
-        if (keystream_) DAEL_TRY(memory_.fill(keystream_, 0, bytes_, *stream_));
-        if (list_there_) DAEL_TRY(memory_.fill(list_there_, 0, kList, *stream_));
-        return order_.wait(*stream_);
+        Result<> keystream, list;
+        if (keystream_) keystream = memory_.fill(keystream_, 0, bytes_, *stream_);
+        if (list_there_) list = memory_.fill(list_there_, 0, kList, *stream_);
+        DAEL_TRY(order_.wait(*stream_));
+        DAEL_TRY(std::move(keystream));
+        return list;
     }
 
   private:

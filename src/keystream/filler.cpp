@@ -116,9 +116,8 @@ void SaFiller::State::ring() noexcept {
 }
 
 Result<> SaFiller::State::attach(SaTable::State& table) {
-    // Half as many again as the budget holds: a buffer is free only once all its windows are over.
-    const std::size_t whole = table.options.budget / table.options.block;
-    const std::size_t count = whole + (whole + 1) / 2;
+    // Twice what the budget holds: a buffer is free only once all its windows are over.
+    const std::size_t count = 2 * (table.options.budget / table.options.block);
     const auto give_back = [&] {
         for (auto& buffer : table.buffers) {
             if (!buffer->memory) continue;
@@ -229,14 +228,18 @@ std::string SaFiller::State::why_direct(const SaTable::State& table, const Slot&
 }
 
 void SaFiller::State::settle(SaTable::State& table) {
+    // Who is queued and cannot be served may be after some ticks, when others have given up what is
+    // more than their share.
+    constexpr std::uint64_t kTicks = 8;
+    std::uint64_t until = 0;
     for (;;) {
         {
             const std::lock_guard lock(mutex_);
-            const bool asked = asking_.load() != nullptr;
+            if (until == 0) until = ticks_ + kTicks;
             const bool wants = std::ranges::any_of(
                 queue_, [&](const Slot* slot) { return slot->table == &table; });
-            if (!broken_.empty() && table.under_way == 0) return;
-            if (!asked && table.under_way == 0 && (!wants || (stuck_ && !room_.load()))) return;
+            const bool over = !broken_.empty() || !wants || (stuck_ && ticks_ >= until);
+            if (table.under_way == 0 && over && (!broken_.empty() || !asking_.load())) return;
         }
         ring();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -354,7 +357,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
         if (room_.exchange(false)) stuck_ = false;
         collect();
         if (now - last_tick_ >= kTick) tick(now);
-        if (free && !closing_.load(std::memory_order_relaxed)) composed = compose(free->fill);
+        if (free && !closing_.load()) composed = compose(free->fill);
     }
     if (composed) {
         free->fill.began = now;
@@ -388,7 +391,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
 
 void SaFiller::State::serve(Worker& worker) noexcept {
     auto last = Clock::now();
-    while (!closing_.load(std::memory_order_relaxed) || worker.busy != 0) {
+    while (!closing_.load() || worker.busy != 0) {  // what was written before closing is seen
         auto worked = core::guarded([&] { return step(worker); });
         if (!worked) {
             Fill none;

@@ -81,7 +81,7 @@ struct SaFiller::State {
     void judge(keystream::Slot& slot);
     void release_idle(SaTable::State& table, keystream::Slot& slot) noexcept;
     bool shrink(SaTable::State& table) noexcept;
-    void drop_oldest(SaTable::State& table) noexcept;
+    void drop_newest(SaTable::State& table) noexcept;
     void stop_asking(keystream::Slot& slot) noexcept;
     bool ahead(const SaTable::State& table, const keystream::Slot& slot) const noexcept;
     std::string why(const SaTable::State& table, const keystream::Slot& slot) const;
@@ -97,7 +97,7 @@ struct SaFiller::State {
     std::vector<SaTable::State*> tables_;
     std::deque<keystream::Slot*> queue_;  // of who wants keystream, in order of service
     std::vector<std::unique_ptr<Worker>> workers_;
-    std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0;
+    std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0, ticks_ = 0;
     double latency_ = 1e-4;  // seconds from composing a fill to its publication, of late
     Clock::time_point last_tick_{};
     std::string broken_;  // why nothing is filled any more; empty: it is

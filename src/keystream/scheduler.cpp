@@ -56,6 +56,13 @@ std::uint64_t end_of(const Slot& slot) {
     return options.direction == SaDirection::sending ? options.limit + 1 : kClassNumbers;
 }
 
+// Whether it wants keystream, and has none for its next packets.
+bool is_dry(const Slot& slot) {
+    return std::ranges::any_of(slot.tracks, [](const Track& track) {
+        return track.wanting && track.ordered <= track.next.load(std::memory_order_relaxed);
+    });
+}
+
 }  // namespace
 
 std::size_t RecentNeeds::sorted(std::array<std::uint16_t, kCount>& to) const noexcept {
@@ -87,7 +94,7 @@ void SaFiller::State::stop_asking(Slot& slot) noexcept {
         track.refill_at.store(kNever, std::memory_order_relaxed);
         if (track.wanting) {
             track.wanting = false;
-            track.asked.store(false, std::memory_order_relaxed);
+            track.asked.store(false, std::memory_order_release);
         }
     }
 }
@@ -108,7 +115,7 @@ void SaFiller::State::collect() {
         in_order = asking.next_asking;  // it may ask again from here on
         Slot& slot = *asking.slot;
         if (!slot.key) {
-            asking.asked.store(false, std::memory_order_relaxed);
+            asking.asked.store(false, std::memory_order_release);
             continue;
         }
         if (!slot.active) {
@@ -118,7 +125,7 @@ void SaFiller::State::collect() {
         }
         if (!ahead(*slot.table, slot)) {
             asking.refill_at.store(kNever, std::memory_order_relaxed);
-            asking.asked.store(false, std::memory_order_relaxed);
+            asking.asked.store(false, std::memory_order_release);
             continue;
         }
         asking.wanting = true;
@@ -165,9 +172,9 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
         mine -= behind;
     }
     // What is ordered now finds the numbers used that come before it is there.
-    const double soon = track.rate * latency_ / (stream ? 1 : average(track.recent));
-    const double most = static_cast<double>(mine / number_bytes) / 2;
-    const std::uint64_t reached = next + static_cast<std::uint64_t>(std::clamp(soon, 0.0, most));
+    const std::uint64_t reached =
+        next + std::min<std::uint64_t>(track.lead.load(std::memory_order_relaxed),
+                                       mine / number_bytes / 2);
     const bool dry = track.ordered <= reached;
     wish.first = std::max(track.ordered, reached);
     const std::uint64_t ahead = (wish.first - next) * number_bytes;
@@ -266,7 +273,7 @@ bool SaFiller::State::compose(Fill& fill) {
                 fill.buffer->count = 0;
                 quantum = std::max<std::uint64_t>(kLeastQuantum, table.options.block / once);
             } else {
-                table.blocked = true;
+                table.blocked = table.blocked || is_dry(slot);
                 want_room_.store(true, std::memory_order_seq_cst);
             }
         }
@@ -306,6 +313,7 @@ bool SaFiller::State::compose(Fill& fill) {
 void SaFiller::State::tick(Clock::time_point now) {
     const double seconds = std::chrono::duration<double>(now - last_tick_).count();
     last_tick_ = now;
+    ++ticks_;
     stuck_ = false;
     for (SaTable::State* table : tables_) look_at(*table, seconds);
 }
@@ -336,7 +344,7 @@ void SaFiller::State::look_at(SaTable::State& table, double seconds) {
         ++i;
     }
     if (table.blocked) {
-        if (!shrink(table) && ++table.blocked_ticks > 4) drop_oldest(table);
+        if (!shrink(table) && ++table.blocked_ticks > 2) drop_newest(table);
     } else {
         table.blocked_ticks = 0;
     }
@@ -413,22 +421,27 @@ bool SaFiller::State::shrink(SaTable::State& table) noexcept {
     return any;
 }
 
-// The oldest buffer holds keystream of SAs that are slower than was thought, and others wait.
-void SaFiller::State::drop_oldest(SaTable::State& table) noexcept {
+// Somebody has nothing, and no buffer is free: the one that was filled last holds what is needed
+// last.
+void SaFiller::State::drop_newest(SaTable::State& table) noexcept {
     table.blocked_ticks = 0;
-    Buffer* oldest = nullptr;
+    Buffer* newest = nullptr;
     for (const auto& buffer : table.buffers)
         if (!buffer->taken && buffer->live.load(std::memory_order_acquire) != 0 &&
-            (!oldest || buffer->order < oldest->order))
-            oldest = buffer.get();
-    if (!oldest) return;
-    for (std::size_t i = 0; i < oldest->count; ++i) {
-        Track& track = *oldest->windows[i].track;
+            (!newest || buffer->order > newest->order))
+            newest = buffer.get();
+    if (!newest) return;
+    for (std::size_t i = 0; i < newest->count; ++i) {
+        Track& track = *newest->windows[i].track;
         if (!track.slot->mutex.try_lock()) continue;
         const std::lock_guard lock(track.slot->mutex, std::adopt_lock);
         table.take_in(track, 0, track.slot->counters);
-        for (std::uint32_t at = track.held; at-- > 0;)
-            if (track.windows[at]->buffer == oldest) table.drop(track, at);
+        for (std::uint32_t at = track.held; at-- > 0;) {
+            const Window& window = *track.windows[at];
+            if (window.buffer != newest) continue;
+            if (track.ordered == window.end) track.ordered = window.first;
+            table.drop(track, at);
+        }
     }
 }
 

@@ -95,8 +95,7 @@ Result<> SaTable::State::set_up() {
         return Error{Code::invalid_argument,
                      "most_sas is " + std::to_string(options.most_sas) + "; give 1 to 1048576"};
     if (options.block == 0)
-        options.block =
-            std::clamp(options.budget / 16 / 4096 * 4096, std::size_t{4096}, kMostBlock);
+        options.block = std::clamp(options.budget / 8 / 4096 * 4096, std::size_t{4096}, kMostBlock);
     process = core::this_process();
     DAEL_TRY(core::fill_random(secret));
     DAEL_LET(backend, open_for_packets());
@@ -208,6 +207,7 @@ void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa) noexcep
     for (Track& track : slot.tracks) {
         track.next.store(keystream::first_number(sa.layout), std::memory_order_relaxed);
         track.needed.store(0, std::memory_order_relaxed);
+        track.lead.store(0, std::memory_order_relaxed);
         track.recent.clear();
     }
     slot.seen.store(0, std::memory_order_relaxed);

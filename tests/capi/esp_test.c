@@ -76,15 +76,15 @@ static void both_ways(dael_esp* esp, const dael_key* key) {
     EXPECT(sender == NULL);
 }
 
-static void refusals(dael_engine* engine, dael_esp* esp, const dael_key* key) {
+static void refusals(dael_sa_filler* filler, dael_esp* esp, const dael_key* key) {
     dael_esp* none = esp;
-    dael_esp_options options = {.struct_size = sizeof options, .plan = 3};
-    REFUSED(dael_esp_open(engine, &options, &none), DAEL_INVALID_ARGUMENT, "plan 3");
+    dael_sa_table_options options = {.struct_size = sizeof options, .plan = 3};
+    REFUSED(dael_esp_open(filler, &options, &none), DAEL_INVALID_ARGUMENT, "plan");
     EXPECT(none == NULL);
     options.struct_size = 1;
-    REFUSED(dael_esp_open(engine, &options, &none), DAEL_INVALID_ARGUMENT, "struct_size");
-    REFUSED(dael_esp_open(NULL, NULL, &none), DAEL_INVALID_ARGUMENT, "engine is null");
-    REFUSED(dael_esp_open(engine, NULL, NULL), DAEL_INVALID_ARGUMENT, "esp is null");
+    REFUSED(dael_esp_open(filler, &options, &none), DAEL_INVALID_ARGUMENT, "struct_size");
+    REFUSED(dael_esp_open(NULL, NULL, &none), DAEL_INVALID_ARGUMENT, "filler is null");
+    REFUSED(dael_esp_open(filler, NULL, NULL), DAEL_INVALID_ARGUMENT, "esp is null");
     dael_esp_sa sa = kSa;
     sa.spi = 7;
     REFUSED(dael_esp_add(esp, key, &sa), DAEL_INVALID_ARGUMENT, "SPI 7;");
@@ -114,8 +114,10 @@ static void refusals(dael_engine* engine, dael_esp* esp, const dael_key* key) {
 int main(void) {
     dael_engine* engine = NULL;
     EXPECT(dael_engine_open(NULL, &engine) == DAEL_OK);
+    dael_sa_filler* filler = NULL;
+    EXPECT(dael_sa_filler_open(engine, NULL, &filler) == DAEL_OK);
     dael_esp* esp = NULL;
-    EXPECT(dael_esp_open(engine, NULL, &esp) == DAEL_OK);
+    EXPECT(dael_esp_open(filler, NULL, &esp) == DAEL_OK);
     dael_key* const key = key_of(kKey);
     EXPECT(dael_esp_add(esp, key, &kSa) == DAEL_OK);
     REFUSED(dael_esp_add(esp, key, &kSa), DAEL_INVALID_ARGUMENT, "is taken");
@@ -123,15 +125,16 @@ int main(void) {
     EXPECT(dael_esp_remove(esp, kSa.spi) == DAEL_OK);
     EXPECT(dael_esp_add(esp, key, &kSa) == DAEL_OK);
     both_ways(esp, key);
-    refusals(engine, esp, key);
+    refusals(filler, esp, key);
 
-    /* A sender keeps the table, and that the engine. */
+    /* A sender keeps the table, that the filler, and that the engine. */
     dael_esp_sender* sender = NULL;
     dael_key* const other = key_of("000102030405060708090a0b0c0d0e0f");
     EXPECT(dael_esp_sender_open(esp, other, &kSa, &sender) == DAEL_OK);
     dael_key_free(other);
     dael_key_free(key);
     dael_esp_free(esp);
+    dael_sa_filler_close(filler);
     dael_engine_close(engine);
     uint8_t buffer[100] = {0};
     dael_esp_packet packet = packet_in(buffer, 100, DAEL_ESP_HEADROOM, 50);

@@ -55,10 +55,10 @@ class Esp:
     def __init__(self):
         self.library = library = ctypes.CDLL(os.environ["DAELSTROM_LIBRARY"])
         library.dael_last_error.restype = ctypes.c_char_p
-        engine, esp = ctypes.c_void_p(), ctypes.c_void_p()
+        engine, filler, esp = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
         self.call("dael_engine_open", None, ctypes.byref(engine))
-        self.engine = engine
-        self.call("dael_esp_open", engine, None, ctypes.byref(esp))
+        self.call("dael_sa_filler_open", engine, None, ctypes.byref(filler))
+        self.call("dael_esp_open", filler, None, ctypes.byref(esp))
         self.esp = esp
 
     def call(self, name, *arguments):

@@ -242,7 +242,7 @@ TEST(Once, WhenTheDeviceFails) {
         for (const auto& violation : device.violations()) ADD_FAILURE() << violation;
         EXPECT_EQ(device.live(), 0u) << device.failed_call();
     }
-    EXPECT_GT(failed, 3);
+    EXPECT_GT(failed, 0);
     used.expect_no_repeat();
 }
 

@@ -19,6 +19,7 @@ using namespace dael::test;
 SaTableOptions always_ahead() {
     SaTableOptions options;
     options.plan = SaTableOptions::Plan::ahead;
+    options.idle_ms = 10000;
     options.budget = std::size_t{1} << 20;
     return options;
 }

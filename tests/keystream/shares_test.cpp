@@ -109,7 +109,7 @@ TEST_F(Shares, TheBudgetIsKept) {
         const SaCounters c = table.counters();
         most = std::max(most, c.ready);
         ASSERT_LE(c.ready, kBudget);
-        ASSERT_LE(c.memory, kBudget * 3 / 2);
+        ASSERT_LE(c.memory, 2 * kBudget);
     }
     EXPECT_GT(most, kBudget / 2) << "and made use of";
 }

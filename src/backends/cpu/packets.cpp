@@ -78,9 +78,11 @@ class Packets final : public core::PacketCipher {
         return in_one_sum && needed <= kAtOnce ? Way::completed : Way::steps;
     }
     static bool has_keystream(const Packet& p) noexcept { return p.keystream && p.blocks != 0; }
-    // The next packet's keystream, which a device may have left in the outer cache.
+    // Keystream that a device brought lies in the outer cache, farther away than one packet takes:
+    // so what is fetched meanwhile is that of the packet after the next.
+    static constexpr std::size_t kAhead = 2;
     static const std::uint8_t* after(std::span<const Packet> packets, std::size_t i) noexcept {
-        return i + 1 < packets.size() ? packets[i + 1].keystream : nullptr;
+        return i + kAhead < packets.size() ? packets[i + kAhead].keystream : nullptr;
     }
 
     bool open(const Packet& p, const std::uint8_t* next) const noexcept {
