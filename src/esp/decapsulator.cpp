@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -112,9 +113,28 @@ class Run {
 struct Decapsulator::State {
     explicit State(SaTable& its_table) noexcept : table(its_table) {}
     SaTable& table;
-    mutable std::shared_mutex mutex;  // of the list of SAs
     SpiTable<Receiving> sas;
     Tally tally;
+
+    // Of the list of SAs. A lock that many share lets them in before who wants it alone: so packets
+    // wait at the gate while somebody does, lest a change waits for a pause that never comes.
+    std::shared_lock<std::shared_mutex> share() const {
+        if (changes.load() != 0) const std::lock_guard wait(gate);
+        return std::shared_lock(mutex);
+    }
+    template <class Change>
+    auto change(Change change) {
+        ++changes;
+        const std::lock_guard closed(gate);
+        const std::unique_lock lock(mutex);
+        --changes;
+        return change();
+    }
+
+  private:
+    mutable std::shared_mutex mutex;
+    mutable std::mutex gate;
+    std::atomic<int> changes{0};
 };
 
 namespace {
@@ -167,10 +187,6 @@ Decapsulator::~Decapsulator() = default;
 Result<> Decapsulator::add(const Key& key, const Options& options) {
     return core::guarded([&]() -> Result<> {
         DAEL_TRY(check(options, true));
-        const std::unique_lock lock(state_->mutex);
-        if (state_->sas.find(options.spi))
-            return Error{Code::invalid_argument, "ESP: SPI " + std::to_string(options.spi) +
-                                                     " is taken; remove its SA first"};
         auto made = std::make_unique<Receiving>(state_->table, options);
         DAEL_LET(sa, state_->table.add(key, {.direction = SaDirection::receiving,
                                              .ivs = options.ivs,
@@ -180,30 +196,31 @@ Result<> Decapsulator::add(const Key& key, const Options& options) {
                                              .soft_limit = options.soft_limit,
                                              .quota = options.quota}));
         made->sa = sa;
-        state_->sas.insert(options.spi, std::move(made));
-        return {};
+        return state_->change([&]() -> Result<> {
+            if (state_->sas.find(options.spi))
+                return Error{Code::invalid_argument, "ESP: SPI " + std::to_string(options.spi) +
+                                                         " is taken; remove its SA first"};
+            state_->sas.insert(options.spi, std::move(made));
+            return {};
+        });
     });
 }
 
 Result<> Decapsulator::remove(std::uint32_t spi) {
-    std::unique_ptr<Receiving> removed;
-    {
-        const std::unique_lock lock(state_->mutex);
-        removed = state_->sas.remove(spi);
-    }
+    const auto removed = state_->change([&] { return state_->sas.remove(spi); });
     if (removed) return {};
     return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
 }
 
 std::size_t Decapsulator::size() const {
-    const std::shared_lock lock(state_->mutex);
+    const auto lock = state_->share();
     return state_->sas.size();
 }
 
 std::size_t Decapsulator::decapsulate(std::span<Packet> packets, Framing framing) noexcept {
     Counters counters;
     {
-        const std::shared_lock lock(state_->mutex);
+        const auto lock = state_->share();
         for (std::size_t at = 0; at < packets.size(); at += kTogether)
             decapsulate_together(state_->sas,
                                  packets.subspan(at, std::min(kTogether, packets.size() - at)),
@@ -218,7 +235,7 @@ Counters Decapsulator::counters() const {
 }
 
 Result<Counters> Decapsulator::counters(std::uint32_t spi) const {
-    const std::shared_lock lock(state_->mutex);
+    const auto lock = state_->share();
     Receiving* const sa = state_->sas.find(spi);
     if (!sa) return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
     const std::lock_guard lock_of_sa(sa->mutex);

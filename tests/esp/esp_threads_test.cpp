@@ -100,6 +100,13 @@ TEST_F(EspThreads, SasComeAndGoMeanwhile) {
         }
         done = true;
     });
+    // Always somebody who holds what is changed.
+    std::thread others([&] {
+        while (!done) {
+            Buffer buffer(Bytes(60, 7));
+            faults += receiver_.decapsulate({&buffer.packet, 1}) != 0;
+        }
+    });
     std::uint64_t number = 0;
     while (!done) {
         std::deque<Buffer> buffers;
@@ -121,6 +128,7 @@ TEST_F(EspThreads, SasComeAndGoMeanwhile) {
                       packets[static_cast<std::size_t>(i)].verdict != Verdict::bad_icv;
     }
     changes.join();
+    others.join();
     EXPECT_EQ(faults, 0);
 }
 
