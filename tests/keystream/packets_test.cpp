@@ -96,16 +96,14 @@ TEST(Packets, ByADeviceMadeOfThreads) {
     expect_clean(device);
 }
 
-TEST(Gpu, Packets) {
-    auto engine = Engine::open({.backend = "cuda"});
-    if (!engine) GTEST_SKIP() << engine.error().message;
-    every_kind(*engine);
-}
+class PacketsBy : public testing::TestWithParam<const char*> {};
 
-TEST(OpenCl, Packets) {
-    auto engine = Engine::open({.backend = "opencl"});
+TEST_P(PacketsBy, ADriver) {
+    auto engine = Engine::open({.backend = GetParam()});
     if (!engine) GTEST_SKIP() << engine.error().message;
-    every_kind(*engine, true);
+    every_kind(*engine, std::string(GetParam()) == "opencl");
 }
+INSTANTIATE_TEST_SUITE_P(Gpu, PacketsBy, testing::Values("cuda"));
+INSTANTIATE_TEST_SUITE_P(OpenCl, PacketsBy, testing::Values("opencl"));
 
 }  // namespace
