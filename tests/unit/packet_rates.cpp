@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Not a test but a measurement, which runs when it is asked for: what a packet costs by the fused
 // code, by where its keystream lies, and by what is fetched into the cache meanwhile.
-//     packet_rates_test --gtest_also_run_disabled_tests
+//     cpu_memory_test --gtest_also_run_disabled_tests --gtest_filter='PacketRates*'
 #include <gtest/gtest.h>
 
 #include <algorithm>
