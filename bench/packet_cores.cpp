@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -17,7 +18,7 @@ namespace {
 using measure::Heat;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kHot = 16 << 10;
+constexpr std::size_t kHot = 16 << 10, kMostCores = 256;
 
 // One core's part.
 struct Worker {
@@ -55,7 +56,7 @@ struct Told {
     struct alignas(64) {
         std::uint64_t bytes = 0;
         double seconds = 0;
-    } of[256];
+    } of[kMostCores];
 };
 
 // Each worker in a process of its own. libipsec-mb stores to one global variable (imb_errno) in
@@ -182,7 +183,8 @@ Result<Heat> race(const PacketSuite& shared, Point point) {
 }  // namespace
 
 Benchmark packets_cores(std::shared_ptr<PacketSuite> shared) {
-    const auto cores = static_cast<std::uint64_t>(measure::thread_count(0));
+    const auto cores =
+        std::min<std::uint64_t>(kMostCores, static_cast<std::uint64_t>(measure::thread_count(0)));
     std::vector<std::uint64_t> threads;
     for (std::uint64_t n = 1; n <= std::min<std::uint64_t>(8, cores); n *= 2) threads.push_back(n);
     // All but one, which is left for what fills.

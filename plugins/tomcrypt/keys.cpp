@@ -39,7 +39,9 @@ struct Table {
 // Held for some nanoseconds, twice in a call: half as long as a mutex would take to do so. While a
 // key is made ready, for a microsecond, others make way.
 std::atomic<bool> locked{false};
-Table* table = nullptr;  // locked memory, there until the process ends
+constexpr std::size_t kPage = 4096;
+alignas(kPage) unsigned char storage[(sizeof(Table) + kPage - 1) / kPage * kPage];
+Table* table = nullptr;  // there until the process ends
 dael_engine *own_engine = nullptr, *given_engine = nullptr;
 bool no_engine = false;
 std::uint64_t calls = 0;
@@ -57,16 +59,13 @@ struct Lock {
     ~Lock() { unlock(); }
 };
 
-// Both under the lock. Null where there is none: then LibTomCrypt does the work.
-Table* open_table() noexcept {
-    if (table) return table;
-    void* memory =
-        mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    mlock(memory, sizeof(Table));  // where the limit is 0 it is as safe as the contexts are
-    madvise(memory, sizeof(Table), MADV_DONTDUMP);
+// Both under the lock.
+void open_table() noexcept {
+    if (table) return;
+    mlock(storage, sizeof storage);  // where the limit is 0 it is as safe as the contexts are
+    madvise(storage, sizeof storage, MADV_DONTDUMP);
     pthread_atfork(lock, unlock, unlock);
-    return table = new (memory) Table;
+    table = new (storage) Table;
 }
 
 dael_engine* open_engine() noexcept {
@@ -168,7 +167,8 @@ Ready Ready::of(std::span<const std::uint8_t> raw) {
 Ready::Ready(std::uint64_t id, std::span<const std::uint8_t> raw, bool keep) noexcept {
     Lock guard;
     engine_ = open_engine();
-    if (!engine_ || !open_table()) return;
+    if (!engine_) return;
+    open_table();
     if (Slot* slot = keep ? place(id, raw) : nullptr) {
         const bool there = slot->set && !slot->doomed && slot->id == id &&
                            slot->engine == engine_ && same(slot->raw, raw);
