@@ -114,6 +114,23 @@ def test_a_file_as_python_has_them(tmp_path):
             call()
 
 
+def test_text(tmp_path):
+    path = tmp_path / "file"
+    with daelstrom.open(path, "wt", key=KEY) as file:
+        file.write("first é\nsecond\n" * 5000)
+    with daelstrom.open(path, "rt", key=KEY) as file:
+        assert file.readline() == "first é\n" and sum(1 for _ in file) == 9999
+    with pytest.raises(KeyError), daelstrom.open(path, "wt", key=KEY) as file:
+        file.write("never")
+        raise KeyError
+    assert daelstrom.open(path, key=KEY).read(8) == "first é".encode()
+    with daelstrom.open(path, "wt", key=KEY, encoding="utf-16-le", newline="\r\n") as file:
+        file.write("x\n")
+    assert daelstrom.open(path, key=KEY).read() == "x\r\n".encode("utf-16-le")
+    with pytest.raises(FileExistsError):
+        daelstrom.open(path, "xt", key=KEY)
+
+
 def test_from_many_threads(tmp_path):
     plain = data(5 << 20)
     write(tmp_path / "file", plain)
@@ -341,7 +358,7 @@ def test_wrong_uses_say_what_is_wrong(tmp_path):
     path = tmp_path / "file"
     write(path, b"text")
     for mode, how, error in (
-        ("r", {"key": KEY}, "TextIOWrapper"), ("ab", {"key": KEY}, "mode"), ("rb", {}, "one of key="),
+        ("r", {"key": KEY}, "'rt'"), ("rb", {"key": KEY, "encoding": "latin-1"}, "for text"), ("ab", {"key": KEY}, "mode"), ("rb", {}, "one of key="),
         ("rb", {"key": KEY, "passphrase": "x"}, "one of key="), ("rb", {"recipients": "age1"}, "takes identities="),
         ("wb", {"identities": "AGE"}, "takes recipients="), ("wb", {"key": KEY, "verify": True}, "reading"),
         ("rb", {"key": KEY, "segment": 5}, "'4K' or '1M'"), ("rb", {"key": KEY[:20]}, "20 bytes"),
