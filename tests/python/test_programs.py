@@ -112,10 +112,11 @@ else:
 """
 
 
-@pytest.mark.parametrize("algorithm", ["AES-128", "AES-256"])
+@pytest.mark.parametrize("algorithm", ["AES-256", "AES-256-R5"])
 def test_pypdf_reads_and_writes_what_others_write_and_read(swapped, algorithm, tmp_path):
+    """Of its algorithms those that need no RC4."""
     folder = swapped("pypdf", 2)
-    for writer, reader in (("ours", "theirs"), ("theirs", "ours"), ("ours", "ours")):
+    for writer, reader in (("ours", "theirs"), ("theirs", "ours")):
         path = tmp_path / f"{writer}-{reader}.pdf"
         for do, whose in (("write", writer), ("read", reader)):
             ran = run(PDF, folder if whose == "ours" else None, do, path, algorithm, whose)
