@@ -261,6 +261,30 @@ def test_stock_tink(tmp_path):
         assert daelstrom.open(tmp_path / "theirs", keyset=keyset, aad=b"bound", verify=True).read() == plain
 
 
+def test_the_program(tmp_path):
+    program = os.environ.get("DAELSTROM")
+    if not program or not os.access(program, os.X_OK):
+        pytest.skip("needs the program, which DAELSTROM names")
+    plain = data(3_000_000)
+    (tmp_path / "key").write_bytes(KEY)
+    identity, recipient = files.generate_identity()
+    (tmp_path / "identity").write_text(identity + "\n")
+    os.chmod(tmp_path / "identity", 0o600)
+    for ours, seals, opens in (
+        ({"key": KEY, "aad": b"x"}, ["--key-file", "key", "--aad", "x"], ["--key-file", "key", "--aad", "x"]),
+        ({"identities": identity}, ["-r", recipient], ["-i", "identity"]),
+    ):
+
+        def run(*words, given):
+            return subprocess.run([program, *words], cwd=tmp_path, input=given, capture_output=True, check=True).stdout
+
+        (tmp_path / "theirs").write_bytes(run("seal", *seals, "-o", "-", given=plain))
+        assert daelstrom.open(tmp_path / "theirs", verify=True, **ours).read() == plain
+        how = {"recipients": recipient} if "identities" in ours else ours
+        write(tmp_path / "ours", plain, **how)
+        assert run("open", *opens, given=(tmp_path / "ours").read_bytes()) == plain
+
+
 def test_recipients_and_passphrases(tmp_path):
     path = tmp_path / "file"
     (me, my_name), (you, your_name) = files.generate_identity(), files.generate_identity()
