@@ -457,6 +457,20 @@ def test_checksums_of_what_two_ways_read(tmp_path):
 # On a GPU.
 
 
+def test_devices_that_it_is_not_for(tmp_path):
+    """Of devices' memory it is CUDA's that files open into; OpenCL's stays what it was."""
+    if not any(row["present"] and row["name"].startswith("opencl") for row in daelstrom.list_backends()):
+        pytest.skip("no OpenCL device (pocl-opencl-icd)")
+    engine, back = daelstrom.Engine("opencl"), bytearray(5000)
+    write(tmp_path / "file", data(5000))
+    out = daelstrom._core.DeviceMemory(5000, engine=engine)
+    out.copy_in(b"\xee" * 5000)
+    with pytest.raises(exceptions.UnsupportedAlgorithm, match="host memory"):
+        daelstrom.open_into(tmp_path / "file", out, key=KEY, engine=engine)
+    out.copy_out(back)
+    assert back == b"\xee" * 5000
+
+
 def test_into_a_gpu(tmp_path):
     torch = pytest.importorskip("torch", reason="no torch")
     if not torch.cuda.is_available():
