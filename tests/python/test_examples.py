@@ -48,6 +48,12 @@ def test_examples_of_documents(path, tmp_path, monkeypatch):
         exec(compile(block, str(path), "exec"), names)
 
 
+def test_the_example_that_the_demo_shows():
+    ran = subprocess.run([sys.executable, "-B", str(SOURCE / "examples" / "messages.py")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "refused: 1 of 10000 messages do not authenticate: 42" in ran.stdout
+
+
 def test_the_types_are_strict():
     mypy = pathlib.Path(sys.executable).with_name("mypy")
     if not mypy.exists():
