@@ -62,6 +62,31 @@ def test_the_types_are_strict():
     assert ran.returncode == 0, ran.stdout
 
 
+USER = """
+import mmap
+import numpy
+from daelstrom import AESGCM, ctr
+
+sealed: bytes = AESGCM(bytes(16)).encrypt(bytes(12), bytearray(5))
+secret: bytes = ctr(bytes(16), bytes(16), memoryview(sealed))
+AESGCM(bytes(16)).encrypt_into(bytes(12), numpy.zeros(3), None, bytearray(40))
+AESGCM(bytes(16)).encrypt(bytes(12), mmap.mmap(-1, 16), out=numpy.zeros(32, numpy.uint8))
+AESGCM("a key")  # line 10
+"""
+
+
+def test_a_typed_program_is_told_what_is_wrong(tmp_path):
+    mypy = pathlib.Path(sys.executable).with_name("mypy")
+    if not mypy.exists():
+        pytest.skip("mypy is not installed")
+    (tmp_path / "user.py").write_text(USER)
+    ran = subprocess.run([str(mypy), "--strict", "--config-file=", "--cache-dir", os.devnull, "user.py"], cwd=tmp_path,
+                         env=dict(os.environ, MYPYPATH=str(SOURCE / "python")),
+                         capture_output=True, text=True)  # fmt: skip
+    faults = [line for line in ran.stdout.splitlines() if " error: " in line]
+    assert len(faults) == 1 and faults[0].startswith("user.py:10: ") and '"str"' in faults[0], ran.stdout
+
+
 def test_the_stub_names_what_there_is():
     """Everything public of the compiled module has its type, and nothing else has."""
     import ast
