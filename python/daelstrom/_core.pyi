@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-<<<<<<< HEAD
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, final
-=======
-from collections.abc import Iterable
 from typing import Any, NoReturn, final, overload
->>>>>>> f-python
 
 from ._types import Buffer, HostBuffer, Stream
 
