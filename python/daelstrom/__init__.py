@@ -15,6 +15,7 @@ from . import exceptions
 from ._batch import open_batch, opened_offsets, seal_batch, sealed_offsets
 from ._core import AESGCM, Engine, Key, KeySet, NonceCounter, ctr, list_backends, wipe
 from ._core import version as _version
+from .exceptions import InvalidTag
 from .files import open, open_into
 from .modes import crypt
 
@@ -23,6 +24,7 @@ __version__ = _version()
 __all__ = [
     "AESGCM",
     "Engine",
+    "InvalidTag",
     "Key",
     "KeySet",
     "NonceCounter",

@@ -11,7 +11,7 @@ from . import _core
 from .exceptions import InvalidTag
 
 if TYPE_CHECKING:
-    from ._types import Buffer, Stream
+    from ._types import Buffer, HostBuffer, Stream
 
 _ENCRYPT, _DECRYPT = 0, 1
 _AUTHENTICATION = 16  # a status of the C interface
@@ -40,10 +40,10 @@ def _packed_numbers(numbers: Any, kind: str) -> Any:
 
 
 def seal_batch(
-    keys: _core.KeySet | _core.AESGCM | Buffer | Sequence[Buffer],
+    keys: _core.KeySet | _core.AESGCM | HostBuffer | Sequence[HostBuffer],
     nonces: Sequence[Buffer] | Buffer,
     data: Sequence[Buffer] | Any,
-    associated_data: Buffer | Sequence[Buffer | None] | None = None,
+    associated_data: HostBuffer | Sequence[HostBuffer | None] | None = None,
     *,
     offsets: Any = None,
     key_index: Any = None,
@@ -74,10 +74,10 @@ def seal_batch(
 
 
 def open_batch(
-    keys: _core.KeySet | _core.AESGCM | Buffer | Sequence[Buffer],
+    keys: _core.KeySet | _core.AESGCM | HostBuffer | Sequence[HostBuffer],
     nonces: Sequence[Buffer] | Buffer,
     data: Sequence[Buffer] | Any,
-    associated_data: Buffer | Sequence[Buffer | None] | None = None,
+    associated_data: HostBuffer | Sequence[HostBuffer | None] | None = None,
     *,
     offsets: Any = None,
     key_index: Any = None,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, final
+from typing import Any, NoReturn, final, overload
 
 from ._types import Buffer, HostBuffer, Stream
 
@@ -8,7 +8,7 @@ def version() -> str: ...
 def list_backends() -> list[dict[str, str | bool]]:
     """Every backend that daelstrom knows: its name, what there is of it here, or what is missing."""
 
-def wipe(buffer: Buffer) -> None:
+def wipe(buffer: HostBuffer) -> None:
     """Overwrites memory with zeros, in a way that no compiler removes."""
 
 @final
@@ -32,9 +32,9 @@ class Engine:
 class Key:
     """A key of 16, 24 or 32 bytes, in locked memory that is wiped when it goes."""
 
-    def __init__(self, key: Buffer) -> None: ...
+    def __init__(self, key: HostBuffer) -> None: ...
     @staticmethod
-    def xts(key: Buffer) -> Key:
+    def xts(key: HostBuffer) -> Key:
         """Two keys for XTS, one behind the other: 32 or 64 bytes."""
 
     @property
@@ -46,9 +46,9 @@ class Key:
 class KeySet:
     """Keys made ready once, for batches whose messages name theirs by its number."""
 
-    def __init__(self, keys: Iterable[Key | Buffer], *, engine: Engine | None = None) -> None: ...
+    def __init__(self, keys: Iterable[Key | HostBuffer], *, engine: Engine | None = None) -> None: ...
     def __len__(self) -> int: ...
-    def replace(self, index: int, key: Key | Buffer, *, stream: Stream = None) -> None:
+    def replace(self, index: int, key: Key | HostBuffer, *, stream: Stream = None) -> None:
         """Puts another key in the place of one; on a GPU in the order of the stream."""
 
 @final
@@ -56,7 +56,7 @@ class NonceCounter:
     """Nonces that never repeat: four bytes that stay, and a counter of eight. Who seals under one key in several
     processes, or again after a restart, gives each `fixed` bytes of its own, or goes on at `unused`."""
 
-    def __init__(self, fixed: Buffer, first: int = 0) -> None: ...
+    def __init__(self, fixed: HostBuffer, first: int = 0) -> None: ...
     def next(self) -> bytes:
         """The next one, of 12 bytes."""
 
@@ -71,12 +71,17 @@ class NonceCounter:
 class AESGCM:
     """AES-GCM with one key, made ready once: the calls of pyca/cryptography's AESGCM, for data that lies anywhere."""
 
-    def __init__(self, key: Key | Buffer, *, engine: Engine | None = None) -> None: ...
+    def __init__(self, key: Key | HostBuffer, *, engine: Engine | None = None) -> None: ...
     @staticmethod
     def generate_key(bit_length: int) -> bytes: ...
+    @overload
+    def encrypt(
+        self, nonce: HostBuffer, data: HostBuffer, associated_data: HostBuffer | None = None, *, out: None = None
+    ) -> bytes: ...
+    @overload
     def encrypt(
         self,
-        nonce: Buffer,
+        nonce: HostBuffer,
         data: Buffer,
         associated_data: Buffer | None = None,
         *,
@@ -85,9 +90,14 @@ class AESGCM:
     ) -> Any:
         """ciphertext || tag: bytes of bytes, a tensor of a tensor, or `out`."""
 
+    @overload
+    def decrypt(
+        self, nonce: HostBuffer, data: HostBuffer, associated_data: HostBuffer | None = None, *, out: None = None
+    ) -> bytes: ...
+    @overload
     def decrypt(
         self,
-        nonce: Buffer,
+        nonce: HostBuffer,
         data: Buffer,
         associated_data: Buffer | None = None,
         *,
@@ -97,19 +107,30 @@ class AESGCM:
         """The plaintext, or InvalidTag."""
 
     def encrypt_into(
-        self, nonce: Buffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
+        self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
     ) -> int: ...
     def decrypt_into(
-        self, nonce: Buffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
+        self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
     ) -> int:
         """On InvalidTag `buf` is wiped; in place it holds the ciphertext again."""
 
     @property
     def keys(self) -> KeySet: ...
 
+@overload
 def ctr(
-    key: Key | Buffer,
-    counter: Buffer,
+    key: Key | HostBuffer,
+    counter: HostBuffer,
+    data: HostBuffer,
+    *,
+    offset: int = 0,
+    out: None = None,
+    engine: Engine | None = None,
+) -> bytes: ...
+@overload
+def ctr(
+    key: Key | HostBuffer,
+    counter: HostBuffer,
     data: Buffer,
     *,
     offset: int = 0,
@@ -120,8 +141,8 @@ def ctr(
     """Counter mode, both ways the same, from byte `offset` of the keystream on. No byte of it may be used twice."""
 
 def keystream(
-    key: Key | Buffer,
-    counter: Buffer,
+    key: Key | HostBuffer,
+    counter: HostBuffer,
     offset: int,
     out: Any,
     *,
@@ -134,8 +155,8 @@ def shaped_ctr(
 def crypt(
     mode: int,
     direction: int,
-    key: Key | Buffer,
-    start: Buffer | None,
+    key: Key | HostBuffer,
+    start: HostBuffer | None,
     data: Buffer,
     *,
     sector: int = 0,
@@ -149,28 +170,28 @@ def unpad(last: bytes) -> int: ...
 class CipherContext:
     """A message in pieces. One thread at a time."""
 
-    def update(self, data: Buffer) -> bytes: ...
-    def update_into(self, data: Buffer, buf: Any) -> int: ...
+    def update(self, data: HostBuffer) -> bytes: ...
+    def update_into(self, data: HostBuffer, buf: Any) -> int: ...
     def finalize(self) -> bytes: ...
-    def reset_nonce(self, nonce: Buffer) -> None: ...
+    def reset_nonce(self, nonce: HostBuffer) -> None: ...
 
 class AEADCipherContext(CipherContext):
-    def authenticate_additional_data(self, data: Buffer) -> None: ...
+    def authenticate_additional_data(self, data: HostBuffer) -> None: ...
 
 class AEADEncryptionContext(AEADCipherContext):
     @property
     def tag(self) -> bytes: ...
 
 class AEADDecryptionContext(AEADCipherContext):
-    def finalize_with_tag(self, tag: Buffer) -> bytes: ...
+    def finalize_with_tag(self, tag: HostBuffer) -> bytes: ...
 
 def begin(
     mode: int,
     direction: int,
-    key: Key | Buffer,
-    start: Buffer | None,
+    key: Key | HostBuffer,
+    start: HostBuffer | None,
     *,
-    tag: Buffer | None = None,
+    tag: HostBuffer | None = None,
     min_tag_length: int = 16,
     engine: Engine | None = None,
 ) -> Any: ...

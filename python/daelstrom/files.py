@@ -117,6 +117,26 @@ def open(
 ) -> SealedWriter: ...
 
 
+@overload
+def open(
+    path: Path,
+    mode: Literal["rt", "wt", "xt"],
+    *,
+    encoding: str = "utf-8",
+    errors: str | None = None,
+    newline: str | None = None,
+    key: SealedKeys | Buffer | None = None,
+    keyset: str | Buffer | None = None,
+    identities: Identities | str | Buffer | Iterable[str] | None = None,
+    recipients: Recipients | str | Buffer | Iterable[str] | None = None,
+    passphrase: str | Buffer | None = None,
+    aad: Buffer = b"",
+    segment: int | str | None = None,
+    verify: bool = False,
+    engine: Engine | None = None,
+) -> io.TextIOWrapper: ...
+
+
 def open(
     path: Path,
     mode: str = "rb",
@@ -130,8 +150,12 @@ def open(
     segment: int | str | None = None,
     verify: bool = False,
     engine: Engine | None = None,
-) -> SealedReader | SealedWriter:
-    """Opens a sealed file: ``"rb"`` to read it, ``"wb"`` to make or replace it, ``"xb"`` only if it is not there yet.
+    encoding: str = "utf-8",
+    errors: str | None = None,
+    newline: str | None = None,
+) -> SealedReader | SealedWriter | io.TextIOWrapper:
+    """Opens a sealed file: ``"rb"`` to read it, ``"wb"`` to make or replace it, ``"xb"`` only if it is not there yet;
+    with ``"t"`` in place of ``"b"`` as text, in UTF-8 unless `encoding` says otherwise.
 
     Exactly one says what opens it: `key` (16 or 32 bytes, or `SealedKeys`), `keyset` (Tink's JSON), `identities`
     (age's secret keys) or `recipients`, `passphrase`. `aad` is bound to the file and not stored in it. `segment` is
@@ -140,8 +164,11 @@ def open(
     A file that is written appears when it is closed, whole; after an exception in its `with` block, or if it is never
     closed, nothing of it is left.
     """
-    if mode not in ("rb", "wb", "xb"):
-        raise ValueError(f"mode is {mode!r}; sealed files take 'rb', 'wb' or 'xb' (io.TextIOWrapper adds text)")
+    if mode not in ("rb", "wb", "xb", "rt", "wt", "xt"):
+        raise ValueError(f"mode is {mode!r}; sealed files take 'rb', 'wb' and 'xb', and 'rt', 'wt' and 'xt' for text")
+    text, mode = mode[1] == "t", mode[0] + "b"
+    if not text and (encoding != "utf-8" or errors is not None or newline is not None):
+        raise ValueError("encoding, errors and newline are for text: mode 'rt', 'wt' or 'xt'")
     others = {"identities": identities, "recipients": recipients, "passphrase": passphrase}
     ways = [name for name, given in {"key": key, "keyset": keyset, **others}.items() if given is not None]
     if len(ways) != 1:
@@ -150,12 +177,14 @@ def open(
     if mode == "rb":
         if way == "recipients":
             raise TypeError("recipients= seals; opening takes identities=")
-        return SealedReader(path, key, keyset, identities, passphrase, aad, segment, verify, engine)
+        reader = SealedReader(path, key, keyset, identities, passphrase, aad, segment, verify, engine)
+        return io.TextIOWrapper(reader, encoding, errors, newline) if text else reader
     if way == "identities":
         raise TypeError("identities= opens; sealing takes recipients=")
     if verify:
         raise TypeError("verify= is for reading")
-    return SealedWriter(path, mode, key, keyset, recipients, passphrase, aad, segment, engine)
+    writer = SealedWriter(path, mode, key, keyset, recipients, passphrase, aad, segment, engine)
+    return _Text(writer, encoding, errors, newline) if text else writer
 
 
 def open_into(path: Path, out: Output, *, stream: Any = None, **how: Any) -> Output:
@@ -443,6 +472,20 @@ class SealedWriter(io.BufferedIOBase):
         if self._file is None:
             raise ValueError("I/O operation on closed file.")
         return self._file
+
+
+class _Text(io.TextIOWrapper):
+    """Python's own would close the file after an exception, as if it were finished."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            writer = self.buffer
+            assert isinstance(writer, SealedWriter)
+            writer.discard()
 
 
 class Chunks:

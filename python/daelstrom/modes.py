@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _core
 
 if TYPE_CHECKING:
-    from ._types import Buffer, Stream
+    from ._types import Buffer, HostBuffer, Stream
 
 _MODES = {"ecb": 0, "cbc": 1, "cfb": 2, "ofb": 3, "ctr": 4, "xts": 7}
 _DIRECTIONS = {"encrypt": 0, "decrypt": 1}
@@ -18,10 +18,10 @@ _DIRECTIONS = {"encrypt": 0, "decrypt": 1}
 def crypt(
     mode: Literal["ecb", "cbc", "cfb", "ofb", "ctr", "xts"],
     direction: Literal["encrypt", "decrypt"],
-    key: _core.Key | Buffer,
+    key: _core.Key | HostBuffer,
     data: Buffer,
     *,
-    iv: Buffer | None = None,
+    iv: HostBuffer | None = None,
     sector: int | None = None,
     first_sector: int = 0,
     out: Any = None,

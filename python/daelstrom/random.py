@@ -23,7 +23,7 @@ from ._arrays import Arrays, arrays_of
 from ._normal import normal_of_bits
 
 if TYPE_CHECKING:
-    from ._types import Buffer, Stream
+    from ._types import HostBuffer, Stream
 
 _END = 1 << 64  # bytes of one stream, and streams of one key
 _MASK53 = (1 << 53) - 1
@@ -51,7 +51,7 @@ class Generator:
     goes on with its parent's numbers: ``jump`` sets them apart.
     """
 
-    def __init__(self, key: Buffer | None = None, *, engine: _core.Engine | None = None) -> None:
+    def __init__(self, key: HostBuffer | None = None, *, engine: _core.Engine | None = None) -> None:
         self._process = None if key is not None else os.getpid()
         self._key = _core.Key(os.urandom(32) if key is None else key)
         self._engine = engine

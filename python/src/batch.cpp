@@ -30,7 +30,8 @@ struct Batch {
             value_error(std::string(name) + " lies " +
                         (memory.on_device ? "on a device" : "in the host's memory") +
                         ", and other data of the batch elsewhere");
-        if (on_device && memory.on_device && first && first->device != memory.device)
+        if (on_device && memory.on_device && first && first->device >= 0 && memory.device >= 0 &&
+            first->device != memory.device)
             value_error(std::string(name) + " lies on another device than the batch");
         on_device = memory.on_device;
     }

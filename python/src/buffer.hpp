@@ -26,7 +26,7 @@ class Memory {
     std::uint64_t size = 0;
     bool on_device = false;
     void* stream = nullptr;  // the producer's current one; null: the device's default stream
-    int device = 0;          // its number
+    int device = -1;         // its number; negative where the producer does not say
 
   private:
     void take(nb::handle object, Access access, const char* name);

@@ -59,14 +59,18 @@ cudaError_t on_host(const GridCtr& job) {
 }  // namespace
 
 const char* grid_ctr(const GridCtr& job) {
-    int before = 0;
+    int before = 0, device = job.device;
     cudaError_t error = cudaGetDevice(&before);
-    if (error == cudaSuccess && job.on_device && job.device != before)
-        error = cudaSetDevice(job.device);
+    if (error == cudaSuccess && job.on_device && device < 0) {
+        cudaPointerAttributes said{};
+        error = cudaPointerGetAttributes(&said, job.out);
+        device = said.device;
+    }
+    if (error == cudaSuccess && job.on_device && device != before) error = cudaSetDevice(device);
     if (error == cudaSuccess)
         error = job.on_device ? launch(job, job.in, job.out, static_cast<cudaStream_t>(job.stream))
                               : on_host(job);
-    if (job.on_device && job.device != before) (void)cudaSetDevice(before);
+    if (job.on_device && device != before) (void)cudaSetDevice(before);
     if (error == cudaSuccess) return nullptr;
     (void)cudaGetLastError();  // not left for others to find
     return cudaGetErrorString(error);

@@ -17,7 +17,7 @@ struct GridCtr {
     std::uint64_t size;
     unsigned blocks, threads;
     bool on_device;  // data on the current device: launched on the stream; else in host memory
-    int device;
+    int device;      // negative: not known
     void* stream;
 };
 

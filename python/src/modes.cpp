@@ -54,6 +54,7 @@ nb::object transform(const Engine& engine, nb::handle data, nb::handle out, nb::
         bytes = to->data;
     }
     dael_status status;
+    if (in.size == 0) return result;
     if (in.on_device) {
         const Order order(engine, in, stream);
         const Released released;
@@ -91,6 +92,7 @@ void keystream(nb::handle key, nb::handle counter, std::uint64_t offset, nb::han
     read_start(counter, "counter", start);
     const Memory to(out, Access::write, "out");
     dael_status status;
+    if (to.size == 0) return;
     if (to.on_device) {
         const Order order(engine, to, stream);
         const Released released;

@@ -11,6 +11,7 @@
 
 #include "scratch.hpp"
 #include "sealed.hpp"
+#include "weights.hpp"
 
 namespace daelpy {
 namespace {
@@ -90,7 +91,7 @@ class File {
 
     // All of it, to where `out` lies.
     void read_all(nb::handle out, nb::handle stream) {
-        const Memory to(out, Access::write, "out");
+        const Memory to = memory_of(out, Access::write, "out");
         if (to.size != plain_)
             value_error("the plaintext has " + std::to_string(plain_) + " bytes, the output " +
                         std::to_string(to.size));

@@ -227,16 +227,6 @@ struct DeviceMemory {
     }
 };
 
-Memory tensor_memory(nb::handle object, Access access) {
-    DeviceMemory* known = nullptr;
-    if (!nb::try_cast(object, known)) return Memory(object, access, "tensor");
-    Memory memory;
-    memory.data = static_cast<std::uint8_t*>(known->memory.get());
-    memory.size = known->size;
-    memory.on_device = true;
-    return memory;
-}
-
 // (at, memory or None, key or -1, iv, tags, chunk) as Python gives them.
 struct Given {
     std::vector<Memory> held;
@@ -256,7 +246,7 @@ Given take(nb::sequence list, const KeySet& keys, Access of_tensors, Access of_t
         WeightTensor tensor{};
         tensor.at = at;
         if (!memory.is_none()) {
-            const Memory& data = given.held.emplace_back(tensor_memory(memory, of_tensors));
+            const Memory& data = given.held.emplace_back(memory_of(memory, of_tensors, "tensor"));
             tensor.data = data.data;
             tensor.size = data.size;
             if (data.size != 0) {
@@ -422,6 +412,16 @@ nb::tuple make_keys(const Key& master, std::size_t count, const Engine* engine) 
 }
 
 }  // namespace
+
+Memory memory_of(nb::handle object, Access access, const char* name) {
+    DeviceMemory* known = nullptr;
+    if (!nb::try_cast(object, known)) return Memory(object, access, name);
+    Memory memory;
+    memory.data = static_cast<std::uint8_t*>(known->memory.get());
+    memory.size = known->size;
+    memory.on_device = true;
+    return memory;
+}
 
 void bind_ed25519(nb::module_& m);
 

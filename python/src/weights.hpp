@@ -11,6 +11,9 @@
 
 namespace daelpy {
 
+// As Memory, and of a DeviceMemory too, which has no framework.
+Memory memory_of(nb::handle object, Access access, const char* name);
+
 struct WeightTensor {
     std::uint64_t at;    // where its bytes begin in the file
     std::uint8_t* data;  // on the host or on the device; null: no bytes

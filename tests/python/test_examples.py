@@ -48,12 +48,43 @@ def test_examples_of_documents(path, tmp_path, monkeypatch):
         exec(compile(block, str(path), "exec"), names)
 
 
+def test_the_example_that_the_demo_shows():
+    ran = subprocess.run([sys.executable, "-B", str(SOURCE / "examples" / "messages.py")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "refused: 1 of 10000 messages do not authenticate: 42" in ran.stdout
+
+
 def test_the_types_are_strict():
     mypy = pathlib.Path(sys.executable).with_name("mypy")
     if not mypy.exists():
         pytest.skip("mypy is not installed")
     ran = subprocess.run([str(mypy), "--cache-dir", os.devnull], cwd=SOURCE, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
+
+
+USER = """
+import mmap
+import numpy
+from daelstrom import AESGCM, ctr
+
+sealed: bytes = AESGCM(bytes(16)).encrypt(bytes(12), bytearray(5))
+secret: bytes = ctr(bytes(16), bytes(16), memoryview(sealed))
+AESGCM(bytes(16)).encrypt_into(bytes(12), numpy.zeros(3), None, bytearray(40))
+AESGCM(bytes(16)).encrypt(bytes(12), mmap.mmap(-1, 16), out=numpy.zeros(32, numpy.uint8))
+AESGCM("a key")  # line 10
+"""
+
+
+def test_a_typed_program_is_told_what_is_wrong(tmp_path):
+    mypy = pathlib.Path(sys.executable).with_name("mypy")
+    if not mypy.exists():
+        pytest.skip("mypy is not installed")
+    (tmp_path / "user.py").write_text(USER)
+    ran = subprocess.run([str(mypy), "--strict", "--config-file=", "--cache-dir", os.devnull, "user.py"], cwd=tmp_path,
+                         env=dict(os.environ, MYPYPATH=str(SOURCE / "python")),
+                         capture_output=True, text=True)  # fmt: skip
+    faults = [line for line in ran.stdout.splitlines() if " error: " in line]
+    assert len(faults) == 1 and faults[0].startswith("user.py:10: ") and '"str"' in faults[0], ran.stdout
 
 
 def test_the_stub_names_what_there_is():

@@ -114,6 +114,23 @@ def test_a_file_as_python_has_them(tmp_path):
             call()
 
 
+def test_text(tmp_path):
+    path = tmp_path / "file"
+    with daelstrom.open(path, "wt", key=KEY) as file:
+        file.write("first é\nsecond\n" * 5000)
+    with daelstrom.open(path, "rt", key=KEY) as file:
+        assert file.readline() == "first é\n" and sum(1 for _ in file) == 9999
+    with pytest.raises(KeyError), daelstrom.open(path, "wt", key=KEY) as file:
+        file.write("never")
+        raise KeyError
+    assert daelstrom.open(path, key=KEY).read(8) == "first é".encode()
+    with daelstrom.open(path, "wt", key=KEY, encoding="utf-16-le", newline="\r\n") as file:
+        file.write("x\n")
+    assert daelstrom.open(path, key=KEY).read() == "x\r\n".encode("utf-16-le")
+    with pytest.raises(FileExistsError):
+        daelstrom.open(path, "xt", key=KEY)
+
+
 def test_from_many_threads(tmp_path):
     plain = data(5 << 20)
     write(tmp_path / "file", plain)
@@ -244,6 +261,30 @@ def test_stock_tink(tmp_path):
         assert daelstrom.open(tmp_path / "theirs", keyset=keyset, aad=b"bound", verify=True).read() == plain
 
 
+def test_the_program(tmp_path):
+    program = os.environ.get("DAELSTROM")
+    if not program or not os.access(program, os.X_OK):
+        pytest.skip("needs the program, which DAELSTROM names")
+    plain = data(3_000_000)
+    (tmp_path / "key").write_bytes(KEY)
+    identity, recipient = files.generate_identity()
+    (tmp_path / "identity").write_text(identity + "\n")
+    os.chmod(tmp_path / "identity", 0o600)
+    for ours, seals, opens in (
+        ({"key": KEY, "aad": b"x"}, ["--key-file", "key", "--aad", "x"], ["--key-file", "key", "--aad", "x"]),
+        ({"identities": identity}, ["-r", recipient], ["-i", "identity"]),
+    ):
+
+        def run(*words, given):
+            return subprocess.run([program, *words], cwd=tmp_path, input=given, capture_output=True, check=True).stdout
+
+        (tmp_path / "theirs").write_bytes(run("seal", *seals, "-o", "-", given=plain))
+        assert daelstrom.open(tmp_path / "theirs", verify=True, **ours).read() == plain
+        how = {"recipients": recipient} if "identities" in ours else ours
+        write(tmp_path / "ours", plain, **how)
+        assert run("open", *opens, given=(tmp_path / "ours").read_bytes()) == plain
+
+
 def test_recipients_and_passphrases(tmp_path):
     path = tmp_path / "file"
     (me, my_name), (you, your_name) = files.generate_identity(), files.generate_identity()
@@ -341,7 +382,7 @@ def test_wrong_uses_say_what_is_wrong(tmp_path):
     path = tmp_path / "file"
     write(path, b"text")
     for mode, how, error in (
-        ("r", {"key": KEY}, "TextIOWrapper"), ("ab", {"key": KEY}, "mode"), ("rb", {}, "one of key="),
+        ("r", {"key": KEY}, "'rt'"), ("rb", {"key": KEY, "encoding": "latin-1"}, "for text"), ("ab", {"key": KEY}, "mode"), ("rb", {}, "one of key="),
         ("rb", {"key": KEY, "passphrase": "x"}, "one of key="), ("rb", {"recipients": "age1"}, "takes identities="),
         ("wb", {"identities": "AGE"}, "takes recipients="), ("wb", {"key": KEY, "verify": True}, "reading"),
         ("rb", {"key": KEY, "segment": 5}, "'4K' or '1M'"), ("rb", {"key": KEY[:20]}, "20 bytes"),
@@ -416,18 +457,26 @@ def test_checksums_of_what_two_ways_read(tmp_path):
 # On a GPU.
 
 
-def gpu_engine():
-    for backend in daelstrom.list_backends():
-        if backend["name"] == "cuda":
-            if not backend["present"]:
-                pytest.skip(f"no CUDA device: {backend['missing']}")
-            return daelstrom.Engine("cuda")
-    pytest.skip("this build has no CUDA")
+def test_devices_that_it_is_not_for(tmp_path):
+    """Of devices' memory it is CUDA's that files open into; OpenCL's stays what it was."""
+    if not any(row["present"] and row["name"].startswith("opencl") for row in daelstrom.list_backends()):
+        pytest.skip("no OpenCL device (pocl-opencl-icd)")
+    engine, back = daelstrom.Engine("opencl"), bytearray(5000)
+    write(tmp_path / "file", data(5000))
+    out = daelstrom._core.DeviceMemory(5000, engine=engine)
+    out.copy_in(b"\xee" * 5000)
+    with pytest.raises(exceptions.UnsupportedAlgorithm, match="host memory"):
+        daelstrom.open_into(tmp_path / "file", out, key=KEY, engine=engine)
+    out.copy_out(back)
+    assert back == b"\xee" * 5000
 
 
 def test_into_a_gpu(tmp_path):
     torch = pytest.importorskip("torch", reason="no torch")
-    gpu_engine()
+    if not torch.cuda.is_available():
+        pytest.skip("torch finds no GPU")
+    if not any(row["present"] and row["name"].startswith("cuda") for row in daelstrom.list_backends()):
+        pytest.skip("this build of daelstrom finds no CUDA device")
     for size in (1, 4096, (1 << 20) - 56, 70 << 20):
         plain = data(size)
         write(tmp_path / "file", plain)

@@ -270,3 +270,13 @@ def test_examples_of_documents(page):
     names = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", path.read_text(), re.S):
         exec(compile(block, str(path), "exec"), names)
+
+
+def test_what_makes_no_sense_is_refused_there_too():
+    room = torch.zeros(1000, dtype=torch.uint8, device="cuda")
+    with pytest.raises(ValueError, match="overlap"):
+        AESGCM(KEY).encrypt_into(NONCE, room[16:116], None, room[0:116])
+    with pytest.raises(ValueError, match="overlap"):
+        daelstrom.ctr(KEY, bytes(16), room[16:116], out=room[0:100])
+    with pytest.raises(ValueError, match="overlap"):
+        AESGCM(KEY).encrypt_into(NONCE, room[:100], room[50:60], room[:116])

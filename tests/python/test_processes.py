@@ -184,10 +184,15 @@ def test_ten_thousand_are_opened_and_closed_without_a_leak():
         cycle()
     gc.collect()
     assert resident() - before < 4 << 20
-    for _ in range(50):
+    before = resident()
+    for _ in range(10_000):
         Engine("openssl")
-        Engine(threads=2).backends()
+    for _ in range(100):
+        assert len(daelstrom.ctr(KEY, bytes(16), bytes(1 << 20), engine=Engine(threads=2))) == 1 << 20
+    gc.collect()
+    assert resident() - before < 8 << 20
     assert len(os.listdir("/proc/self/fd")) == handles
+    assert len(os.listdir("/proc/self/task")) < 20  # the usual engine's threads alone
 
 
 def test_without_a_driver():
