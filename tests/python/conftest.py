@@ -37,10 +37,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """A file that skips as a whole is one case."""
-    if report.skipped and isinstance(report.longrepr, tuple):
-        said = report.longrepr[2].removeprefix("Skipped: ")
-        _cases[report.nodeid + "::all"] = {"time": 0.0, "result": "skipped", "said": said, "failed": False}
+    # A whole file that skips has no cases of its own: it is one.
+    if report.skipped:
+        said = report.longrepr[2].removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
+        _cases[f"{report.nodeid}::all"] = {"time": 0.0, "result": "skipped", "said": said, "failed": False}
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -60,6 +60,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
         ElementTree.ElementTree(suite).write(path, encoding="unicode")
     # Nothing ran but what skipped: CTest shows the entry as skipped, by 77.
-    if exitstatus in (0, pytest.ExitCode.NO_TESTS_COLLECTED) and _cases and all(case["result"] == "skipped" for case in _cases.values()):
+    if exitstatus in (0, 5) and _cases and all(case["result"] == "skipped" for case in _cases.values()):
         print("\nskipped: " + next(str(case["said"]) for case in _cases.values()))
         session.exitstatus = 77
