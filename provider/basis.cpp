@@ -123,8 +123,8 @@ bool make_ready(Provider& provider) noexcept {
     if (!provider.default_provider) return false;
     provider.default_context = OSSL_PROVIDER_get0_provider_ctx(provider.default_provider);
     int no_cache = 0;
-    const OSSL_ALGORITHM* const theirs = OSSL_PROVIDER_query_operation(
-        provider.default_provider, OSSL_OP_CIPHER, &no_cache);
+    const OSSL_ALGORITHM* const theirs =
+        OSSL_PROVIDER_query_operation(provider.default_provider, OSSL_OP_CIPHER, &no_cache);
     if (!theirs) return false;
     std::size_t count = 0;
     for (std::size_t offer = 0; offer < kOfferCount; ++offer) {

@@ -16,6 +16,7 @@ namespace dael::provider {
 // cannot be opened, which is tried once. Thread-safe.
 dael_engine* engine_for(std::size_t bytes) noexcept;
 dael_engine* opened_engine() noexcept;  // null: none is open yet
+int threads() noexcept;                 // that a large update may have: as set, or all cores
 // Why there is no engine though one was wanted; "" otherwise.
 const char* engine_fault() noexcept;
 

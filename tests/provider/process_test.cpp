@@ -52,7 +52,7 @@ bool children_are_right(int count) {
     for (int i = 0; i < count; ++i) {
         const pid_t child = fork();
         if (child == 0) {
-            const bool ok = message_is_right(100, 1) && message_is_right(300000, 2 + i) &&
+            const bool ok = message_is_right(100, 1) && message_is_right(1000000, 2 + i) &&
                             message_is_right(5000, 3);
             OPENSSL_cleanup();  // as an ordinary exit does
             _exit(ok ? 0 : 1);
@@ -83,9 +83,9 @@ TEST(AProcess, StartsNothingBeforeItIsNeededAndForks) {
     EXPECT_TRUE(children_are_right(4));
     EXPECT_EQ(threads_here(), before);
     // And with an engine in the parent.
-    EXPECT_TRUE(message_is_right(300000, 9));
+    EXPECT_TRUE(message_is_right(1000000, 9));
     EXPECT_TRUE(children_are_right(4));
-    EXPECT_TRUE(message_is_right(300000, 10));
+    EXPECT_TRUE(message_is_right(1000000, 10));
 }
 
 TEST(AProcess, HasManyThreads) {
@@ -94,7 +94,7 @@ TEST(AProcess, HasManyThreads) {
     for (int i = 0; i < 8; ++i)
         threads.emplace_back([&right, i] {
             for (int j = 0; j < 6; ++j)
-                right += message_is_right(j % 3 == 0 ? 100000 : 1000 * (i + j), 100 + i * 10 + j);
+                right += message_is_right(j % 3 == 0 ? 600000 : 1000 * (i + j), 100 + i * 10 + j);
         });
     for (auto& thread : threads) thread.join();
     EXPECT_EQ(right, 48);
@@ -108,7 +108,7 @@ TEST(AProcess, TakesEverythingFromTheProvider) {
     Bytes random(5000);
     EXPECT_EQ(RAND_bytes_ex(ours().library, random.data(), random.size(), 256), 1);
     EXPECT_NE(random, Bytes(5000));
-    EXPECT_TRUE(message_is_right(200000, 77));
+    EXPECT_TRUE(message_is_right(700000, 77));
     EVP_set_default_properties(ours().library, "");
 }
 
