@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "evp.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -139,11 +140,7 @@ void walk(const char* name, std::uint64_t seed) {
 }
 
 TEST_P(Blocks, RandomWalksAreTheDefaultProviders) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    constexpr std::uint64_t kWalks = 60;
-#else
-    constexpr std::uint64_t kWalks = 250;
-#endif
+    constexpr std::uint64_t kWalks = thorough(250, 60);
     const auto before = counter("daelstrom-updates"), wide = counter("daelstrom-wide-updates");
     for (std::uint64_t seed = 1; seed <= kWalks && !HasFailure(); ++seed) walk(GetParam(), seed);
     // The engine had its part, where README.md of provider/ says so.

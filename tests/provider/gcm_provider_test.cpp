@@ -2,16 +2,13 @@
 // GCM by the provider: messages in every cut are the default provider's, its own way and back;
 // tags, IVs, copies, refusals; records of TLS 1.2.
 #include "evp.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
 using namespace dael::test;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kMessages = 150;
-#else
-constexpr std::uint64_t kMessages = 800;
-#endif
+constexpr std::uint64_t kMessages = thorough(800, 150);
 
 struct Message {
     Bytes key, iv, aad, in;
