@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::size_t kNonce = 12;
 constexpr std::size_t kTag = 16;
-constexpr std::size_t kShortAad = 64;  // kept until the data comes
+constexpr std::size_t kShortAad = 32;  // kept until the data comes
 // A message that begins with less is the basis's: OpenSSL's code is as quick there.
-constexpr std::size_t kLeast = 512;
+constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
 constexpr std::size_t kWideFrom = 8;
 
@@ -204,8 +204,9 @@ int init(Gcm& c, bool encrypts, const unsigned char* key, std::size_t key_size,
         c.made = false;
     } else {
         const bool new_key = key && !(c.keyed && c.worker.same(key, key_size));
+        // A new key's first message is most often the basis's: it gets the IV in the same call.
         if ((new_key || !same_way) &&
-            !start(c, new_key ? key : nullptr, key_size, nullptr, 0, nullptr))
+            !start(c, new_key ? key : nullptr, key_size, iv, iv ? kNonce : 0, nullptr))
             return 0;
         // Only a new IV begins another message; what is under way with the old key is over.
         if (!iv && (new_key || !same_way) && (c.way == Way::pieces || c.way == Way::wide))
@@ -213,7 +214,8 @@ int init(Gcm& c, bool encrypts, const unsigned char* key, std::size_t key_size,
         if (iv) {
             std::memcpy(c.iv, iv, kNonce);
             c.way = Way::open;
-            c.iv_known = c.made = false;
+            c.iv_known = new_key || !same_way;
+            c.made = false;
             c.aad_size = 0;
         }
     }
