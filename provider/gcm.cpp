@@ -282,7 +282,7 @@ int gcm_update(void* context, unsigned char* out, std::size_t* written, std::siz
         }
         c.worker.did(size);
     } else if (c.way == Way::wide) {
-        if (!c.wide->update(in, out, size)) {
+        if (!thread_may_work() || !c.wide->update(in, out, size)) {
             c.way = Way::ended;
             engine_failed("a wide message");
             return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());

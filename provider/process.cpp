@@ -72,6 +72,18 @@ dael_engine* engine_for(std::size_t bytes) noexcept {
     return open_engine();
 }
 
+bool thread_may_work() noexcept {
+    struct Ending {
+        bool* ended;
+        ~Ending() { *ended = true; }
+    };
+    constinit static thread_local bool ended = false;  // without a destructor: there to the end
+    if (ended) return false;
+    static thread_local Ending ending{&ended};
+    (void)ending;
+    return true;
+}
+
 int threads() noexcept {
     if (settings().threads > 0) return settings().threads;
     static const long all = sysconf(_SC_NPROCESSORS_ONLN);
