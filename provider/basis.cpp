@@ -38,9 +38,9 @@ Basis read(const OSSL_DISPATCH* from) noexcept {
     return b;
 }
 
-// What we know how to keep in step: any other function of a later OpenSSL would reach the default
-// provider's context by ours.
-bool known(int id, Kind kind) noexcept {
+// What we know how to keep in step: of a later OpenSSL's functions the others would reach the
+// default provider's context by ours, or with objects of its own.
+bool known(int id) noexcept {
     switch (id) {
         case OSSL_FUNC_CIPHER_NEWCTX:
         case OSSL_FUNC_CIPHER_FREECTX:
@@ -58,7 +58,7 @@ bool known(int id, Kind kind) noexcept {
         case OSSL_FUNC_CIPHER_SETTABLE_CTX_PARAMS:
             return true;
         default:
-            return kind == Kind::as_it_is;
+            return false;
     }
 }
 
@@ -104,7 +104,7 @@ void fill(Provider& provider, std::size_t offer, const OSSL_DISPATCH* from) noex
     const Kind kind = kOffers[offer].kind;
     std::size_t count = 0;
     for (; from->function_id != 0 && count + 1 < kMostFunctions; ++from)
-        if (known(from->function_id, kind)) functions[count++] = *from;
+        if (known(from->function_id)) functions[count++] = *from;
     functions[count] = {0, nullptr};
     if (kind == Kind::gcm)
         offer_gcm(functions);
@@ -123,8 +123,8 @@ bool make_ready(Provider& provider) noexcept {
     if (!provider.default_provider) return false;
     provider.default_context = OSSL_PROVIDER_get0_provider_ctx(provider.default_provider);
     int no_cache = 0;
-    const OSSL_ALGORITHM* const theirs = OSSL_PROVIDER_query_operation(
-        provider.default_provider, OSSL_OP_CIPHER, &no_cache);
+    const OSSL_ALGORITHM* const theirs =
+        OSSL_PROVIDER_query_operation(provider.default_provider, OSSL_OP_CIPHER, &no_cache);
     if (!theirs) return false;
     std::size_t count = 0;
     for (std::size_t offer = 0; offer < kOfferCount; ++offer) {

@@ -19,7 +19,8 @@ namespace dael::provider {
 namespace {
 
 constexpr std::size_t kBlock = 16;
-constexpr std::size_t kPaddedFrom = 4096;  // decryption that holds a block back costs more to hand over
+constexpr std::size_t kPaddedFrom =
+    4096;  // decryption that holds a block back costs more to hand over
 
 using Bytes = unsigned char;
 
@@ -60,7 +61,7 @@ int mode_of(Kind kind) noexcept {
 bool start_basis(Blocks& c, const Bytes* key, std::size_t key_size, const Bytes* iv,
                  std::size_t iv_size, const OSSL_PARAM* params) noexcept {
     return (c.encrypts ? c.basis->encrypt_init : c.basis->decrypt_init)(c.inner, key, key_size, iv,
-                                                                       iv_size, params) == 1;
+                                                                        iv_size, params) == 1;
 }
 // At the end of a block, where the basis holds nothing: it goes on from our chain.
 bool hand_down(Blocks& c) noexcept {
@@ -350,7 +351,9 @@ void* new_blocks(Provider& provider, std::size_t offer) noexcept {
     void* const memory = OPENSSL_malloc(sizeof(Blocks));
     if (!memory) return nullptr;
     void* const inner = basis.newctx(provider.default_context);
-    if (inner) return new (memory) Blocks{.basis = &basis, .inner = inner, .kind = kOffers[offer].kind, .worker = {}};
+    if (inner)
+        return new (memory)
+            Blocks{.basis = &basis, .inner = inner, .kind = kOffers[offer].kind, .worker = {}};
     OPENSSL_free(memory);
     return nullptr;
 }

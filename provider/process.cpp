@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process.hpp"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -20,14 +22,14 @@ constinit std::atomic<bool> told{false};
 // call is as quick as the default provider's code, rounded up.
 constexpr std::size_t kNever = SIZE_MAX;
 constinit std::atomic<std::size_t> starts[DAEL_XTS + 1][2] = {
-    {2048, 2048},       // ECB
-    {kNever, 2048},     // CBC
-    {kNever, 256},      // CFB
-    {kNever, kNever},   // OFB
-    {1024, 1024},       // CTR
-    {0, 0},             // GCM
-    {kNever, kNever},   // GCM_CTR
-    {kNever, kNever},   // XTS
+    {2048, 2048},      // ECB
+    {kNever, 2048},    // CBC
+    {kNever, 256},     // CFB
+    {kNever, kNever},  // OFB
+    {1024, 1024},      // CTR
+    {0, 0},            // GCM
+    {kNever, kNever},  // GCM_CTR
+    {kNever, kNever},  // XTS
 };
 
 dael_engine* open_engine() noexcept {
@@ -68,6 +70,24 @@ dael_engine* engine_for(std::size_t bytes) noexcept {
         waited.fetch_add(bytes, std::memory_order_relaxed) + bytes < settings().warmup)
         return nullptr;
     return open_engine();
+}
+
+bool thread_may_work() noexcept {
+    struct Ending {
+        bool* ended;
+        ~Ending() { *ended = true; }
+    };
+    constinit static thread_local bool ended = false;  // without a destructor: there to the end
+    if (ended) return false;
+    static thread_local Ending ending{&ended};
+    (void)ending;
+    return true;
+}
+
+int threads() noexcept {
+    if (settings().threads > 0) return settings().threads;
+    static const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    return all > 0 ? static_cast<int>(all) : 1;
 }
 
 const char* engine_fault() noexcept {

@@ -16,6 +16,10 @@ namespace dael::provider {
 // cannot be opened, which is tried once. Thread-safe.
 dael_engine* engine_for(std::size_t bytes) noexcept;
 dael_engine* opened_engine() noexcept;  // null: none is open yet
+int threads() noexcept;                 // that a large update may have: as set, or all cores
+// Whether the engine may be used by this thread: not once its thread-local objects are going, as
+// they do before exit() calls handlers, which may encrypt. The engine has some.
+bool thread_may_work() noexcept;
 // Why there is no engine though one was wanted; "" otherwise.
 const char* engine_fault() noexcept;
 

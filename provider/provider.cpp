@@ -18,23 +18,22 @@ namespace {
 
 // Names are told by `openssl list -providers -verbose`; counts by OSSL_PROVIDER_get_params(), which
 // `daelstrom provider status` asks too.
-const OSSL_PARAM kGettable[] = {
-    OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_NAME, nullptr, 0),
-    OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_VERSION, nullptr, 0),
-    OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_BUILDINFO, nullptr, 0),
-    OSSL_PARAM_int(OSSL_PROV_PARAM_STATUS, nullptr),
-    OSSL_PARAM_utf8_ptr("daelstrom-backend", nullptr, 0),
-    OSSL_PARAM_utf8_ptr("daelstrom-engine", nullptr, 0),
-    OSSL_PARAM_utf8_ptr("daelstrom-fault", nullptr, 0),
-    OSSL_PARAM_uint64("daelstrom-threads", nullptr),
-    OSSL_PARAM_uint64("daelstrom-threshold", nullptr),
-    OSSL_PARAM_uint64("daelstrom-warmup", nullptr),
-    OSSL_PARAM_uint64("daelstrom-updates", nullptr),
-    OSSL_PARAM_uint64("daelstrom-bytes", nullptr),
-    OSSL_PARAM_uint64("daelstrom-wide-updates", nullptr),
-    OSSL_PARAM_uint64("daelstrom-wide-bytes", nullptr),
-    OSSL_PARAM_uint64("daelstrom-failures", nullptr),
-    OSSL_PARAM_END};
+const OSSL_PARAM kGettable[] = {OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_NAME, nullptr, 0),
+                                OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_VERSION, nullptr, 0),
+                                OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_BUILDINFO, nullptr, 0),
+                                OSSL_PARAM_int(OSSL_PROV_PARAM_STATUS, nullptr),
+                                OSSL_PARAM_utf8_ptr("daelstrom-backend", nullptr, 0),
+                                OSSL_PARAM_utf8_ptr("daelstrom-engine", nullptr, 0),
+                                OSSL_PARAM_utf8_ptr("daelstrom-fault", nullptr, 0),
+                                OSSL_PARAM_uint64("daelstrom-threads", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-threshold", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-warmup", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-updates", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-bytes", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-wide-updates", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-wide-bytes", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-failures", nullptr),
+                                OSSL_PARAM_END};
 
 const OSSL_PARAM* gettable_params(void*) noexcept {
     return kGettable;
@@ -65,7 +64,7 @@ int get_params(void* context, OSSL_PARAM params[]) noexcept {
            text(OSSL_PROV_PARAM_VERSION, DAEL_PROVIDER_VERSION) &&
            text(OSSL_PROV_PARAM_BUILDINFO, build_info()) &&
            text("daelstrom-backend", *s.backend ? s.backend : "auto") &&
-           text("daelstrom-engine", opened_engine()  ? "open"
+           text("daelstrom-engine", opened_engine()   ? "open"
                                     : *engine_fault() ? "cannot be had"
                                                       : "not needed yet") &&
            text("daelstrom-fault", fault) &&

@@ -97,12 +97,13 @@ void read_settings(const OSSL_CORE_HANDLE* handle,
 void log_line(const char* what, const char* detail) noexcept {
     if (std::strcmp(read.log, "off") == 0 || !*read.log) return;
     char line[1280];
-    int size = std::snprintf(line, sizeof line, "daelstrom provider [%ld]: %s%s%.1000s\n",
-                             static_cast<long>(getpid()), what, detail ? ": " : "",
-                             detail ? detail : "");
+    int size =
+        std::snprintf(line, sizeof line, "daelstrom provider [%ld]: %s%s%.1000s\n",
+                      static_cast<long>(getpid()), what, detail ? ": " : "", detail ? detail : "");
     if (size < 0) return;
     const bool to_stderr = std::strcmp(read.log, "stderr") == 0;
-    const int file = to_stderr ? 2 : open(read.log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    const int file =
+        to_stderr ? 2 : open(read.log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;
     // A line that cannot be written has nowhere to be reported.
     [[maybe_unused]] const ssize_t written = write(file, line, static_cast<std::size_t>(size));

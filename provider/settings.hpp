@@ -12,12 +12,12 @@
 namespace dael::provider {
 
 struct Settings {
-    char backend[64] = "";             // "": the engine's own choice
-    int threads = 0;                   // 0: all cores
-    std::size_t threshold = 256 << 10; // bytes of an update from which it goes to all cores
-    std::uint64_t warmup = 32 << 20;   // bytes in a process before its engine is opened
+    char backend[64] = "";              // "": the engine's own choice
+    int threads = 0;                    // 0: all cores
+    std::size_t threshold = 256 << 10;  // bytes of an update from which it goes to all cores
+    std::uint64_t warmup = 32 << 20;    // bytes in a process before its engine is opened
     char log[256] = "off";
-    char fault[160] = "";              // the first value that made no sense, and is left out
+    char fault[160] = "";  // the first value that made no sense, and is left out
 };
 
 // The process's: those of the provider that was loaded first, which the engine is opened with.

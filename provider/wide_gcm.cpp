@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "process.hpp"
+#include "settings.hpp"
+
 namespace dael::provider {
 namespace {
 
 constexpr std::size_t kUnit = 16;
 constexpr std::size_t kMostChunks = 64;
-constexpr std::size_t kLeastChunk = 64 << 10;
 constexpr std::uint64_t kMostData = (std::uint64_t{1} << 36) - 32;  // SP 800-38D 5.2.1.1
 
 std::uint64_t load(const unsigned char* at) noexcept {
@@ -100,8 +102,7 @@ void WideGcm::absorb(const unsigned char* block, std::size_t size) noexcept {
 
 void WideGcm::aad(const unsigned char* bytes, std::size_t size) noexcept {
     aad_size_ = size;
-    for (std::size_t at = 0; at < size; at += kUnit)
-        absorb(bytes + at, std::min(kUnit, size - at));
+    for (std::size_t at = 0; at < size; at += kUnit) absorb(bytes + at, std::min(kUnit, size - at));
 }
 
 // From the block on that is next or begun.
@@ -119,8 +120,12 @@ bool WideGcm::cipher(const unsigned char* in, unsigned char* out, std::size_t si
 
 // Whole blocks, from a whole block on.
 bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t size) noexcept {
-    const std::size_t even = (size / kMostChunks + kUnit) / kUnit * kUnit;
-    const std::size_t chunk = std::max(even, kLeastChunk);
+    // Two for each thread, of a size that makes up for what a start that is no nonce's costs:
+    // libipsec-mb asks for the IV that leads to it, which takes an inversion.
+    const std::size_t parts =
+        std::clamp<std::size_t>(2 * static_cast<std::size_t>(threads()), 1, kMostChunks);
+    const std::size_t even = (size / parts + kUnit) / kUnit * kUnit;
+    const std::size_t chunk = std::max(even, settings().threshold * 4 / kUnit * kUnit);
     const std::size_t count = (size + chunk - 1) / chunk;
     dael_message messages[kMostChunks] = {};
     unsigned char tags[kMostChunks][kUnit], masks[kMostChunks][kUnit];
@@ -134,7 +139,12 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
         (encrypts_ ? m.size : m.aad_size) = bytes;
         m.out = encrypts_ ? out + i * chunk : nullptr;
         m.tag = tags[i];
-        start_at(j0_, (size_ + i * chunk) / kUnit, m.start);
+        if (encrypts_) {
+            start_at(j0_, (size_ + i * chunk) / kUnit, m.start);
+        } else {  // any that differ: what they mask never leaves
+            m.start[0] = static_cast<std::uint8_t>(i);
+            m.start[kUnit - 1] = 1;
+        }
         std::memcpy(masks[i], m.start, kUnit);
     }
     const dael_cipher gcm{DAEL_GCM, DAEL_ENCRYPT, kUnit, 0, 0};
@@ -154,8 +164,7 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
         const std::size_t bytes = std::min(chunk, size - i * chunk);
         if (of != bytes / kUnit) factor = power(h_, of = bytes / kUnit);
         const Element length = encrypts_ ? lengths(0, bytes) : lengths(bytes, 0);
-        const Element part =
-            add(add(element(tags[i]), element(masks[i])), multiply(length, h_));
+        const Element part = add(add(element(tags[i]), element(masks[i])), multiply(length, h_));
         y = add(multiply(y, factor), part);
     }
     if (ok && !encrypts_) ok = cipher(in, out, size, 0);

@@ -135,8 +135,7 @@ std::string named_module(const std::string& file, std::string& fault) {
         return section ? NCONF_get_string(conf.get(), section, name) : nullptr;
     };
     const char* const start = NCONF_get_string(conf.get(), nullptr, "openssl_conf");
-    const char* const module =
-        value(value(value(start, "providers"), "daelstrom"), "module");
+    const char* const module = value(value(value(start, "providers"), "daelstrom"), "module");
     ERR_clear_error();
     return module ? module : "";
 }
@@ -157,7 +156,8 @@ Reading read_configuration(const std::string& file) {
     if (!library) return reading;
     reading.daelstrom = OSSL_PROVIDER_available(library.get(), "daelstrom") == 1;
     const Held<EVP_CIPHER> cipher(EVP_CIPHER_fetch(library.get(), "AES-256-GCM", nullptr));
-    if (cipher) reading.cipher_from = OSSL_PROVIDER_get0_name(EVP_CIPHER_get0_provider(cipher.get()));
+    if (cipher)
+        reading.cipher_from = OSSL_PROVIDER_get0_name(EVP_CIPHER_get0_provider(cipher.get()));
     const Held<EVP_MD> digest(EVP_MD_fetch(library.get(), "SHA256", nullptr));
     if (digest) reading.digest_from = OSSL_PROVIDER_get0_name(EVP_MD_get0_provider(digest.get()));
     // Asked last: where no other is active, OpenSSL activates it by itself.

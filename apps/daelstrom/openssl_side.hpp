@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What OpenSSL would make of a configuration and of our provider, tried in library contexts of their
-// own: nothing of this process's use of OpenSSL changes.
+// What OpenSSL would make of a configuration and of our provider, tried in library contexts of
+// their own: nothing of this process's use of OpenSSL changes.
 #pragma once
 
 #include <cstdint>

@@ -100,8 +100,9 @@ Result<> install(const ProviderOptions& options) {
     DAEL_LET(config, config_of(options));
     std::error_code fault;
     if (fs::exists(config, fault) && !is_ours(config) && !options.overwrite)
-        return Error{Code::io, config + " exists and is not this program's; -f overwrites it, "
-                                        "--config names another"};
+        return Error{Code::io, config +
+                                   " exists and is not this program's; -f overwrites it, "
+                                   "--config names another"};
     if (const fs::path folder = fs::path(config).parent_path(); !folder.empty())
         fs::create_directories(folder, fault);
     // Beside it and then in its place, so that no program reads half of it.
@@ -126,8 +127,9 @@ Result<> uninstall(const ProviderOptions& options) {
         return {};
     }
     if (!is_ours(config))
-        return Error{Code::io, config + " was not written by `daelstrom provider install`; "
-                                        "remove it yourself if you mean it"};
+        return Error{Code::io, config +
+                                   " was not written by `daelstrom provider install`; "
+                                   "remove it yourself if you mean it"};
     fs::remove(config, fault);
     if (fault) return Error{Code::io, "cannot remove " + config + ": " + fault.message()};
     std::cout << "Removed " << config << ". Programs that run keep what they have loaded.\n";
@@ -167,8 +169,9 @@ void look_at_program(const std::string& name, Findings& findings) {
     std::string bytes((std::istreambuf_iterator<char>(in)), {});
     struct stat about {};
     if (::stat(path.c_str(), &about) == 0 && (about.st_mode & (S_ISUID | S_ISGID)))
-        findings.bad(path + " runs with other rights than its caller's: OpenSSL then does not look "
-                            "at OPENSSL_CONF; only the system's configuration reaches it");
+        findings.bad(path +
+                     " runs with other rights than its caller's: OpenSSL then does not look "
+                     "at OPENSSL_CONF; only the system's configuration reaches it");
     const auto has = [&](std::string_view what) { return bytes.find(what) != bytes.npos; };
     if (bytes.starts_with("#!"))
         return findings.note(path + " is a script; ask about the program that runs it");
@@ -177,10 +180,12 @@ void look_at_program(const std::string& name, Findings& findings) {
     if (has("libcrypto.so.1"))
         return findings.bad(path + " is linked to OpenSSL 1.1, which has no providers");
     if (has("OpenSSL 3."))
-        return findings.bad(path + " has an OpenSSL of its own inside, which may read another "
-                                   "configuration, or none, and may load no modules");
-    findings.note(path + " is not linked to OpenSSL itself; a library that it loads may be "
-                         "(ldd tells; GnuTLS, NSS, Go and rustls have AES of their own)");
+        return findings.bad(path +
+                            " has an OpenSSL of its own inside, which may read another "
+                            "configuration, or none, and may load no modules");
+    findings.note(path +
+                  " is not linked to OpenSSL itself; a library that it loads may be "
+                  "(ldd tells; GnuTLS, NSS, Go and rustls have AES of their own)");
 }
 
 Result<> doctor(const ProviderOptions& options) {
@@ -193,8 +198,7 @@ Result<> doctor(const ProviderOptions& options) {
         for (const auto& [name, value] : facts->texts)
             if (name == "buildinfo") findings.good(*module + " loads: " + value);
     }
-    const std::string config =
-        options.config.empty() ? configuration_file() : options.config;
+    const std::string config = options.config.empty() ? configuration_file() : options.config;
     std::error_code ignored;
     if (!fs::exists(config, ignored)) {
         findings.bad("there is no " + config + ", which programs would read");
@@ -206,31 +210,33 @@ Result<> doctor(const ProviderOptions& options) {
             findings.bad("OpenSSL cannot follow it, and programs say nothing of that: " +
                          reading.fault);
         if (!reading.daelstrom)
-            findings.bad("it does not activate daelstrom; `daelstrom provider install` writes one "
-                         "that does, for OPENSSL_CONF");
+            findings.bad(
+                "it does not activate daelstrom; `daelstrom provider install` writes one "
+                "that does, for OPENSSL_CONF");
         if (reading.daelstrom && reading.digest_from.empty())
-            findings.bad("it activates daelstrom and nothing else: what is not AES is missing, so "
-                         "most programs fail. Add `activate = 1` to the section of `default`");
+            findings.bad(
+                "it activates daelstrom and nothing else: what is not AES is missing, so "
+                "most programs fail. Add `activate = 1` to the section of `default`");
         if (reading.daelstrom && reading.cipher_from != "daelstrom")
             findings.bad("AES-256-GCM still comes from '" + reading.cipher_from +
                          "', which was activated first. Set `default_properties = "
                          "?provider=daelstrom` in the section that alg_section names");
         if (reading.daelstrom && reading.cipher_from == "daelstrom")
-            findings.good("AES-256-GCM comes from daelstrom, SHA-256 from '" +
-                          reading.digest_from + "'");
+            findings.good("AES-256-GCM comes from daelstrom, SHA-256 from '" + reading.digest_from +
+                          "'");
         if (!reading.engine_fault.empty()) findings.bad(reading.engine_fault);
     }
     if (!options.program.empty()) look_at_program(options.program, findings);
     if (findings.bad_count() == 0) {
-        findings.note("small requests go to OpenSSL's own code; the engine opens after 32 MiB in a "
-                      "process, or one update of 256 KiB (docs/provider.md)");
+        findings.note(
+            "small requests go to OpenSSL's own code; the engine opens after 32 MiB in a "
+            "process, or one update of 256 KiB (docs/provider.md)");
         return {};
     }
-    return Error{Code::backend_absent,
-                 findings.bad_count() == 1
-                     ? "something stands in the way; see above"
-                     : std::to_string(findings.bad_count()) +
-                           " things stand in the way; see above"};
+    return Error{Code::backend_absent, findings.bad_count() == 1
+                                           ? "something stands in the way; see above"
+                                           : std::to_string(findings.bad_count()) +
+                                                 " things stand in the way; see above"};
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ constexpr std::array kDecrypt{
 };
 constexpr std::array kProvider{
     Example{"What the provider is, where it lies, how it is set", "daelstrom provider status"},
-    Example{"A configuration for it",
-            "daelstrom provider install --config daelstrom-openssl.cnf"},
+    Example{"A configuration for it", "daelstrom provider install --config daelstrom-openssl.cnf"},
     Example{"Whether a program would use it",
             "OPENSSL_CONF=daelstrom-openssl.cnf daelstrom provider doctor openssl"},
     Example{"Away with it", "daelstrom provider uninstall --config daelstrom-openssl.cnf"},

@@ -59,8 +59,8 @@ DAEL_API dael_status dael_pieces_update_unverified(dael_pieces* pieces, const vo
  * DAEL_AUTHENTICATION. */
 DAEL_API dael_status dael_pieces_verify(dael_pieces* pieces, const void* tag, size_t tag_size);
 
-/* gcm decryption in one pass, for those who learn the size of the tag at the end only, as callers of
- * OpenSSL's EVP do: the end, and the tag that the message should have. Safety: comparing it with
+/* gcm decryption in one pass, for those who learn the size of the tag at the end only, as callers
+ * of OpenSSL's EVP do: the end, and the tag that the message should have. Safety: comparing it with
  * the one that came, in constant time, and giving nothing away where they differ, is up to you. */
 DAEL_API dael_status dael_pieces_tag(dael_pieces* pieces, uint8_t tag[DAEL_TAG_SIZE]);
 

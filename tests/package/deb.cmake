@@ -39,7 +39,7 @@ endfunction()
 
 package(daelstrom DEPENDS libssl3 libc6 FILES bin/daelstrom share/man/man1/daelstrom\\.1
         bash-completion/completions/daelstrom /_daelstrom vendor_completions\\.d/daelstrom\\.fish
-        share/doc/daelstrom/copyright)
+        ossl-modules/daelstrom\\.so share/daelstrom/daelstrom-openssl\\.cnf share/doc/daelstrom/copyright)
 package(libdaelstrom-dev DEPENDS libssl-dev FILES include/daelstrom/daelstrom\\.h libdaelstrom\\.a
         cmake/daelstrom/daelstromConfig\\.cmake pkgconfig/daelstrom\\.pc share/doc/libdaelstrom-dev/copyright)
 run(${WORK}/deb/root/usr/bin/daelstrom --version)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "evp.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -80,7 +81,8 @@ void walk(const char* name, std::uint64_t seed) {
     const auto key_size = static_cast<std::size_t>(EVP_CIPHER_get_key_length(b.get()));
     const int mode = EVP_CIPHER_get_mode(b.get());
     const bool has_iv = mode != EVP_CIPH_ECB_MODE;
-    const bool once = std::string(name).find("CTS") != std::string::npos || mode == EVP_CIPH_XTS_MODE;
+    const bool once =
+        std::string(name).find("CTS") != std::string::npos || mode == EVP_CIPH_XTS_MODE;
     Pair pair;
     Bytes key = numbers.bytes(key_size), iv = numbers.bytes(16);
     if (numbers.one_in(4))  // a counter that carries
@@ -109,10 +111,10 @@ void walk(const char* name, std::uint64_t seed) {
             // Without a key the direction stays: schedules for both are not kept.
             const int way = with_key ? static_cast<int>(numbers.below(2)) : -1;
             for (const auto* side : {&pair.a, &pair.b})
-                ASSERT_EQ(EVP_CipherInit_ex2(side->get(), nullptr,
-                                             with_key ? fresh_key.data() : nullptr,
-                                             with_iv ? fresh_iv.data() : nullptr, way, nullptr),
-                          1);
+                ASSERT_EQ(
+                    EVP_CipherInit_ex2(side->get(), nullptr, with_key ? fresh_key.data() : nullptr,
+                                       with_iv ? fresh_iv.data() : nullptr, way, nullptr),
+                    1);
         } else if (what == 3) {
             Bytes out_a(32, 1), out_b(32, 1);
             int made_a = -1, made_b = -1;
@@ -138,11 +140,7 @@ void walk(const char* name, std::uint64_t seed) {
 }
 
 TEST_P(Blocks, RandomWalksAreTheDefaultProviders) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    constexpr std::uint64_t kWalks = 60;
-#else
-    constexpr std::uint64_t kWalks = 400;
-#endif
+    constexpr std::uint64_t kWalks = thorough(250, 60);
     const auto before = counter("daelstrom-updates"), wide = counter("daelstrom-wide-updates");
     for (std::uint64_t seed = 1; seed <= kWalks && !HasFailure(); ++seed) walk(GetParam(), seed);
     // The engine had its part, where README.md of provider/ says so.

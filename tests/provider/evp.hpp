@@ -11,6 +11,7 @@
 #include <openssl/provider.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,8 +36,7 @@ inline Side open_ours() {
     Side side;
     side.library = OSSL_LIB_CTX_new();
     const char* const folder = std::getenv("DAELSTROM_PROVIDER_FOLDER");
-    OSSL_PROVIDER_set_default_search_path(side.library,
-                                          folder ? folder : DAEL_PROVIDER_FOLDER);
+    OSSL_PROVIDER_set_default_search_path(side.library, folder ? folder : DAEL_PROVIDER_FOLDER);
     side.daelstrom = OSSL_PROVIDER_load(side.library, "daelstrom");
     side.standard = OSSL_PROVIDER_load(side.library, "default");
     side.properties = "provider=daelstrom";
@@ -92,15 +92,19 @@ class Numbers {
     std::size_t below(std::size_t limit) { return next() % limit; }
     bool one_in(std::size_t n) { return below(n) == 0; }
     Bytes bytes(std::size_t size) {
-        Bytes all(size);
-        for (auto& byte : all) byte = static_cast<std::uint8_t>(next() >> 33);
+        Bytes all(size + 8);
+        for (std::size_t i = 0; i < size; i += 8) {
+            const std::uint64_t eight = next();
+            std::memcpy(&all[i], &eight, 8);
+        }
+        all.resize(size);
         return all;
     }
     std::size_t size() {
-        static constexpr std::size_t kSizes[] = {0,    1,    5,    15,    16,    17,    31,   32,
-                                                 48,   255,  256,  257,   1023,  1024,  1040, 2048,
-                                                 2049, 4095, 4096, 4112,  5000,  8192,  16384, 28672,
-                                                 32768, 33000, 65535, 65536, 66000, 70016, 150000};
+        static constexpr std::size_t kSizes[] = {
+            0,     1,     5,     15,    16,    17,    31,    32,    48,    255,  256,
+            257,   1023,  1024,  1040,  2048,  2049,  4095,  4096,  4112,  5000, 8192,
+            16384, 28672, 32768, 33000, 65535, 65536, 66000, 70016, 150000};
         return kSizes[below(sizeof kSizes / sizeof *kSizes)];
     }
 

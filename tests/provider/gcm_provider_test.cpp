@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCM by the provider: messages in every cut are the default provider's, its own way and back; tags,
-// IVs, copies, refusals; records of TLS 1.2.
+// GCM by the provider: messages in every cut are the default provider's, its own way and back;
+// tags, IVs, copies, refusals; records of TLS 1.2.
 #include "evp.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
 using namespace dael::test;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t kMessages = 150;
-#else
-constexpr std::uint64_t kMessages = 1500;
-#endif
+constexpr std::uint64_t kMessages = thorough(800, 150);
 
 struct Message {
     Bytes key, iv, aad, in;
@@ -34,7 +31,7 @@ Message message(Numbers& numbers, std::size_t key_size) {
     m.key = numbers.bytes(key_size);
     m.iv = numbers.bytes(numbers.one_in(5) ? 1 + numbers.below(40) : 12);
     m.aad = numbers.bytes(numbers.one_in(3) ? numbers.size() : numbers.below(70));
-    m.in = numbers.bytes(numbers.size() + (numbers.one_in(4) ? 130000 : 0));
+    m.in = numbers.bytes(numbers.size() + (numbers.one_in(8) ? 524288 + 16 * numbers.below(3) : 0));
     m.aad_cuts = cut(numbers, m.aad.size());
     m.cuts = cut(numbers, m.in.size());
     static constexpr int kTags[] = {16, 16, 16, 12, 13, 8, 4};
@@ -61,7 +58,8 @@ Outcome run(EVP_CIPHER_CTX* given, const EVP_CIPHER* cipher, bool encrypts, cons
     // Given once: EVP takes the same cipher again for a context that is to begin anew.
     const bool first = !EVP_CIPHER_CTX_get0_cipher(x);
     if (EVP_CipherInit_ex2(x, first ? cipher : nullptr, nullptr, nullptr, encrypts, nullptr) != 1 ||
-        EVP_CIPHER_CTX_ctrl(x, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(m.iv.size()), nullptr) != 1)
+        EVP_CIPHER_CTX_ctrl(x, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(m.iv.size()), nullptr) !=
+            1)
         return outcome;
     if (!late && !set_tag()) return outcome;  // before the key
     if (EVP_CipherInit_ex2(x, nullptr, with_key ? m.key.data() : nullptr, m.iv.data(), encrypts,

@@ -211,6 +211,21 @@ class OpenSsl(ProviderTest):
         self.assertEqual(absent.returncode, 1)
         self.assertIn("no daelstrom.so; looked for", absent.stderr)
 
+    def test_shows_nothing_but_its_way_in(self):
+        if not shutil.which("nm"):
+            self.skipTest("no nm")
+        shown = subprocess.run(["nm", "-D", "--defined-only", MODULE], check=True, capture_output=True, text=True).stdout
+        self.assertEqual([line.split()[-1] for line in shown.splitlines()], ["OSSL_provider_init"])
+
+    def test_beside_another_libipsec_mb(self):
+        # In the whole program's sight, with the names that ours is linked to.
+        others = sorted(pathlib.Path("/usr/lib").glob("*/libIPSec_MB.so.*"))
+        if not others:
+            self.skipTest("no shared libIPSec_MB")
+        options = ("enc", "-aes-256-ctr", "-K", KEYS[256], "-iv", IV, "-in", self.plain)
+        made = self.openssl(*options, LD_PRELOAD=str(others[0])).stdout
+        self.assertTrue(made == self.openssl(*options, ours=False).stdout)
+
     def test_memory_is_clean(self):
         if not shutil.which("valgrind"):
             self.skipTest("no valgrind")
