@@ -49,7 +49,7 @@ std::size_t enter(Heat& heat, const Sealer& sealer, const Point& point,
     return entry;
 }
 
-Result<Heat> race(const PacketSuite& shared, const Point& point) {
+Result<Heat> race_core(const PacketSuite& shared, const Point& point) {
     const auto key = packet_key(point.number("bits"));
     DAEL_LET(packets, Packets::make(Mix::of(point), point.number("working_set")));
     Heat heat;
@@ -114,7 +114,7 @@ Benchmark packets_one_core(std::shared_ptr<PacketSuite> shared) {
             {at_place("packets"), measure::axis("working_set", sets), packet_key_sizes(*shared),
              mixes(*shared)},
             {},
-            [shared](const Point& point) { return race(*shared, point); }};
+            [shared](const Point& point) { return race_core(*shared, point); }};
 }
 
 Benchmark packets_budgets(std::shared_ptr<PacketSuite> shared) {

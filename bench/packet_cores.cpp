@@ -18,7 +18,7 @@ namespace {
 using measure::Heat;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kHot = 16 << 10, kMostCores = 256;
+constexpr std::size_t kHotOfACore = 16 << 10, kMostCores = 256;
 
 // One core's part.
 struct Worker {
@@ -124,7 +124,7 @@ measure::Sampler together(std::shared_ptr<std::vector<Worker>> workers,
     };
 }
 
-Result<Heat> race(const PacketSuite& shared, Point point) {
+Result<Heat> race_cores(const PacketSuite& shared, Point point) {
     const auto key = packet_key(point.number("bits"));
     const auto threads = point.number("threads");
     const auto team = std::make_shared<measure::Team>(static_cast<int>(threads));
@@ -139,7 +139,7 @@ Result<Heat> race(const PacketSuite& shared, Point point) {
             if (sealer.code() == Code::unsupported) return {};
             if (!sealer) return std::move(sealer).error();
             (*workers)[i].sealer = std::move(*sealer);
-            DAEL_LET(packets, Packets::make(Mix::of(point), kHot));
+            DAEL_LET(packets, Packets::make(Mix::of(point), kHotOfACore));
             (*workers)[i].packets = std::move(packets);
         }
         if (processes) workers->front().sealer.name += ", a process a core";
@@ -194,7 +194,7 @@ Benchmark packets_cores(std::shared_ptr<PacketSuite> shared) {
             {at_place("cores"), packet_key_sizes(*shared),
              measure::Axis{Mix::of(std::size_t{1024}).point()}, measure::axis("threads", threads)},
             {},
-            [shared](const Point& point) { return race(*shared, point); }};
+            [shared](const Point& point) { return race_cores(*shared, point); }};
 }
 
 }  // namespace dael::bench

@@ -13,7 +13,7 @@ namespace {
 
 using measure::Heat;
 
-constexpr std::size_t kHot = 16 << 10;
+constexpr std::size_t kHotAtLoad = 16 << 10;
 
 struct Latencies {
     std::vector<std::uint64_t> cycles;  // of every packet of every sample, but the first's
@@ -66,7 +66,7 @@ Result<double> capacity(const Mix& mix, std::span<const std::uint8_t> key) {
     auto sealer = ipsec_mb_sealer(key, false);
     if (sealer.code() == Code::unsupported) sealer = evp_sealer(key);
     if (!sealer) return std::move(sealer).error();
-    DAEL_LET(packets, Packets::make(mix, kHot));
+    DAEL_LET(packets, Packets::make(mix, kHotAtLoad));
     std::vector<double> seconds;
     const auto pass = passes(*sealer, packets, {.sample_seconds = 0.005});
     for (int i = 0; i < 5; ++i) {
@@ -76,7 +76,7 @@ Result<double> capacity(const Mix& mix, std::span<const std::uint8_t> key) {
     return static_cast<double>(packets->list.size()) / measure::spread(seconds).median;
 }
 
-Result<Heat> race(const PacketSuite& shared, const Point& point) {
+Result<Heat> race_latency(const PacketSuite& shared, const Point& point) {
     if (cycles_per_second() <= 0)
         return Error{Code::unsupported, "this processor has no time-stamp counter"};
     const auto key = packet_key(point.number("bits"));
@@ -91,7 +91,7 @@ Result<Heat> race(const PacketSuite& shared, const Point& point) {
         if (opened.code() == Code::unsupported) return {};
         if (!opened) return std::move(opened).error();
         const auto sealer = std::make_shared<const Sealer>(std::move(*opened));
-        DAEL_LET(packets, Packets::make(mix, kHot));
+        DAEL_LET(packets, Packets::make(mix, kHotAtLoad));
         const auto latencies = std::make_shared<Latencies>();
         Point row{{"backend", sealer->name}};
         row.set(point)
@@ -144,7 +144,7 @@ Benchmark packets_latency(std::shared_ptr<PacketSuite> shared) {
                            : measure::Axis{Mix::of(std::size_t{1024}).point(), Mix::imix().point()},
              measure::axis("load", loads)},
             {},
-            [shared](const Point& point) { return race(*shared, point); }};
+            [shared](const Point& point) { return race_latency(*shared, point); }};
 }
 
 }  // namespace dael::bench

@@ -22,9 +22,9 @@ namespace {
 
 using measure::Heat;
 
-constexpr std::size_t kHot = 16 << 10, kSize = 1024;
+constexpr std::size_t kHotParts = 16 << 10, kPartsOf = 1024;
 // GCM hashes a block of AAD, the data and a block of lengths, and encrypts a block for the tag.
-constexpr std::size_t kHashed = 16 + kSize + 16;
+constexpr std::size_t kHashed = 16 + kPartsOf + 16;
 
 // Work on memory of its own: `packets` packets a pass.
 struct Part {
@@ -42,7 +42,7 @@ struct Scratch {
         return buffer.data() + packet * kHashed;
     }
 };
-constexpr std::size_t kPackets = kHot / kSize;
+constexpr std::size_t kPackets = kHotParts / kPartsOf;
 
 // As wide as the processor's registers, or several of them.
 using Wide = std::uint64_t __attribute__((vector_size(64)));
@@ -91,17 +91,17 @@ Error wrong(const std::string& who) {
 void add_plain_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>& s) {
     parts.push_back({"memcpy",
                      [s](std::size_t i) -> Result<> {
-                         std::memcpy(s->at(s->out, i), s->at(s->in, i), kSize);
+                         std::memcpy(s->at(s->out, i), s->at(s->in, i), kPartsOf);
                          return {};
                      },
                      [s]() -> Result<> {
-                         if (std::memcmp(s->out.data(), s->in.data(), kSize) != 0)
+                         if (std::memcmp(s->out.data(), s->in.data(), kPartsOf) != 0)
                              return wrong("memcpy");
                          return {};
                      }});
     parts.push_back({"XOR with keystream",
                      [s](std::size_t i) -> Result<> {
-                         for (std::size_t k = 0; k < kSize; k += sizeof(Wide)) {
+                         for (std::size_t k = 0; k < kPartsOf; k += sizeof(Wide)) {
                              Wide data, mask;
                              std::memcpy(&data, s->at(s->in, i) + k, sizeof data);
                              std::memcpy(&mask, s->at(s->keystream, i) + k, sizeof mask);
@@ -111,7 +111,7 @@ void add_plain_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>& s
                          return {};
                      },
                      [s]() -> Result<> {
-                         for (std::size_t k = 0; k < kSize; ++k)
+                         for (std::size_t k = 0; k < kPartsOf; ++k)
                              if ((s->in.data()[k] ^ s->keystream.data()[k]) != s->out.data()[k])
                                  return wrong("XOR");
                          return {};
@@ -154,7 +154,7 @@ void add_ipsec_mb_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>
                          job.cipher_direction = IMB_DIR_ENCRYPT;
                          job.src = s->at(s->in, i);
                          job.dst = s->at(s->out, i);
-                         job.msg_len_to_cipher_in_bytes = kSize + 16;  // with the tag's mask
+                         job.msg_len_to_cipher_in_bytes = kPartsOf + 16;  // with the tag's mask
                          job.iv = imb->iv.data();
                          job.iv_len_in_bytes = imb->iv.size();
                          if (IMB_SUBMIT_CIPHER_BURST_NOCHECK(
@@ -164,7 +164,7 @@ void add_ipsec_mb_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>
                          return {};
                      },
                      [imb, s]() -> Result<> {
-                         std::vector<std::uint8_t> right(kSize + 16);
+                         std::vector<std::uint8_t> right(kPartsOf + 16);
                          DAEL_TRY(evp("CTR", s->key, imb->iv.data(), nullptr, 0, s->in.data(),
                                       right.size(), right.data(), nullptr));
                          if (std::memcmp(right.data(), s->out.data(), right.size()) != 0)
@@ -206,13 +206,13 @@ void add_tomcrypt_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>
                      }});
     parts.push_back({"AES, LibTomCrypt",
                      [tom, s](std::size_t i) -> Result<> {
-                         for (std::size_t at = 0; at < kSize + 16; at += 16)
+                         for (std::size_t at = 0; at < kPartsOf + 16; at += 16)
                              aes_desc.ecb_encrypt(s->at(s->in, i) + at, s->at(s->out, i) + at,
                                                   &tom->key);
                          return {};
                      },
                      [s]() -> Result<> {
-                         std::vector<std::uint8_t> right(kSize + 16);
+                         std::vector<std::uint8_t> right(kPartsOf + 16);
                          DAEL_TRY(evp("ECB", s->key, nullptr, nullptr, 0, s->in.data(),
                                       right.size(), right.data(), nullptr));
                          if (std::memcmp(right.data(), s->out.data(), right.size()) != 0)
@@ -224,7 +224,7 @@ void add_tomcrypt_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>
 void add_tomcrypt_parts(std::vector<Part>&, const std::shared_ptr<Scratch>&) {}
 #endif
 
-Result<Heat> race(const PacketSuite& shared, const Point& point) {
+Result<Heat> race_parts(const PacketSuite& shared, const Point& point) {
     const auto scratch = std::make_shared<Scratch>();
     scratch->key = packet_key(point.number("bits"));
     measure::Team alone(1);
@@ -261,11 +261,11 @@ Result<Heat> race(const PacketSuite& shared, const Point& point) {
                 return sampler();
             },
             [=]() -> Result<> {
-                std::memset(scratch->out.data(), 0xa5, kSize);
+                std::memset(scratch->out.data(), 0xa5, kPartsOf);
                 DAEL_TRY(part.work(0));
                 return part.check();
             },
-            row, static_cast<double>(kPackets * kSize), against);
+            row, static_cast<double>(kPackets * kPartsOf), against);
         heat.describe(entry, [](double seconds) {
             return per_packet(seconds / static_cast<double>(kPackets));
         });
@@ -279,9 +279,9 @@ Result<Heat> race(const PacketSuite& shared, const Point& point) {
 Benchmark packets_parts(std::shared_ptr<PacketSuite> shared) {
     return {"parts of a packet",
             {at_place("parts"), measure::axis("bits", std::vector<int>{128, 256}),
-             measure::Axis{Mix::of(kSize).point()}},
+             measure::Axis{Mix::of(kPartsOf).point()}},
             {},
-            [shared](const Point& point) { return race(*shared, point); }};
+            [shared](const Point& point) { return race_parts(*shared, point); }};
 }
 
 }  // namespace dael::bench

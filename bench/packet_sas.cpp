@@ -19,7 +19,7 @@ namespace {
 using measure::Heat;
 using measure::HostBuffer;
 
-constexpr std::size_t kSize = 1024, kBeside = 8 + 8 + 16;  // AAD, IV, tag
+constexpr std::size_t kSaPacket = 1024, kBesidePacket = 8 + 8 + 16;  // AAD, IV, tag
 constexpr std::size_t kInBurst = 32;  // packets of one SA that come together, in "bursts"
 constexpr std::size_t kMoves = 64;    // places that a packet may come late, out of order
 
@@ -64,12 +64,12 @@ Result<std::shared_ptr<Arrivals>> arrange(const Source& direct, const Point& poi
         std::make_shared<Arrivals>(Arrivals{{}, {}, {}, {}, {}, {}, {}, std::move(sender), {}, {}});
     Arrivals& a = *made;
     for (HostBuffer* buffer : {&a.source, &a.wire}) {
-        DAEL_LET(memory, HostBuffer::allocate(count * kSize));
+        DAEL_LET(memory, HostBuffer::allocate(count * kSaPacket));
         *buffer = std::move(memory);
     }
     measure::Team alone(1);
     measure::fill_random(alone, a.source.data(), a.source.size(), 9);
-    a.beside.resize(count * kBeside);
+    a.beside.resize(count * kBesidePacket);
     const auto sas = static_cast<std::size_t>(point.number("sas"));
     for (std::size_t i = 0; i < sas; ++i) {
         DAEL_LET(id, add_sa(a.sender, point, i, SaDirection::sending));
@@ -97,11 +97,11 @@ Result<std::shared_ptr<Arrivals>> arrange(const Source& direct, const Point& poi
     for (std::size_t& where : place)
         if (where == count) where = next++;
     const auto packet = [&](std::size_t i, bool sends) {
-        std::uint8_t* const beside = a.beside.data() + place[i] * kBeside;
-        std::uint8_t* const wire = a.wire.data() + place[i] * kSize;
-        return SaPacket{.in = sends ? a.source.data() + place[i] * kSize : wire,
+        std::uint8_t* const beside = a.beside.data() + place[i] * kBesidePacket;
+        std::uint8_t* const wire = a.wire.data() + place[i] * kSaPacket;
+        return SaPacket{.in = sends ? a.source.data() + place[i] * kSaPacket : wire,
                         .out = wire,
-                        .size = kSize,
+                        .size = kSaPacket,
                         .aad = beside,
                         .aad_size = 8,
                         .iv = beside + 8,
@@ -207,7 +207,7 @@ Result<Opener> ipsec_mb_opener(const Point&) {
 }
 #endif
 
-Result<Heat> race(const PacketSuite& shared, const Point& point) {
+Result<Heat> race_sas(const PacketSuite& shared, const Point& point) {
     const std::size_t count = shared.quick ? 2048 : 64 << 10;
     DAEL_LET(arrivals, arrange(shared.sources.front(), point, count));
     Heat heat;
@@ -241,13 +241,13 @@ Result<Heat> race(const PacketSuite& shared, const Point& point) {
                 DAEL_TRY(open_all());
                 for (const SaPacket& packet : arrivals->coming) {
                     const auto offset = packet.out - arrivals->wire.data();
-                    if (std::memcmp(packet.out, arrivals->source.data() + offset, kSize) != 0)
+                    if (std::memcmp(packet.out, arrivals->source.data() + offset, kSaPacket) != 0)
                         return Error{Code::internal,
                                      opener->name + ": what was opened is not what was sent"};
                 }
                 return {};
             },
-            row, static_cast<double>(arrivals->coming.size() * kSize), against);
+            row, static_cast<double>(arrivals->coming.size() * kSaPacket), against);
         heat.describe(entry, [=](double seconds) {
             auto all = per_packet(seconds / static_cast<double>(arrivals->coming.size()));
             if (opener->table)
@@ -273,10 +273,10 @@ Benchmark packets_sas(std::shared_ptr<PacketSuite> shared) {
                       : std::vector<const char*>{"in order", "reordered", "losses", "bursts"};
     return {"arrivals",
             {at_place("arrivals"), measure::axis("bits", std::vector<int>{128}),
-             measure::Axis{Mix::of(kSize).point()}, measure::axis("sas", sas),
+             measure::Axis{Mix::of(kSaPacket).point()}, measure::axis("sas", sas),
              measure::axis("arrival", arrivals)},
             {},
-            [shared](const Point& point) { return race(*shared, point); }};
+            [shared](const Point& point) { return race_sas(*shared, point); }};
 }
 
 }  // namespace dael::bench

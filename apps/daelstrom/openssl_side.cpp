@@ -46,7 +46,7 @@ bool there(const fs::path& path) {
     return fs::is_regular_file(path, ignored);
 }
 
-std::string text_of(OSSL_PROVIDER* provider, const char* name) {
+std::string parameter_text(OSSL_PROVIDER* provider, const char* name) {
     const char* value = nullptr;
     OSSL_PARAM asked[] = {OSSL_PARAM_construct_utf8_ptr(name, const_cast<char**>(&value), 0),
                           OSSL_PARAM_construct_end()};
@@ -57,7 +57,7 @@ Facts facts_of(OSSL_PROVIDER* provider) {
     Facts facts;
     for (const OSSL_PARAM* p = OSSL_PROVIDER_gettable_params(provider); p && p->key; ++p) {
         if (p->data_type == OSSL_PARAM_UTF8_PTR) {
-            facts.texts.emplace_back(p->key, text_of(provider, p->key));
+            facts.texts.emplace_back(p->key, parameter_text(provider, p->key));
         } else if (p->data_type == OSSL_PARAM_UNSIGNED_INTEGER) {
             std::uint64_t value = 0;
             OSSL_PARAM asked[] = {OSSL_PARAM_construct_uint64(p->key, &value),
@@ -164,7 +164,7 @@ Reading read_configuration(const std::string& file) {
     reading.standard = OSSL_PROVIDER_available(library.get(), "default") == 1;
     if (reading.daelstrom) {
         const Held<OSSL_PROVIDER> ours(OSSL_PROVIDER_load(library.get(), "daelstrom"));
-        if (ours) reading.engine_fault = text_of(ours.get(), "daelstrom-fault");
+        if (ours) reading.engine_fault = parameter_text(ours.get(), "daelstrom-fault");
     }
     ERR_clear_error();
     return reading;

@@ -191,7 +191,8 @@ def open_into(path: Path, out: Output, *, stream: Any = None, **how: Any) -> Out
     """Opens all of a file into `out` and returns it: what has the buffer protocol, or a tensor, on the host or a GPU.
 
     `out` has the plaintext's size in bytes (`SealedReader.size`). Into a GPU's memory, ciphertext is copied and opened
-    there. When it returns, all of the file is verified; if it does not, `out` is wiped. `how`: as `open`.
+    there. When it returns, all of the file is verified; if it does not, `out` is wiped, or as it was where already the
+    first segment was refused. `how`: as `open`.
     """
     with open(path, "rb", **how) as file:
         return file.open_into(out, stream=stream)

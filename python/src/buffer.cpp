@@ -64,6 +64,16 @@ const dlpack::Exchange* exchange_of(PyObject* object) {
     return api;
 }
 
+// With an error set that has to stay.
+bool gives_a_tensor(nb::handle object) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    const bool is =
+        nb::hasattr(object, "__dlpack__") || nb::hasattr(object, "__cuda_array_interface__");
+    PyErr_Restore(type, value, trace);
+    return is;
+}
+
 nb::object helpers() {
     return nb::module_::import_("daelstrom._tensors");
 }
@@ -115,7 +125,12 @@ void Memory::take(nb::handle object, Access access, const char* name) {
         0) {
         PyErr_Clear();
         // What stands against it: asked for again with less demanded.
-        if (PyObject_GetBuffer(o, &buffer_, PyBUF_FULL_RO) != 0) throw nb::python_error();
+        if (PyObject_GetBuffer(o, &buffer_, PyBUF_FULL_RO) != 0) {
+            // Arrays of CuPy and JAX have the protocol, and refuse it where they lie on a GPU.
+            if (!gives_a_tensor(object)) throw nb::python_error();
+            PyErr_Clear();
+            return take_tensor(object, access, name);
+        }
         const bool whole = PyBuffer_IsContiguous(&buffer_, 'C') != 0, fixed = buffer_.readonly != 0;
         PyBuffer_Release(&buffer_);
         if (!whole) not_contiguous(name);
@@ -238,7 +253,7 @@ void* stream_of(nb::handle stream) {
     return pointer;
 }
 
-bool is_tensor(nb::handle object) {
+bool gives_a_tensor(nb::handle object) {
     return !PyBytes_CheckExact(object.ptr()) && !PyObject_CheckBuffer(object.ptr());
 }
 

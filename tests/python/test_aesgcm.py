@@ -241,4 +241,4 @@ def test_a_key_object_serves_many():
     key = daelstrom.Key(KEYS[2])
     assert key.bits == 256 and not key.is_xts
     assert AESGCM(key).encrypt(NONCE, b"x") == AESGCM(KEYS[2]).encrypt(NONCE, b"x")
-    assert "01" not in repr(key) and KEYS[2].hex() not in repr(key)
+    assert KEYS[2].hex() not in repr(key)

@@ -486,6 +486,8 @@ def test_into_a_gpu(tmp_path):
         bad = bytearray((tmp_path / "file").read_bytes())
         bad[-1] ^= 1
         (tmp_path / "file").write_bytes(bad)
+        out.fill_(0xEE)
         with pytest.raises(exceptions.InvalidTag):
             daelstrom.open_into(tmp_path / "file", out, key=KEY)
-        assert not out.any()
+        # Wiped; or left as it was, where the first segment already shows that no key fits.
+        assert not out.any() or (size < 1 << 20 and bool((out == 0xEE).all()))
