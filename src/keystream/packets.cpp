@@ -96,13 +96,26 @@ inline void ask(SaTable::State& table, Track& track) noexcept {
     table.filler->ask(track);
 }
 
+// What a call counts for every packet, in registers, until it is added to the SA's.
+struct Tally {
+    std::uint64_t bytes = 0, used = 0, hits = 0, partial = 0, direct = 0;  // `used` in blocks
+    void add_to(SaCounters& counters) const noexcept {
+        counters.bytes += bytes;
+        counters.used += used * 16;
+        counters.hits += hits;
+        counters.partial += partial;
+        counters.direct += direct;
+    }
+};
+
 // `there` blocks of keystream from n on are at `at`.
 inline void give(core::Packet& to, const std::uint8_t* at, std::uint64_t there, std::uint64_t need,
-                 SaCounters& counters) noexcept {
+                 Tally& tally) noexcept {
     to.keystream = at;
     to.blocks = static_cast<std::size_t>(there);
-    counters.used += std::min(there, need) * 16;
-    ++(there >= need ? counters.hits : counters.partial);
+    tally.used += std::min(there, need);
+    tally.hits += there >= need;
+    tally.partial += there < need;
     // The caches' own prefetchers follow a slot, and need to be told where it begins.
     __builtin_prefetch(at);
     __builtin_prefetch(at + 64);
@@ -111,13 +124,45 @@ inline void give(core::Packet& to, const std::uint8_t* at, std::uint64_t there, 
 
 // Where keystream for a packet that starts with number n is, if it is; `track` is aimed there.
 inline void point_to(core::Packet& to, const Track& track, std::uint64_t n, bool stream,
-                     std::uint64_t need, SaCounters& counters) noexcept {
+                     std::uint64_t need, Tally& tally) noexcept {
     const std::uint64_t at = n - track.first;
     if (stream)
-        give(to, track.data + at * 16, track.count - at, need, counters);
+        give(to, track.data + at * 16, track.count - at, need, tally);
     else
-        give(to, track.data + at * track.blocks * 16, track.blocks, need, counters);
+        give(to, track.data + at * track.blocks * 16, track.blocks, need, tally);
 }
+
+// Numbers that are taken from a track one after another. What others read of the track is written
+// by tell(), and not for every packet.
+class Taking {
+  public:
+    explicit Taking(Track& track) noexcept
+        : track_(&track), next_(track.next.load(std::memory_order_relaxed)) {}
+
+    Track& from(Track& track) noexcept {
+        if (track_ != &track) {
+            tell();
+            track_ = &track;
+            next_ = track.next.load(std::memory_order_relaxed);
+        }
+        return track;
+    }
+    std::uint64_t take(std::uint64_t numbers, std::uint64_t need) noexcept {
+        needed_ += need;
+        const std::uint64_t first = next_;
+        next_ += numbers;
+        return first;
+    }
+    void tell() noexcept {
+        track_->next.store(next_, std::memory_order_relaxed);
+        keystream::add(track_->needed, needed_);
+        needed_ = 0;
+    }
+
+  private:
+    Track* track_;
+    std::uint64_t next_, needed_ = 0;
+};
 
 inline void fill_in(core::Packet& to, const SaPacket& from, const SaOptions& options) noexcept {
     to.in = from.in;
@@ -208,22 +253,23 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
     if (numbered.call) numbered.call(numbered.context, sealed.first);
 
     SaCounters& counters = slot->counters;
+    const bool by_size = slot->by_size;
     std::array<core::Packet, kMostGroup> group;
     unsigned touched = 0;
     for (std::size_t done = 0; done < packets.size(); done += kMostGroup) {
         const std::size_t count = std::min(packets.size() - done, kMostGroup);
+        Tally tally;
+        Taking taking(slot->tracks[0]);
         for (std::size_t i = 0; i < count; ++i) {
             const SaPacket& from = packets[done + i];
             core::Packet& to = group[i];
             fill_in(to, from, sa_options);
             const std::uint64_t need = needed(from.size);
-            const std::size_t which = slot->by_size ? class_of(need) : 0;
-            Track& track = slot->tracks[which];
+            const std::size_t which = by_size ? class_of(need) : 0;
+            Track& track = taking.from(slot->tracks[which]);
             touched |= 1u << which;
             track.recent.add(static_cast<std::uint32_t>(need));
-            keystream::add(track.needed, need);
-            const std::uint64_t n = track.next.load(std::memory_order_relaxed);
-            track.next.store(n + (stream ? need : 1), std::memory_order_relaxed);
+            const std::uint64_t n = taking.take(stream ? need : 1, need);
             if (stream) {
                 set_first(to.first, slot->base + n);
                 std::memcpy(from.iv, to.first.data() + 4, 12);
@@ -231,12 +277,15 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
                 store64(from.iv, std::uint64_t{which} << kClassShift | n);
                 set_first(to.first, sa_options, from.iv);
             }
-            if (n - track.first < track.count || move_on(*this, track, n, counters))
-                point_to(to, track, n, stream, need, counters);
+            if (n - track.first < track.count ||
+                (taking.tell(), move_on(*this, track, n, counters)))
+                point_to(to, track, n, stream, need, tally);
             else
-                ++counters.direct;
-            counters.bytes += from.size;
+                ++tally.direct;
+            tally.bytes += from.size;
         }
+        taking.tell();
+        tally.add_to(counters);
         counters.packets += count;
         const Code code = slot->cipher->seal({group.data(), count});
         for (unsigned some = touched; some != 0; some &= some - 1) {
@@ -284,6 +333,7 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
     unsigned touched = 0;
     for (std::size_t next = 0; next < packets.size();) {
         std::size_t count = 0;
+        Tally tally;
         for (; next < packets.size() && count < kMostGroup; ++next) {
             const SaPacket& from = packets[next];
             if (fault(from)) {
@@ -316,19 +366,20 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 its.after = its.n + 1;
                 touched |= 1u << which;
             }
-            counters.bytes += from.size;
+            tally.bytes += from.size;
             if (!its.track) {
-                ++counters.direct;
+                ++tally.direct;
                 continue;
             }
             Track& track = *its.track;
             if (its.n - track.first < track.count || look_up(*this, track, its.n, counters)) {
-                point_to(to, track, its.n, stream, need, counters);
+                point_to(to, track, its.n, stream, need, tally);
                 counters.overlapped += its.n < track.next.load(std::memory_order_relaxed);
             } else {
-                ++counters.direct;
+                ++tally.direct;
             }
         }
+        tally.add_to(counters);
         if (stream) touched |= 1;
         counters.packets += count;
         slot->cipher->open({group.data(), count}, {verdicts.data(), count});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "backends/cpu/fused.hpp"
@@ -32,6 +33,25 @@ using OwnedPacketKey = std::unique_ptr<PacketKey, ReleasePacketKey>;
 
 // So much keystream may be put together on the stack: a packet of Ethernet's.
 constexpr std::size_t kAtOnce = 96;  // blocks
+
+// Every call of libipsec-mb's GCM writes to one variable of the process (imb_errno), which all
+// cores then wait for: whatever their number, they do some 20 million packets a second together. So
+// where there are many threads, packets are encrypted here, which takes a little longer and scales.
+constexpr int kMostInLibrary = 2;
+class Caller {
+  public:
+    static bool one_of_many() noexcept {
+        static thread_local const Caller mine;
+        return threads_.load(std::memory_order_relaxed) > kMostInLibrary;
+    }
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+  private:
+    Caller() noexcept { threads_.fetch_add(1, std::memory_order_relaxed); }
+    ~Caller() { threads_.fetch_sub(1, std::memory_order_relaxed); }
+    static inline std::atomic<int> threads_{0};
+};
 
 class Packets final : public core::PacketCipher {
   public:
@@ -74,8 +94,11 @@ class Packets final : public core::PacketCipher {
         if (there >= needed && in_one_sum) return Way::fused;
         // GCM's own counter. To complete keystream that is short takes as long as to encrypt anew,
         // or longer, whatever is missing: the library encrypts and hashes in one pass.
-        if (modes::is_of_nonce(p.first) && p.size <= kGcmPiece) return Way::direct;
-        return in_one_sum && needed <= kAtOnce ? Way::completed : Way::steps;
+        const bool on_stack = in_one_sum && needed <= kAtOnce;
+        if (modes::is_of_nonce(p.first) && p.size <= kGcmPiece &&
+            !(on_stack && Caller::one_of_many()))
+            return Way::direct;
+        return on_stack ? Way::completed : Way::steps;
     }
     static bool has_keystream(const Packet& p) noexcept { return p.keystream && p.blocks != 0; }
     // Keystream that a device brought lies in the outer cache, farther away than one packet takes:
