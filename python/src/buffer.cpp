@@ -253,7 +253,7 @@ void* stream_of(nb::handle stream) {
     return pointer;
 }
 
-bool gives_a_tensor(nb::handle object) {
+bool is_tensor(nb::handle object) {
     return !PyBytes_CheckExact(object.ptr()) && !PyObject_CheckBuffer(object.ptr());
 }
 
