@@ -17,6 +17,7 @@ constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kLeastQuantum = std::uint64_t{16} << 10;
 constexpr double kMemory = 0.005;         // seconds over which rates are averaged
 constexpr std::uint64_t kLeastSlots = 8;  // of a share
+constexpr std::uint64_t kMostLead = 4;    // shares
 
 // The longest slot that wastes no more than `most_waste` of its keystream on the packets of late:
 // with k blocks for each, a packet that needs n uses min(n, k).
@@ -163,6 +164,8 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
     std::uint64_t mine = share(track, packet_bytes);
     const std::uint64_t window = std::clamp<std::uint64_t>(
         std::max(mine / 8, std::min(mine / 2, kLeastQuantum)), packet_bytes, table.options.block);
+    // No more than the track can hold.
+    mine = std::min(mine, (Track::kWindows - 2) * window);
     const std::uint64_t next = track.next.load(std::memory_order_relaxed);
     if (slot.options.direction == SaDirection::receiving) {
         // A part of the share stays behind, for packets that come late.
@@ -171,13 +174,15 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
                          std::memory_order_relaxed);
         mine -= behind;
     }
-    // What is ordered now finds the numbers used that come before it is there.
+    // What is ordered now finds the numbers used that come before it is there: where there was
+    // nothing, a run begins beyond them. Those numbers take no memory.
     const std::uint64_t reached =
         next + std::min<std::uint64_t>(track.lead.load(std::memory_order_relaxed),
-                                       mine / number_bytes / 2);
+                                       kMostLead * mine / number_bytes);
     const bool dry = track.ordered <= reached;
     wish.first = std::max(track.ordered, reached);
-    const std::uint64_t ahead = (wish.first - next) * number_bytes;
+    const std::uint64_t from = dry ? wish.first : std::max(next, track.run);
+    const std::uint64_t ahead = (wish.first - from) * number_bytes;
     const std::uint64_t end = end_of(slot);
     if (mine < packet_bytes || wish.first >= end) {
         track.refill_at.store(kNever, std::memory_order_relaxed);
@@ -185,9 +190,10 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
     }
     if (!dry && ahead + window > mine) {
         const std::uint64_t until = (ahead + window - mine + number_bytes - 1) / number_bytes;
-        track.refill_at.store(next + until, std::memory_order_relaxed);
+        track.refill_at.store(from + until, std::memory_order_relaxed);
         return wish;
     }
+    if (dry) track.run = wish.first;
     wish.count = std::min(std::max<std::uint64_t>(window / number_bytes, 1), end - wish.first);
     return wish;
 }

@@ -74,6 +74,7 @@ struct Track {
     // The scheduler's, under its mutex.
     bool wanting = false;
     std::uint64_t ordered = 0;      // end of the last window that was ordered; 0: none
+    std::uint64_t run = 0;          // where the run of windows begins that ends there
     std::uint64_t needed_then = 0;  // `needed` at the last look
     double rate = 0;                // blocks a second, of late
 };
