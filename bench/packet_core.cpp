@@ -108,8 +108,8 @@ measure::Axis mixes(const PacketSuite& shared) {
 
 Benchmark packets_one_core(std::shared_ptr<PacketSuite> shared) {
     // 16 KiB stay in the first cache with what comes out, 4 MiB in the last.
-    const auto sets = shared->quick ? std::vector<std::uint64_t>{16 << 10}
-                                    : std::vector<std::uint64_t>{16 << 10, 4 << 20};
+    const auto sets = shared->quick ? std::vector<std::uint64_t>{kHotPackets}
+                                    : std::vector<std::uint64_t>{kHotPackets, 4 << 20};
     return {"packets",
             {at_place("packets"), measure::axis("working_set", sets), packet_key_sizes(*shared),
              mixes(*shared)},
@@ -123,7 +123,7 @@ Benchmark packets_budgets(std::shared_ptr<PacketSuite> shared) {
                              : std::vector<std::uint64_t>{1 << 20, 4 << 20, 16 << 20, 64 << 20};
     return {
         "keystream in flight",
-        {at_place("budgets"), measure::axis("working_set", std::vector<std::uint64_t>{16 << 10}),
+        {at_place("budgets"), measure::axis("working_set", std::vector<std::uint64_t>{kHotPackets}),
          packet_key_sizes(*shared), measure::Axis{Mix::of(std::size_t{1024}).point()},
          measure::axis("budget", budgets)},
         {},

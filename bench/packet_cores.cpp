@@ -18,7 +18,7 @@ namespace {
 using measure::Heat;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kHotOfACore = 16 << 10, kMostCores = 256;
+constexpr std::size_t kMostCores = 256;
 
 // One core's part.
 struct Worker {
@@ -139,7 +139,7 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
             if (sealer.code() == Code::unsupported) return {};
             if (!sealer) return std::move(sealer).error();
             (*workers)[i].sealer = std::move(*sealer);
-            DAEL_LET(packets, Packets::make(Mix::of(point), kHotOfACore));
+            DAEL_LET(packets, Packets::make(Mix::of(point), kHotPackets));
             (*workers)[i].packets = std::move(packets);
         }
         if (processes) workers->front().sealer.name += ", a process a core";

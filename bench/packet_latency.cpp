@@ -13,8 +13,6 @@ namespace {
 
 using measure::Heat;
 
-constexpr std::size_t kHotAtLoad = 16 << 10;
-
 struct Latencies {
     std::vector<std::uint64_t> cycles;  // of every packet of every sample, but the first's
 
@@ -66,7 +64,7 @@ Result<double> capacity(const Mix& mix, std::span<const std::uint8_t> key) {
     auto sealer = ipsec_mb_sealer(key, false);
     if (sealer.code() == Code::unsupported) sealer = evp_sealer(key);
     if (!sealer) return std::move(sealer).error();
-    DAEL_LET(packets, Packets::make(mix, kHotAtLoad));
+    DAEL_LET(packets, Packets::make(mix, kHotPackets));
     std::vector<double> seconds;
     const auto pass = passes(*sealer, packets, {.sample_seconds = 0.005});
     for (int i = 0; i < 5; ++i) {
@@ -91,7 +89,7 @@ Result<Heat> race_latency(const PacketSuite& shared, const Point& point) {
         if (opened.code() == Code::unsupported) return {};
         if (!opened) return std::move(opened).error();
         const auto sealer = std::make_shared<const Sealer>(std::move(*opened));
-        DAEL_LET(packets, Packets::make(mix, kHotAtLoad));
+        DAEL_LET(packets, Packets::make(mix, kHotPackets));
         const auto latencies = std::make_shared<Latencies>();
         Point row{{"backend", sealer->name}};
         row.set(point)

@@ -22,7 +22,7 @@ namespace {
 
 using measure::Heat;
 
-constexpr std::size_t kHotParts = 16 << 10, kPartsOf = 1024;
+constexpr std::size_t kPartsOf = 1024;
 // GCM hashes a block of AAD, the data and a block of lengths, and encrypts a block for the tag.
 constexpr std::size_t kHashed = 16 + kPartsOf + 16;
 
@@ -42,7 +42,7 @@ struct Scratch {
         return buffer.data() + packet * kHashed;
     }
 };
-constexpr std::size_t kPackets = kHotParts / kPartsOf;
+constexpr std::size_t kPackets = kHotPackets / kPartsOf;
 
 // As wide as the processor's registers, or several of them.
 using Wide = std::uint64_t __attribute__((vector_size(64)));

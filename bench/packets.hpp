@@ -16,6 +16,9 @@
 
 namespace dael::bench {
 
+// Bytes of packets that stay in a core's cache: the working set where nothing else is said.
+inline constexpr std::size_t kHotPackets = 16 << 10;
+
 // How long packets are, in turn: one size, or IMIX.
 struct Mix {
     std::string name;  // "imix"; empty: of one size

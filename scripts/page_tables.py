@@ -21,6 +21,12 @@ def size_name(size):
     return f"{size} bytes"
 
 
+def table(titles, lines):
+    """The lines of a table whose first column is words and whose others are numbers, and an empty one."""
+    return ["| " + " | ".join(titles) + " |", "|---|" + "--:|" * (len(titles) - 1),
+            *("| " + " | ".join(line) + " |" for line in lines), ""]
+
+
 def rewritten(page, name, inside, markers=(BEGIN, END)):
     """The page's text with `inside` between its markers."""
     before, begin, rest = page.partition(markers[0])

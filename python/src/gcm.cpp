@@ -122,6 +122,14 @@ void AesGcm::run_on_device(dael_direction direction, const dael_message& message
     on_devices_->run(direction, message, data.device, copies_aad, order.stream());
 }
 
+void AesGcm::run_where_it_lies(dael_direction direction, const dael_message& message,
+                               const Memory& data, const Memory& additional, nb::handle stream) {
+    if (data.on_device)
+        run_on_device(direction, message, data, additional, stream);
+    else
+        run(direction, message);
+}
+
 nb::object AesGcm::encrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
                            nb::handle stream) {
     const Memory in(data, Access::read, "data"),
@@ -130,10 +138,7 @@ nb::object AesGcm::encrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb
     const Out to(out, data, in, in.size + kTag);
     m.out = to.bytes;
     m.tag = to.bytes + in.size;
-    if (in.on_device)
-        run_on_device(DAEL_ENCRYPT, m, in, additional, stream);
-    else
-        run(DAEL_ENCRYPT, m);
+    run_where_it_lies(DAEL_ENCRYPT, m, in, additional, stream);
     return to.object;
 }
 
@@ -146,10 +151,7 @@ nb::object AesGcm::decrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb
     const Out to(out, data, in, size);
     m.out = to.bytes;
     m.tag = in.data + size;
-    if (in.on_device)
-        run_on_device(DAEL_DECRYPT, m, in, additional, stream);
-    else
-        run(DAEL_DECRYPT, m);
+    run_where_it_lies(DAEL_DECRYPT, m, in, additional, stream);
     return to.object;
 }
 
@@ -161,10 +163,7 @@ std::uint64_t AesGcm::encrypt_into(nb::handle nonce, nb::handle data, nb::handle
     const Memory to = into(out, in, in.size + kTag);
     m.out = to.data;
     m.tag = to.data + in.size;
-    if (in.on_device)
-        run_on_device(DAEL_ENCRYPT, m, in, additional, stream);
-    else
-        run(DAEL_ENCRYPT, m);
+    run_where_it_lies(DAEL_ENCRYPT, m, in, additional, stream);
     return to.size;
 }
 
@@ -177,10 +176,7 @@ std::uint64_t AesGcm::decrypt_into(nb::handle nonce, nb::handle data, nb::handle
     const Memory to = into(out, in, size);
     m.out = to.data;
     m.tag = in.data + size;
-    if (in.on_device)
-        run_on_device(DAEL_DECRYPT, m, in, additional, stream);
-    else
-        run(DAEL_DECRYPT, m);
+    run_where_it_lies(DAEL_DECRYPT, m, in, additional, stream);
     return to.size;
 }
 

@@ -29,6 +29,8 @@ class AesGcm {
     dael_message message(nb::handle nonce, const Memory& data, const Memory& aad,
                          std::uint64_t size) const;
     void run(dael_direction direction, const dael_message& message);
+    void run_where_it_lies(dael_direction direction, const dael_message& message,
+                           const Memory& data, const Memory& additional, nb::handle stream);
     void run_on_device(dael_direction direction, const dael_message& message, const Memory& data,
                        const Memory& aad, nb::handle stream);
 
