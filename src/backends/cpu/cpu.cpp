@@ -5,6 +5,8 @@
 #include "backends/cpu/modes.hpp"
 #include "backends/cpu/packets.hpp"
 #include "backends/cpu/pieces.hpp"
+#include "backends/cpu/wide.hpp"
+#include "backends/cpu/wide_gcm.hpp"
 #include "core/backend.hpp"
 
 namespace dael::backends {
@@ -26,11 +28,21 @@ class Cpu final : public core::Backend {
     }
 
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
+        if (wide_) return cpu::WideTables::make(keys);
         DAEL_LET(workspace, cpu::workspace(level_));
         return cpu::Tables::make(*workspace->manager, keys);
     }
     Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
+        if (wide_ && cipher.mode == Mode::gcm) {
+            cpu::wide_gcm(cipher, keys, messages, codes);
+            return {};
+        }
+        if (wide_ && cpu::has_wide(cipher.mode, cipher.direction)) {
+            for (const Message& m : messages)
+                cpu::run_wide(cipher.mode, cipher.direction, keys.list[m.key].schedule(), m);
+            return {};
+        }
         if (cipher.mode == Mode::gcm && keys.tables) {  // which need no manager
             cpu::gcm(nullptr, cipher, keys, messages, codes);
             return {};
@@ -42,6 +54,10 @@ class Cpu final : public core::Backend {
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
                                                 std::uint32_t key, const Block& start) override {
+        if (wide_) {
+            const auto& tables = static_cast<const cpu::WideTables&>(*keys.tables);
+            return cpu::begin_wide(cipher.direction, tables[key], keys.list[key], start);
+        }
         const auto& tables = static_cast<const cpu::Tables&>(*keys.tables);
         return cpu::begin(cipher.direction, tables[key], keys.list[key], start);
     }
@@ -52,6 +68,7 @@ class Cpu final : public core::Backend {
 
   private:
     const Level level_;
+    const bool wide_ = level_ == Level::avx512 && cpu::vectorised(level_);
     const core::Profile profile_;
 };
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// AES-GCM 512 bits wide, AES and GHASH in one pass over the data (SP 800-38D 6.4, 6.5, 7.1). For
+// processors with AVX-512, VAES and VPCLMULQDQ (Level::avx512, vectorised()).
+//
+// libipsec-mb has GCM too. This takes less time, at every length, and shares nothing between
+// threads, where each of the library's calls stores to one variable of the process.
+//
+// Constant time: no branch and no address depends on anything but sizes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/fused.hpp"
+#include "core/key_schedule.hpp"
+
+namespace dael::cpu::gcm512 {
+
+// How far a message has come: what the next block has for a counter, and what was hashed. Of a new
+// one, the counter after J0 and zeros. Secret once there is data.
+struct State {
+    Block counter{};
+    Block hashed{};
+};
+
+// The powers of the hash subkey up to H^`most`, 4 to kPowers; the others become zeros.
+void expand(const core::KeySchedule& key, Powers& powers, std::size_t most = kPowers) noexcept;
+
+// AAD, or ciphertext that goes elsewhere: any size, filled up with zeros to whole blocks.
+void hash(const Powers& powers, State& state, const std::uint8_t* bytes, std::size_t size) noexcept;
+
+// `size` bytes of data, of which all but a message's last ones are whole blocks. `out` is `in`, or
+// apart from it. Decrypting, what is in `out` is verified by nobody yet.
+void crypt(Direction direction, const core::KeySchedule& key, const Powers& powers, State& state,
+           const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept;
+
+// The keystream of the next counter, which is used up.
+Block next_keystream(const core::KeySchedule& key, State& state) noexcept;
+
+// The whole tag; `size` and `aad_size` are the message's, in bytes.
+Block tag(const core::KeySchedule& key, const Powers& powers, const State& state, const Block& j0,
+          std::uint64_t aad_size, std::uint64_t size) noexcept;
+
+// A whole message: the same in one call, with fewer reductions. Returns the whole tag. Of `powers`
+// as many are used as the message, AAD and lengths have blocks.
+Block message(Direction direction, const core::KeySchedule& key, const Powers& powers,
+              const Block& j0, const std::uint8_t* aad, std::size_t aad_size,
+              const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept;
+
+}  // namespace dael::cpu::gcm512

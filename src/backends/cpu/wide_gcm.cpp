@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/wide_gcm.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include <daelstrom/gcm.hpp>
+#include <daelstrom/key.hpp>
+
+#include "core/secure_memory.hpp"
+#include "core/wipe_at_end.hpp"
+#include "modes/counter.hpp"
+#include "modes/gcm.hpp"
+
+namespace dael::cpu {
+
+Result<std::unique_ptr<core::KeyTables>> WideTables::make(std::span<const Key> keys) {
+    void* memory = core::secure_allocate(keys.size() * sizeof(Powers));
+    if (!memory) return Error{Code::out_of_memory, "no memory for the keys' GCM tables"};
+    return std::unique_ptr<core::KeyTables>(std::make_unique<WideTables>(memory, keys));
+}
+
+WideTables::WideTables(void* memory, std::span<const Key> keys) noexcept
+    : powers_(static_cast<Powers*>(memory)), count_(keys.size()) {
+    for (std::uint32_t i = 0; i < count_; ++i) (void)replace(i, keys[i], {});
+}
+
+WideTables::~WideTables() {
+    core::secure_release(powers_, count_ * sizeof(Powers));
+}
+
+Result<> WideTables::replace(std::uint32_t index, const Key& key, Stream) {
+    gcm512::expand(key.schedule(), *new (powers_ + index) Powers);
+    return {};
+}
+
+namespace {
+
+// Powers for one call, of one key at a time, as many as a message needs.
+class PowersOfCall {
+  public:
+    PowersOfCall() noexcept {}  // filled when first asked for
+    PowersOfCall(const PowersOfCall&) = delete;
+    PowersOfCall& operator=(const PowersOfCall&) = delete;
+    ~PowersOfCall() {
+        if (key_) wipe(&powers_, sizeof powers_);
+    }
+    const Powers& of(const Key& key, const Message& m) noexcept {
+        const std::size_t blocks = blocks_of(std::min(m.size, std::uint64_t{kPowers} * kBlockSize)) +
+                                   blocks_of(std::min(m.aad_size, std::uint64_t{kPowers} * kBlockSize));
+        const std::size_t needed = std::clamp<std::size_t>(blocks + 2, 4, kPowers);
+        if (key_ != &key || there_ < needed) {
+            gcm512::expand(key.schedule(), powers_, needed);
+            key_ = &key;
+            there_ = needed;
+        }
+        return powers_;
+    }
+
+  private:
+    const Key* key_ = nullptr;
+    std::size_t there_ = 0;
+    Powers powers_;
+};
+
+class Pieces final : public core::Pieces {
+  public:
+    Pieces(Direction direction, const Powers& powers, const Key& key, const Block& start) noexcept
+        : direction_(direction), powers_(powers), key_(key) {
+        begin(start);
+    }
+    ~Pieces() override {
+        wipe(&state_, sizeof state_);
+        wipe(begun_.data(), begun_.size());
+        wipe(keystream_.data(), keystream_.size());
+    }
+
+    Result<> aad(HostIn bytes) override {
+        hash(bytes.data(), bytes.size());
+        aad_size_ += bytes.size();
+        return {};
+    }
+
+    Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) override {
+        if (size == 0) return {};
+        if (!std::exchange(aad_ended_, true)) end_block();
+        const core::KeySchedule& key = key_.schedule();
+        const auto begun = static_cast<std::size_t>(size_ % kBlockSize);
+        size_ += size;
+        if (begun != 0) {
+            const std::size_t count = std::min(kBlockSize - begun, size);
+            crypt_begun(in, out, begun, count);
+            in += count;
+            out += count;
+            size -= count;
+        }
+        const std::size_t whole = size / kBlockSize * kBlockSize;
+        gcm512::crypt(direction_, key, powers_, state_, in, out, whole);
+        if (whole == size) return {};
+        keystream_ = gcm512::next_keystream(key, state_);
+        crypt_begun(in + whole, out + whole, 0, size - whole);
+        return {};
+    }
+
+    Result<Block> finish() override {
+        end_block();
+        return gcm512::tag(key_.schedule(), powers_, state_, start_, aad_size_, size_);
+    }
+
+    Result<std::unique_ptr<core::Pieces>> clone() const override {
+        return std::unique_ptr<core::Pieces>(std::make_unique<Pieces>(*this));
+    }
+    Result<> restart(const Block& start) override {
+        begin(start);
+        return {};
+    }
+
+  private:
+    void begin(const Block& start) noexcept {
+        start_ = start;
+        state_ = {modes::counter_add32(start, 1), {}};
+        begun_.fill(0);
+        waiting_ = 0;
+        aad_size_ = size_ = 0;
+        aad_ended_ = false;
+    }
+    // `count` bytes within the block of keystream that is there, from byte `at` of it on.
+    void crypt_begun(const std::uint8_t* in, std::uint8_t* out, std::size_t at,
+                     std::size_t count) noexcept {
+        Block ciphertext;
+        if (direction_ == Direction::decrypt) std::memcpy(ciphertext.data(), in, count);
+        for (std::size_t i = 0; i < count; ++i)
+            out[i] = static_cast<std::uint8_t>(in[i] ^ keystream_[at + i]);
+        if (direction_ == Direction::encrypt) std::memcpy(ciphertext.data(), out, count);
+        hash(ciphertext.data(), count);
+    }
+    // Whole blocks at once; what is left of one waits.
+    void hash(const std::uint8_t* bytes, std::size_t size) noexcept {
+        if (waiting_ != 0) {
+            const std::size_t count = std::min(kBlockSize - waiting_, size);
+            std::memcpy(begun_.data() + waiting_, bytes, count);
+            waiting_ += count;
+            if (waiting_ < kBlockSize) return;
+            end_block();
+            bytes += count;
+            size -= count;
+        }
+        const std::size_t whole = size / kBlockSize * kBlockSize;
+        gcm512::hash(powers_, state_, bytes, whole);
+        waiting_ = size - whole;
+        if (waiting_ != 0) std::memcpy(begun_.data(), bytes + whole, waiting_);
+    }
+    // The block that has begun, filled up with zeros.
+    void end_block() noexcept {
+        if (waiting_ == 0) return;
+        gcm512::hash(powers_, state_, begun_.data(), waiting_);
+        waiting_ = 0;
+    }
+
+    const Direction direction_;
+    const Powers& powers_;
+    const Key& key_;
+    Block start_{};
+    gcm512::State state_;
+    Block begun_{};           // of AAD or ciphertext, `waiting_` bytes
+    Block keystream_{};       // of the block of data that has begun
+    std::size_t waiting_ = 0;
+    std::uint64_t aad_size_ = 0, size_ = 0;
+    bool aad_ended_ = false;
+};
+
+}  // namespace
+
+void wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+              std::span<Code> codes) noexcept {
+    const auto* const tables = static_cast<const WideTables*>(keys.tables);
+    PowersOfCall own;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        const Message& m = messages[i];
+        const Key& key = keys.list[m.key];
+        const Powers& powers = tables ? (*tables)[m.key] : own.of(key, m);
+        const auto run = [&](Direction direction) {
+            return gcm512::message(direction, key.schedule(), powers, m.start, m.aad, m.aad_size,
+                                   m.in, m.out, m.size);
+        };
+        const Block tag = run(cipher.direction);
+        if (cipher.direction == Direction::encrypt) {
+            std::memcpy(m.tag, tag.data(), cipher.tag);
+            continue;
+        }
+        if (modes::equal_tags(tag.data(), m.tag, cipher.tag)) continue;
+        // In place, the same keystream once more makes it the ciphertext that it was.
+        if (m.in == m.out)
+            (void)run(Direction::encrypt);
+        else if (m.size != 0)
+            wipe(m.out, m.size);
+        codes[i] = Code::authentication;
+    }
+}
+
+std::unique_ptr<core::Pieces> begin_wide(Direction direction, const Powers& powers, const Key& key,
+                                         const Block& start) {
+    return std::make_unique<Pieces>(direction, powers, key, start);
+}
+
+}  // namespace dael::cpu

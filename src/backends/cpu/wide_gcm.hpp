@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// GCM at the widest level, by code of our own (gcm_512.hpp): tables, messages, pieces. What gcm.hpp
+// and pieces.hpp are for the library's.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "backends/cpu/gcm_512.hpp"
+#include "core/backend.hpp"
+
+namespace dael::cpu {
+
+// Powers of each key's hash subkey, in locked memory that wipes itself.
+class WideTables final : public core::KeyTables {
+  public:
+    static Result<std::unique_ptr<core::KeyTables>> make(std::span<const Key> keys);
+    WideTables(void* memory, std::span<const Key> keys) noexcept;
+    ~WideTables() override;
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
+    const Powers& operator[](std::size_t i) const noexcept { return powers_[i]; }
+
+  private:
+    Powers* const powers_;
+    const std::size_t count_;
+};
+
+// Messages under prepared keys; or where there are no tables, with powers that are made of a key
+// for as long as the call runs.
+void wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+              std::span<Code> codes) noexcept;
+
+std::unique_ptr<core::Pieces> begin_wide(Direction direction, const Powers& powers, const Key& key,
+                                         const Block& start);
+
+}  // namespace dael::cpu
