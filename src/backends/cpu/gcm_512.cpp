@@ -277,7 +277,7 @@ template <int rounds, Direction direction>
 DAEL_AVX512 void crypt_message(const core::KeySchedule& key, const Powers& powers, const Block& j0,
                                const std::uint8_t* aad, std::size_t aad_size,
                                const std::uint8_t* in, std::uint8_t* out, std::size_t size,
-                               Block& tag) noexcept {
+                               std::uint8_t* tag, std::size_t tag_size) noexcept {
     Block first;
     store_block(first.data(), Counters::after(j0, 1));
     Pass<direction, rounds> pass{{key.encrypt.data()},
@@ -291,8 +291,10 @@ DAEL_AVX512 void crypt_message(const core::KeySchedule& key, const Powers& power
     __m128i end = lengths(aad_size, size);
     Sum sum = nothing();
     if (aad_size <= kBlockSize && size <= kSpan) {
-        const __m128i x = reversed(_mm_maskz_loadu_epi8(first_of_16(aad_size), aad));
-        add_product(sum, x, powers.last(blocks_of(size) + 2));
+        // A masked load of nothing is right at any address, and slow at those that nobody has.
+        if (aad_size != 0)
+            add_product(sum, reversed(_mm_maskz_loadu_epi8(first_of_16(aad_size), aad)),
+                        powers.last(blocks_of(size) + 2));
     } else {
         pass.hashed = hash_bytes(powers, pass.hashed, aad, aad_size);
         pass.spans();
@@ -300,7 +302,7 @@ DAEL_AVX512 void crypt_message(const core::KeySchedule& key, const Powers& power
     }
     pass.rest(sum, 1);
     add_product(sum, end, powers.last(1));
-    store_block(tag.data(), _mm_xor_si128(reversed(reduce(sum)), mask));
+    _mm_mask_storeu_epi8(tag, first_of_16(tag_size), _mm_xor_si128(reversed(reduce(sum)), mask));
 }
 
 DAEL_AVX512_INLINE __m128i multiply(__m128i a, __m128i b) noexcept {
@@ -382,19 +384,18 @@ DAEL_AVX512 Block tag(const core::KeySchedule& key, const Powers& powers, const 
     return made;
 }
 
-Block message(Direction direction, const core::KeySchedule& key, const Powers& powers,
-              const Block& j0, const std::uint8_t* aad, std::size_t aad_size,
-              const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept {
-    Block tag;
+void message(Direction direction, const core::KeySchedule& key, const Powers& powers,
+             const Block& j0, const std::uint8_t* aad, std::size_t aad_size, const std::uint8_t* in,
+             std::uint8_t* out, std::size_t size, std::uint8_t* tag,
+             std::size_t tag_size) noexcept {
     for_rounds(key.rounds, [&](auto rounds) {
         if (direction == Direction::encrypt)
             crypt_message<rounds(), Direction::encrypt>(key, powers, j0, aad, aad_size, in, out,
-                                                        size, tag);
+                                                        size, tag, tag_size);
         else
             crypt_message<rounds(), Direction::decrypt>(key, powers, j0, aad, aad_size, in, out,
-                                                        size, tag);
+                                                        size, tag, tag_size);
     });
-    return tag;
 }
 
 }  // namespace dael::cpu::gcm512

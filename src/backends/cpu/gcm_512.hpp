@@ -41,10 +41,11 @@ Block next_keystream(const core::KeySchedule& key, State& state) noexcept;
 Block tag(const core::KeySchedule& key, const Powers& powers, const State& state, const Block& j0,
           std::uint64_t aad_size, std::uint64_t size) noexcept;
 
-// A whole message: the same in one call, with fewer reductions. Returns the whole tag. Of `powers`
-// as many are used as the message, AAD and lengths have blocks.
-Block message(Direction direction, const core::KeySchedule& key, const Powers& powers,
-              const Block& j0, const std::uint8_t* aad, std::size_t aad_size,
-              const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept;
+// A whole message: the same in one call, with fewer reductions. Writes `tag_size` bytes of its tag,
+// 1 to 16. Of `powers` as many are used as the message, AAD and lengths have blocks.
+void message(Direction direction, const core::KeySchedule& key, const Powers& powers,
+             const Block& j0, const std::uint8_t* aad, std::size_t aad_size, const std::uint8_t* in,
+             std::uint8_t* out, std::size_t size, std::uint8_t* tag,
+             std::size_t tag_size = kBlockSize) noexcept;
 
 }  // namespace dael::cpu::gcm512

@@ -181,19 +181,20 @@ void wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Mess
         const Message& m = messages[i];
         const Key& key = keys.list[m.key];
         const Powers& powers = tables ? (*tables)[m.key] : own.of(key, m);
-        const auto run = [&](Direction direction) {
-            return gcm512::message(direction, key.schedule(), powers, m.start, m.aad, m.aad_size,
-                                   m.in, m.out, m.size);
+        const auto run = [&](Direction direction, std::uint8_t* tag, std::size_t tag_size) {
+            gcm512::message(direction, key.schedule(), powers, m.start, m.aad, m.aad_size, m.in,
+                            m.out, m.size, tag, tag_size);
         };
-        const Block tag = run(cipher.direction);
         if (cipher.direction == Direction::encrypt) {
-            std::memcpy(m.tag, tag.data(), cipher.tag);
+            run(Direction::encrypt, m.tag, cipher.tag);
             continue;
         }
+        Block tag;
+        run(Direction::decrypt, tag.data(), tag.size());
         if (modes::equal_tags(tag.data(), m.tag, cipher.tag)) continue;
         // In place, the same keystream once more makes it the ciphertext that it was.
         if (m.in == m.out)
-            (void)run(Direction::encrypt);
+            run(Direction::encrypt, tag.data(), tag.size());
         else if (m.size != 0)
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
