@@ -54,7 +54,7 @@ Workload full(std::uint64_t largest) {
     Workload workload;
     workload.bits = {128, 192, 256};
     workload.every_form = true;
-    workload.one_core = {KiB, 16 * KiB};
+    workload.one_core = {64, 256, KiB, 16 * KiB};
     workload.all_cores = {64 * MiB, GiB};
     workload.sweep = powers(16 * KiB, largest);
     workload.device = GiB;
@@ -74,7 +74,7 @@ Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
     if (options.suite == "generations") workload.through = 256 * MiB;  // the slowest takes a second
-    workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
+    workload.gcm_cache = {{16, 1}, {KiB, 1}, {16 * KiB, 1}, {KiB, 256}};
     workload.sampling.repeats = options.repeats;
     if (!options.bits.empty()) workload.bits = options.bits;
     if (!options.sizes.empty()) {

@@ -67,6 +67,7 @@ template <Direction direction, int rounds, std::size_t count>
 DAEL_AVX512_INLINE void transform(const RoundKeys<rounds>& schedule, __m512i (&x)[count]) noexcept {
     constexpr bool encrypts = direction == Direction::encrypt;
     const auto keys = schedule.here();
+#pragma GCC unroll 8
     for (__m512i& four : x) four = _mm512_xor_si512(four, keys[0]);
 #pragma GCC unroll 16
     for (int round = 1; round < rounds; ++round)
@@ -74,6 +75,7 @@ DAEL_AVX512_INLINE void transform(const RoundKeys<rounds>& schedule, __m512i (&x
         for (__m512i& four : x)
             four = encrypts ? _mm512_aesenc_epi128(four, keys[round])
                             : _mm512_aesdec_epi128(four, keys[round]);
+#pragma GCC unroll 8
     for (__m512i& four : x)
         four = encrypts ? _mm512_aesenclast_epi128(four, keys[rounds])
                         : _mm512_aesdeclast_epi128(four, keys[rounds]);

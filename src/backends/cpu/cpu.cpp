@@ -34,10 +34,7 @@ class Cpu final : public core::Backend {
     }
     Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
-        if (wide_ && cipher.mode == Mode::gcm) {
-            cpu::wide_gcm(cipher, keys, messages, codes);
-            return {};
-        }
+        if (wide_ && cipher.mode == Mode::gcm) return cpu::wide_gcm(cipher, keys, messages, codes);
         if (wide_ && cpu::has_wide(cipher.mode, cipher.direction)) {
             for (const Message& m : messages)
                 cpu::run_wide(cipher.mode, cipher.direction, keys.list[m.key].schedule(), m);

@@ -23,7 +23,7 @@ struct State {
     Block hashed{};
 };
 
-// The powers of the hash subkey up to H^`most`, 4 to kPowers; the others become zeros.
+// The powers of the hash subkey up to H^`most` at least, 1 to kPowers; others become zeros.
 void expand(const core::KeySchedule& key, Powers& powers, std::size_t most = kPowers) noexcept;
 
 // AAD, or ciphertext that goes elsewhere: any size, filled up with zeros to whole blocks.
@@ -35,7 +35,7 @@ void crypt(Direction direction, const core::KeySchedule& key, const Powers& powe
            const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept;
 
 // The keystream of the next counter, which is used up.
-Block next_keystream(const core::KeySchedule& key, State& state) noexcept;
+void next_keystream(const core::KeySchedule& key, State& state, Block& keystream) noexcept;
 
 // The whole tag; `size` and `aad_size` are the message's, in bytes.
 Block tag(const core::KeySchedule& key, const Powers& powers, const State& state, const Block& j0,

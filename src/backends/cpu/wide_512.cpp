@@ -18,10 +18,9 @@ constexpr std::size_t kTogether = 8;
 class Counters {
   public:
     DAEL_AVX512_INLINE explicit Counters(const Block& first) noexcept : at_(first) {
-        next_ = _mm512_add_epi64(
-            _mm512_broadcast_i32x4(_mm512_castsi512_si128(
-                reversed(_mm512_castsi128_si512(load_block(first.data()))))),
-            _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
+        next_ = _mm512_add_epi64(_mm512_broadcast_i32x4(_mm512_castsi512_si128(
+                                     reversed(_mm512_castsi128_si512(load_block(first.data()))))),
+                                 _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
         std::memcpy(&low_, first.data() + 8, 8);
         low_ = __builtin_bswap64(low_);
     }
@@ -30,6 +29,7 @@ class Counters {
         constexpr std::uint64_t blocks = 4 * count;
         if (low_ + blocks < low_) [[unlikely]]
             return take_across(x);
+#pragma GCC unroll 8
         for (__m512i& four : x) {
             four = reversed(next_);
             next_ = _mm512_add_epi64(next_, _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4));
@@ -43,6 +43,7 @@ class Counters {
     template <std::size_t count>
     DAEL_AVX512 __attribute__((noinline)) void take_across(__m512i (&x)[count]) noexcept {
         Block counter = modes::counter_add(at_, taken_);
+#pragma GCC unroll 8
         for (__m512i& four : x) {
             alignas(kVector) std::uint8_t blocks[kVector];
             for (std::size_t i = 0; i < 4; ++i) {
@@ -81,6 +82,7 @@ struct Ctr {
         __m512i keystream[count];
         counters.take(keystream);
         transform<Direction::encrypt>(keys, keystream);
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < count; ++i) x[i] = _mm512_xor_si512(x[i], keystream[i]);
     }
 };
@@ -95,6 +97,7 @@ struct Chained {
     template <std::size_t count>
     DAEL_AVX512_INLINE void apply(__m512i (&x)[count]) noexcept {
         __m512i before[count];
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < count; ++i) {
             before[i] = _mm512_alignr_epi64(x[i], last, 6);
             last = x[i];
@@ -103,6 +106,7 @@ struct Chained {
             transform<Direction::decrypt>(keys, x);
         else
             transform<Direction::encrypt>(keys, before);
+#pragma GCC unroll 8
         for (std::size_t i = 0; i < count; ++i) x[i] = _mm512_xor_si512(x[i], before[i]);
     }
 };
@@ -113,11 +117,13 @@ DAEL_AVX512_INLINE void crypt(Cipher& cipher, const std::uint8_t* in, std::uint8
                               std::size_t rest) noexcept {
     const __mmask64 mask = first_of_64(rest);
     __m512i x[count];
+#pragma GCC unroll 8
     for (std::size_t i = 0; i + 1 < count; ++i)
         x[i] = in ? _mm512_loadu_si512(in + kVector * i) : _mm512_setzero_si512();
     x[count - 1] =
         in ? _mm512_maskz_loadu_epi8(mask, in + kVector * (count - 1)) : _mm512_setzero_si512();
     cipher.apply(x);
+#pragma GCC unroll 8
     for (std::size_t i = 0; i + 1 < count; ++i) _mm512_storeu_si512(out + kVector * i, x[i]);
     _mm512_mask_storeu_epi8(out + kVector * (count - 1), mask, x[count - 1]);
 }

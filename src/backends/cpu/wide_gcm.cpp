@@ -38,31 +38,48 @@ Result<> WideTables::replace(std::uint32_t index, const Key& key, Stream) {
 
 namespace {
 
-// Powers for one call, of one key at a time, as many as a message needs.
+// Powers of a key that were not made ready, for as long as a call runs: as many as a message needs,
+// in locked memory of the thread's own.
 class PowersOfCall {
   public:
-    PowersOfCall() noexcept {}  // filled when first asked for
+    PowersOfCall() noexcept = default;
     PowersOfCall(const PowersOfCall&) = delete;
     PowersOfCall& operator=(const PowersOfCall&) = delete;
     ~PowersOfCall() {
-        if (key_) wipe(&powers_, sizeof powers_);
+        if (key_) wipe(memory().get(), sizeof(Powers));
     }
-    const Powers& of(const Key& key, const Message& m) noexcept {
-        const std::size_t blocks = blocks_of(std::min(m.size, std::uint64_t{kPowers} * kBlockSize)) +
-                                   blocks_of(std::min(m.aad_size, std::uint64_t{kPowers} * kBlockSize));
-        const std::size_t needed = std::clamp<std::size_t>(blocks + 2, 4, kPowers);
+    // Null: there is no memory.
+    const Powers* of(const Key& key, const Message& m) noexcept {
+        auto& mine = memory();
+        if (!mine) mine.reset(static_cast<Powers*>(core::secure_allocate(sizeof(Powers))));
+        if (!mine) return nullptr;
+        const std::size_t needed =
+            std::clamp<std::size_t>(most(m.size) + most(m.aad_size) + 2, 4, kPowers);
         if (key_ != &key || there_ < needed) {
-            gcm512::expand(key.schedule(), powers_, needed);
+            gcm512::expand(key.schedule(), *mine, needed);
             key_ = &key;
             there_ = needed;
         }
-        return powers_;
+        return mine.get();
     }
 
   private:
+    struct Release {
+        void operator()(Powers* powers) const noexcept {
+            core::secure_release(powers, sizeof *powers);
+        }
+    };
+    static std::unique_ptr<Powers, Release>& memory() noexcept {
+        thread_local std::unique_ptr<Powers, Release> mine;
+        return mine;
+    }
+    static std::size_t most(
+        std::uint64_t size) noexcept {  // blocks, of more than all powers no more
+        return blocks_of(std::min<std::uint64_t>(size, kPowers * kBlockSize));
+    }
+
     const Key* key_ = nullptr;
     std::size_t there_ = 0;
-    Powers powers_;
 };
 
 class Pieces final : public core::Pieces {
@@ -99,7 +116,7 @@ class Pieces final : public core::Pieces {
         const std::size_t whole = size / kBlockSize * kBlockSize;
         gcm512::crypt(direction_, key, powers_, state_, in, out, whole);
         if (whole == size) return {};
-        keystream_ = gcm512::next_keystream(key, state_);
+        gcm512::next_keystream(key, state_, keystream_);
         crypt_begun(in + whole, out + whole, 0, size - whole);
         return {};
     }
@@ -164,8 +181,8 @@ class Pieces final : public core::Pieces {
     const Key& key_;
     Block start_{};
     gcm512::State state_;
-    Block begun_{};           // of AAD or ciphertext, `waiting_` bytes
-    Block keystream_{};       // of the block of data that has begun
+    Block begun_{};      // of AAD or ciphertext, `waiting_` bytes
+    Block keystream_{};  // of the block of data that has begun
     std::size_t waiting_ = 0;
     std::uint64_t aad_size_ = 0, size_ = 0;
     bool aad_ended_ = false;
@@ -173,16 +190,17 @@ class Pieces final : public core::Pieces {
 
 }  // namespace
 
-void wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
-              std::span<Code> codes) noexcept {
+Result<> wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+                  std::span<Code> codes) {
     const auto* const tables = static_cast<const WideTables*>(keys.tables);
     PowersOfCall own;
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];
         const Key& key = keys.list[m.key];
-        const Powers& powers = tables ? (*tables)[m.key] : own.of(key, m);
+        const Powers* const powers = tables ? &(*tables)[m.key] : own.of(key, m);
+        if (!powers) return Error{Code::out_of_memory, "no memory for a key's GCM tables"};
         const auto run = [&](Direction direction, std::uint8_t* tag, std::size_t tag_size) {
-            gcm512::message(direction, key.schedule(), powers, m.start, m.aad, m.aad_size, m.in,
+            gcm512::message(direction, key.schedule(), *powers, m.start, m.aad, m.aad_size, m.in,
                             m.out, m.size, tag, tag_size);
         };
         if (cipher.direction == Direction::encrypt) {
@@ -199,6 +217,7 @@ void wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Mess
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
     }
+    return {};
 }
 
 std::unique_ptr<core::Pieces> begin_wide(Direction direction, const Powers& powers, const Key& key,
