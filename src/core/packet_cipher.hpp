@@ -32,6 +32,9 @@ struct Packet {
     // time where it is enough, 1 + size / 16 blocks rounded up; of less a backend may use nothing.
     const std::uint8_t* keystream = nullptr;
     std::size_t blocks = 0;  // of keystream; 0 or more than the packet needs are both right
+    // What is to be brought near meanwhile, since a later packet will want it: as many bytes as
+    // this one has. Null: nothing.
+    const std::uint8_t* soon = nullptr;
 };
 
 // Thread-safe: any number of threads may use one at once. A call takes no lock and, but for a

@@ -29,9 +29,9 @@ inline std::uint64_t load64(const std::uint8_t* from) noexcept {
 }
 
 // (salt, IV, 1): J0 of SP 800-38D 7.1 for RFC 4106's nonce of 12 bytes.
-inline void set_first(Block& first, const SaOptions& options, const std::uint8_t* iv) noexcept {
+inline void set_first(Block& first, const SaOptions& options, std::uint64_t iv) noexcept {
     std::memcpy(first.data(), options.salt.data(), 4);
-    std::memcpy(first.data() + 4, iv, 8);
+    store64(first.data() + 4, iv);
     constexpr std::uint8_t kOne[4]{0, 0, 0, 1};
     std::memcpy(first.data() + 12, kOne, 4);
 }
@@ -96,40 +96,43 @@ inline void ask(SaTable::State& table, Track& track) noexcept {
     table.filler->ask(track);
 }
 
-// What a call counts for every packet, in registers, until it is added to the SA's.
+// What is rare, or known without looking at each packet, costs packets nothing.
 struct Tally {
-    std::uint64_t bytes = 0, used = 0, hits = 0, partial = 0, direct = 0;  // `used` in blocks
-    void add_to(SaCounters& counters) const noexcept {
+    std::uint64_t bytes = 0, needed = 0;  // needed: blocks of keystream
+    std::uint64_t partial = 0, direct = 0;
+    std::uint64_t missing = 0;  // blocks of `needed` that were not there
+    void add_to(SaCounters& counters, std::uint64_t packets) const noexcept {
+        counters.packets += packets;
         counters.bytes += bytes;
-        counters.used += used * 16;
-        counters.hits += hits;
+        counters.used += (needed - missing) * 16;
+        counters.hits += packets - partial - direct;
         counters.partial += partial;
         counters.direct += direct;
     }
 };
 
-// `there` blocks of keystream from n on are at `at`.
-inline void give(core::Packet& to, const std::uint8_t* at, std::uint64_t there, std::uint64_t need,
-                 Tally& tally) noexcept {
-    to.keystream = at;
-    to.blocks = static_cast<std::size_t>(there);
-    tally.used += std::min(there, need);
-    tally.hits += there >= need;
-    tally.partial += there < need;
-    // The caches' own prefetchers follow a slot, and need to be told where it begins.
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + 64);
-    __builtin_prefetch(at + 128);
-}
+// While a packet is worked on, the keystream so many bytes behind its own is brought near: what a
+// device wrote lies in the outer cache, farther away than a short packet takes.
+constexpr std::uint64_t kAhead = 2048;
 
-// Where keystream for a packet that starts with number n is, if it is; `track` is aimed there.
+// Keystream for a packet that starts with number n, which is in the window that `track` aims at.
 inline void point_to(core::Packet& to, const Track& track, std::uint64_t n, bool stream,
                      std::uint64_t need, Tally& tally) noexcept {
-    const std::uint64_t at = n - track.first;
-    if (stream)
-        give(to, track.data + at * 16, track.count - at, need, tally);
-    else
-        give(to, track.data + at * track.blocks * 16, track.blocks, need, tally);
+    const std::uint64_t bytes = std::uint64_t{16} * track.blocks;  // of a number
+    const std::uint64_t at = (n - track.first) * bytes, end = track.count * bytes;
+    to.keystream = track.data + at;
+    to.blocks = static_cast<std::size_t>(stream ? (end - at) / 16 : track.blocks);
+    to.soon = end - at > 2 * kAhead ? to.keystream + kAhead : nullptr;
+    if (to.blocks < need) [[unlikely]] {
+        ++tally.partial;
+        tally.missing += need - to.blocks;
+    }
+}
+inline void no_keystream(core::Packet& to, std::uint64_t need, Tally& tally) noexcept {
+    to.keystream = to.soon = nullptr;
+    to.blocks = 0;
+    ++tally.direct;
+    tally.missing += need;
 }
 
 // Numbers that are taken from a track one after another. What others read of the track is written
@@ -164,6 +167,23 @@ class Taking {
     std::uint64_t next_, needed_ = 0;
 };
 
+// Packets of the cipher, in memory that nobody has written to: to fill it with defaults first takes
+// as long as some packets.
+class Group {
+  public:
+    Group() noexcept {}
+    core::Packet& operator[](std::size_t i) noexcept { return packets_[i]; }
+    std::span<const core::Packet> first(std::size_t count) const noexcept {
+        return {packets_, count};
+    }
+
+  private:
+    union {
+        core::Packet packets_[kMostGroup];
+    };
+};
+
+// But for the keystream.
 inline void fill_in(core::Packet& to, const SaPacket& from, const SaOptions& options) noexcept {
     to.in = from.in;
     to.out = from.out;
@@ -172,8 +192,6 @@ inline void fill_in(core::Packet& to, const SaPacket& from, const SaOptions& opt
     to.aad_size = from.aad_size;
     to.tag = from.tag;
     to.tag_size = options.tag_size;
-    to.keystream = nullptr;
-    to.blocks = 0;
 }
 
 // What makes no sense of a packet; null: nothing.
@@ -254,7 +272,7 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
 
     SaCounters& counters = slot->counters;
     const bool by_size = slot->by_size;
-    std::array<core::Packet, kMostGroup> group;
+    Group group;
     unsigned touched = 0;
     for (std::size_t done = 0; done < packets.size(); done += kMostGroup) {
         const std::size_t count = std::min(packets.size() - done, kMostGroup);
@@ -274,20 +292,21 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
                 set_first(to.first, slot->base + n);
                 std::memcpy(from.iv, to.first.data() + 4, 12);
             } else {
-                store64(from.iv, std::uint64_t{which} << kClassShift | n);
-                set_first(to.first, sa_options, from.iv);
+                const std::uint64_t iv = std::uint64_t{which} << kClassShift | n;
+                store64(from.iv, iv);
+                set_first(to.first, sa_options, iv);
             }
+            tally.bytes += from.size;
+            tally.needed += need;
             if (n - track.first < track.count ||
                 (taking.tell(), move_on(*this, track, n, counters)))
                 point_to(to, track, n, stream, need, tally);
             else
-                ++tally.direct;
-            tally.bytes += from.size;
+                no_keystream(to, need, tally);
         }
         taking.tell();
-        tally.add_to(counters);
-        counters.packets += count;
-        const Code code = slot->cipher->seal({group.data(), count});
+        tally.add_to(counters, count);
+        const Code code = slot->cipher->seal(group.first(count));
         for (unsigned some = touched; some != 0; some &= some - 1) {
             Track& track = slot->tracks[static_cast<std::size_t>(std::countr_zero(some))];
             const std::uint64_t n = track.next.load(std::memory_order_relaxed);
@@ -327,8 +346,8 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
         Track* track;  // null: its IV is out of any window's reach
         std::uint64_t n, after;
     };
-    std::array<core::Packet, kMostGroup> group;
-    std::array<From, kMostGroup> origin;
+    Group group;
+    From origin[kMostGroup];
     std::array<Code, kMostGroup> verdicts;
     unsigned touched = 0;
     for (std::size_t next = 0; next < packets.size();) {
@@ -359,7 +378,7 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 }
             } else {
                 const std::uint64_t iv = load64(from.iv);
-                set_first(to.first, sa_options, from.iv);
+                set_first(to.first, sa_options, iv);
                 const auto which = static_cast<std::size_t>(iv >> kClassShift);
                 its.track = &slot->tracks[which];
                 its.n = iv & (kClassNumbers - 1);
@@ -367,22 +386,18 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 touched |= 1u << which;
             }
             tally.bytes += from.size;
-            if (!its.track) {
-                ++tally.direct;
-                continue;
-            }
-            Track& track = *its.track;
-            if (its.n - track.first < track.count || look_up(*this, track, its.n, counters)) {
-                point_to(to, track, its.n, stream, need, tally);
-                counters.overlapped += its.n < track.next.load(std::memory_order_relaxed);
+            tally.needed += need;
+            if (its.track && (its.n - its.track->first < its.track->count ||
+                              look_up(*this, *its.track, its.n, counters))) {
+                point_to(to, *its.track, its.n, stream, need, tally);
+                counters.overlapped += its.n < its.track->next.load(std::memory_order_relaxed);
             } else {
-                ++tally.direct;
+                no_keystream(to, need, tally);
             }
         }
-        tally.add_to(counters);
+        tally.add_to(counters, count);
         if (stream) touched |= 1;
-        counters.packets += count;
-        slot->cipher->open({group.data(), count}, {verdicts.data(), count});
+        slot->cipher->open(group.first(count), {verdicts.data(), count});
         for (std::size_t i = 0; i < count; ++i) {
             const From& its = origin[i];
             codes[its.packet] = verdicts[i];

@@ -8,14 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/key_schedule.hpp"
 #include "core/packet_cipher.hpp"
 
 namespace dael::cpu {
 
 // H^kPowers, ..., H^2, H^1, byte-reversed and times x, which is what carry-less products of blocks
 // as little-endian numbers want; then zeros, so that four at a time may be read from any place.
-// 1024 bytes of data, AAD and lengths are 66 blocks: one sum, reduced once.
-inline constexpr std::size_t kPowers = 68;
+// A frame of Ethernet's 1500 bytes with AAD and lengths is 96 blocks: one sum, reduced once.
+inline constexpr std::size_t kPowers = 100;
 struct alignas(64) Powers {
     std::uint8_t bytes[(kPowers + 4) * kBlockSize];
     // The first of `count` that end with H^1.
@@ -32,23 +33,25 @@ constexpr std::size_t blocks_of(std::size_t size) noexcept {
 }
 
 struct Fused {
-    // `h` is the hash subkey, as its block lies in memory.
-    void (*expand)(const std::uint8_t* h, Powers& powers) noexcept;
-    // A packet whose keystream is all there, and whose AAD is at most a block. `next`: what to
-    // bring into the cache meanwhile, as many bytes as this packet has; or null.
-    void (*seal)(const Powers& powers, const core::Packet& packet,
-                 const std::uint8_t* next) noexcept;
+    // All powers of the key's hash subkey.
+    void (*expand)(const core::KeySchedule& key, Powers& powers) noexcept;
+    // A packet whose keystream is all there, and whose AAD is at most a block.
+    void (*seal)(const Powers& powers, const core::Packet& packet) noexcept;
     // False: the tag does not match, and nothing was written.
-    bool (*open)(const Powers& powers, const core::Packet& packet,
-                 const std::uint8_t* next) noexcept;
+    bool (*open)(const Powers& powers, const core::Packet& packet) noexcept;
     // GHASH of `size` bytes, filled up with zeros to whole blocks, on top of what `y` has hashed.
     void (*hash)(const Powers& powers, Block& y, const std::uint8_t* bytes,
                  std::size_t size) noexcept;
     void (*exclusive_or)(std::uint8_t* out, const std::uint8_t* in, const std::uint8_t* keystream,
                          std::size_t size) noexcept;
     // The cipher of `blocks` counters of 128 bits from `counter` on.
-    void (*keystream)(const std::uint8_t* round_keys, int rounds, const Block& counter,
-                      std::uint8_t* out, std::size_t blocks) noexcept;
+    void (*keystream)(const core::KeySchedule& key, const Block& counter, std::uint8_t* out,
+                      std::size_t blocks) noexcept;
+    // A message without any keystream, as gcm512::message has it; null: libipsec-mb's is faster.
+    void (*message)(Direction direction, const core::KeySchedule& key, const Powers& powers,
+                    const Block& j0, const std::uint8_t* aad, std::size_t aad_size,
+                    const std::uint8_t* in, std::uint8_t* out, std::size_t size, std::uint8_t* tag,
+                    std::size_t tag_size) noexcept;
 };
 extern const Fused kFused512;  // AVX-512 with VAES and VPCLMULQDQ
 extern const Fused kFused128;  // AES-NI and PCLMULQDQ

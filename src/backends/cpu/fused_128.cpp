@@ -114,9 +114,8 @@ DAEL_AES_NI_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
 }
 
 template <Do what>
-DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const Packet& p,
-                                       const std::uint8_t* next) noexcept {
-    const std::uint8_t *in = p.in, *keystream = nullptr;
+DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const Packet& p) noexcept {
+    const std::uint8_t *in = p.in, *keystream = nullptr, *next = p.soon;
     std::uint8_t* out = p.out;
     if constexpr (what == Do::encrypt) keystream = p.keystream + kBlockSize;
     std::size_t size = p.size, blocks = blocks_of(size);
@@ -152,8 +151,16 @@ DAEL_AES_NI_INLINE Block tag_of(__m128i y, const Packet& p) noexcept {
     return tag;
 }
 
-DAEL_AES_NI void expand(const std::uint8_t* bytes, Powers& powers) noexcept {
-    const __m128i h = reversed(load(bytes));
+DAEL_AES_NI_INLINE __m128i encrypted(const core::KeySchedule& key, __m128i block) noexcept {
+    const std::uint8_t* const keys = key.encrypt.data();
+    block = _mm_xor_si128(block, load(keys));
+    for (int round = 1; round < key.rounds; ++round)
+        block = _mm_aesenc_si128(block, load(keys + 16 * round));
+    return _mm_aesenclast_si128(block, load(keys + 16 * key.rounds));
+}
+
+DAEL_AES_NI void expand(const core::KeySchedule& key, Powers& powers) noexcept {
+    const __m128i h = reversed(encrypted(key, _mm_setzero_si128()));
     const __m128i top = _mm_srai_epi32(_mm_shuffle_epi32(h, _MM_SHUFFLE(3, 3, 3, 3)), 31);
     const __m128i up = _mm_or_si128(_mm_slli_epi64(h, 1), _mm_slli_si128(_mm_srli_epi64(h, 63), 8));
     const __m128i hx = _mm_xor_si128(
@@ -176,13 +183,13 @@ DAEL_AES_NI void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
     for (; i < size; ++i) out[i] = in[i] ^ keystream[i];
 }
 
-DAEL_AES_NI void seal(const Powers& powers, const Packet& p, const std::uint8_t* next) noexcept {
-    const Block tag = tag_of(hash_packet<Do::encrypt>(powers, p, next), p);
+DAEL_AES_NI void seal(const Powers& powers, const Packet& p) noexcept {
+    const Block tag = tag_of(hash_packet<Do::encrypt>(powers, p), p);
     std::memcpy(p.tag, tag.data(), p.tag_size);
 }
 
-DAEL_AES_NI bool open(const Powers& powers, const Packet& p, const std::uint8_t* next) noexcept {
-    Block tag = tag_of(hash_packet<Do::hash>(powers, p, next), p);
+DAEL_AES_NI bool open(const Powers& powers, const Packet& p) noexcept {
+    Block tag = tag_of(hash_packet<Do::hash>(powers, p), p);
     const core::WipeAtEnd wipe(tag);
     if (!modes::equal_tags(tag.data(), p.tag, p.tag_size)) return false;
     exclusive_or(p.out, p.in, p.keystream + kBlockSize, p.size);
@@ -205,8 +212,10 @@ DAEL_AES_NI void hash(const Powers& powers, Block& y, const std::uint8_t* bytes,
 }
 
 // Eight blocks at a time, since a round takes several clocks and one can begin in each.
-DAEL_AES_NI void keystream(const std::uint8_t* round_keys, int rounds, const Block& counter,
+DAEL_AES_NI void keystream(const core::KeySchedule& schedule, const Block& counter,
                            std::uint8_t* out, std::size_t blocks) noexcept {
+    const std::uint8_t* const round_keys = schedule.encrypt.data();
+    const int rounds = schedule.rounds;
     unsigned __int128 number = 0;
     for (const std::uint8_t byte : counter) number = number << 8 | byte;
     while (blocks != 0) {
@@ -235,6 +244,7 @@ DAEL_AES_NI void keystream(const std::uint8_t* round_keys, int rounds, const Blo
 }  // namespace
 
 const Fused kFused128{narrow::expand, narrow::seal,         narrow::open,
-                      narrow::hash,   narrow::exclusive_or, narrow::keystream};
+                      narrow::hash,   narrow::exclusive_or, narrow::keystream,
+                      nullptr};
 
 }  // namespace dael::cpu

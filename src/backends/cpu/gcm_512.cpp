@@ -59,19 +59,6 @@ struct Counters {
     }
 };
 
-// Two vectors of ciphertext, byte-reversed, times their powers.
-DAEL_AVX512_INLINE void add_two(Sum& sum, __m512i x0, __m512i x1, const std::uint8_t* h) noexcept {
-    const __m512i h0 = _mm512_loadu_si512(h), h1 = _mm512_loadu_si512(h + kVector);
-    sum.low = _mm512_ternarylogic_epi64(sum.low, _mm512_clmulepi64_epi128(x0, h0, 0x00),
-                                        _mm512_clmulepi64_epi128(x1, h1, 0x00), kXor3);
-    sum.high = _mm512_ternarylogic_epi64(sum.high, _mm512_clmulepi64_epi128(x0, h0, 0x11),
-                                         _mm512_clmulepi64_epi128(x1, h1, 0x11), kXor3);
-    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x0, h0, 0x01),
-                                           _mm512_clmulepi64_epi128(x0, h0, 0x10), kXor3);
-    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x1, h1, 0x01),
-                                           _mm512_clmulepi64_epi128(x1, h1, 0x10), kXor3);
-}
-
 // Enciphers vectors of counters, and hashes as many of ciphertext meanwhile, if `hashes`: a few
 // products with each round, so that the units for both have work all the time, also where two
 // threads share a core.
@@ -346,11 +333,10 @@ DAEL_AVX512 void expand(const core::KeySchedule& key, Powers& powers, std::size_
     }
 }
 
-DAEL_AVX512 void hash(const Powers& powers, State& state, const std::uint8_t* bytes,
+DAEL_AVX512 void hash(const Powers& powers, Block& hashed, const std::uint8_t* bytes,
                       std::size_t size) noexcept {
-    const __m128i hashed =
-        hash_bytes(powers, reversed(load_block(state.hashed.data())), bytes, size);
-    store_block(state.hashed.data(), reversed(hashed));
+    store_block(hashed.data(),
+                reversed(hash_bytes(powers, reversed(load_block(hashed.data())), bytes, size)));
 }
 
 void crypt(Direction direction, const core::KeySchedule& key, const Powers& powers, State& state,

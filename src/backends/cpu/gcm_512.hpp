@@ -24,10 +24,12 @@ struct State {
 };
 
 // The powers of the hash subkey up to H^`most` at least, 1 to kPowers; others become zeros.
-void expand(const core::KeySchedule& key, Powers& powers, std::size_t most = kPowers) noexcept;
+void expand(const core::KeySchedule& key, Powers& powers, std::size_t most) noexcept;
 
-// AAD, or ciphertext that goes elsewhere: any size, filled up with zeros to whole blocks.
-void hash(const Powers& powers, State& state, const std::uint8_t* bytes, std::size_t size) noexcept;
+// AAD, or ciphertext that goes elsewhere: any size, filled up with zeros to whole blocks, on top of
+// what `hashed` has.
+void hash(const Powers& powers, Block& hashed, const std::uint8_t* bytes,
+          std::size_t size) noexcept;
 
 // `size` bytes of data, of which all but a message's last ones are whole blocks. `out` is `in`, or
 // apart from it. Decrypting, what is in `out` is verified by nobody yet.
@@ -46,6 +48,6 @@ Block tag(const core::KeySchedule& key, const Powers& powers, const State& state
 void message(Direction direction, const core::KeySchedule& key, const Powers& powers,
              const Block& j0, const std::uint8_t* aad, std::size_t aad_size, const std::uint8_t* in,
              std::uint8_t* out, std::size_t size, std::uint8_t* tag,
-             std::size_t tag_size = kBlockSize) noexcept;
+             std::size_t tag_size) noexcept;
 
 }  // namespace dael::cpu::gcm512

@@ -21,9 +21,8 @@ using core::Packet;
 // What is made of the key, in locked memory that is wiped.
 struct alignas(64) PacketKey {
     Powers powers;
-    std::array<std::uint8_t, 16 * (core::kMaxRounds + 1)> round_keys;
-    int rounds;
-    GcmKey gcm;
+    core::KeySchedule schedule;
+    GcmKey gcm;  // where the library encrypts what has no keystream
 };
 
 struct ReleasePacketKey {
@@ -59,15 +58,14 @@ class Packets final : public core::PacketCipher {
         : fused_(fused), key_(std::move(key)) {}
 
     Code seal(std::span<const Packet> packets) const noexcept override {
-        for (std::size_t i = 0; i < packets.size(); ++i) {
-            const Packet& p = packets[i];
+        for (const Packet& p : packets) {
             switch (way(p)) {
                 case Way::fused:
-                    fused_.seal(key_->powers, p, after(packets, i));
+                    fused_.seal(key_->powers, p);
                     break;
                 case Way::completed:
                     with_all_keystream(p, [&](const Packet& whole) {
-                        fused_.seal(key_->powers, whole, nullptr);
+                        fused_.seal(key_->powers, whole);
                         return true;
                     });
                     break;
@@ -83,17 +81,18 @@ class Packets final : public core::PacketCipher {
 
     void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept override {
         for (std::size_t i = 0; i < packets.size(); ++i)
-            codes[i] = open(packets[i], after(packets, i)) ? Code::ok : Code::authentication;
+            codes[i] = open(packets[i]) ? Code::ok : Code::authentication;
     }
 
   private:
     enum class Way { fused, completed, direct, steps };
-    static Way way(const Packet& p) noexcept {
+    Way way(const Packet& p) const noexcept {
         const std::size_t there = p.keystream ? p.blocks : 0, needed = 1 + blocks_of(p.size);
         const bool in_one_sum = p.aad_size <= kBlockSize;
         if (there >= needed && in_one_sum) return Way::fused;
         // GCM's own counter. To complete keystream that is short takes as long as to encrypt anew,
-        // or longer, whatever is missing: the library encrypts and hashes in one pass.
+        // or longer, whatever is missing: that encrypts and hashes in one pass.
+        if (modes::is_of_nonce(p.first) && fused_.message) return Way::direct;
         const bool on_stack = in_one_sum && needed <= kAtOnce;
         if (modes::is_of_nonce(p.first) && p.size <= kGcmPiece &&
             !(on_stack && Caller::one_of_many()))
@@ -101,20 +100,13 @@ class Packets final : public core::PacketCipher {
         return on_stack ? Way::completed : Way::steps;
     }
     static bool has_keystream(const Packet& p) noexcept { return p.keystream && p.blocks != 0; }
-    // Keystream that a device brought lies in the outer cache, farther away than one packet takes:
-    // so what is fetched meanwhile is that of the packet after the next.
-    static constexpr std::size_t kAhead = 2;
-    static const std::uint8_t* after(std::span<const Packet> packets, std::size_t i) noexcept {
-        return i + kAhead < packets.size() ? packets[i + kAhead].keystream : nullptr;
-    }
-
-    bool open(const Packet& p, const std::uint8_t* next) const noexcept {
+    bool open(const Packet& p) const noexcept {
         switch (way(p)) {
             case Way::fused:
-                return fused_.open(key_->powers, p, next);
+                return fused_.open(key_->powers, p);
             case Way::completed:
                 return with_all_keystream(p, [&](const Packet& whole) {
-                    return fused_.open(key_->powers, whole, nullptr);
+                    return fused_.open(key_->powers, whole);
                 });
             case Way::direct:
                 return open_directly(p);
@@ -140,28 +132,40 @@ class Packets final : public core::PacketCipher {
     }
 
     void seal_directly(const Packet& p) const noexcept {
+        if (fused_.message) {
+            run_message(Direction::encrypt, p, p.tag, p.tag_size);
+            return;
+        }
         GcmContext context;
         Block tag;
         key_->gcm.calls.seal(&key_->gcm.data, &context, p.out, p.in, p.size, p.first.data(), p.aad,
                              p.aad_size, tag.data(), tag.size());
         std::memcpy(p.tag, tag.data(), p.tag_size);
     }
-    // The library decrypts before the tag is known. In place, the same keystream once more makes
-    // what it decrypted the ciphertext that it was.
+    // Both decrypt before the tag is known. In place, the same keystream once more makes what was
+    // decrypted the ciphertext that it was.
     bool open_directly(const Packet& p) const noexcept {
-        GcmContext context;
         Block tag;
-        const auto run = [&](aes_gcm_enc_dec_t call) {
-            call(&key_->gcm.data, &context, p.out, p.in, p.size, p.first.data(), p.aad, p.aad_size,
-                 tag.data(), tag.size());
+        GcmContext context;
+        const auto run = [&](Direction direction) {
+            if (fused_.message) return run_message(direction, p, tag.data(), tag.size());
+            const GcmCalls& calls = key_->gcm.calls;
+            (direction == Direction::decrypt ? calls.open : calls.seal)(
+                &key_->gcm.data, &context, p.out, p.in, p.size, p.first.data(), p.aad, p.aad_size,
+                tag.data(), tag.size());
         };
-        run(key_->gcm.calls.open);
+        run(Direction::decrypt);
         if (modes::equal_tags(tag.data(), p.tag, p.tag_size)) return true;
         if (p.in == p.out)
-            run(key_->gcm.calls.seal);
+            run(Direction::encrypt);
         else if (p.size != 0)
             wipe(p.out, p.size);
         return false;
+    }
+    void run_message(Direction direction, const Packet& p, std::uint8_t* tag,
+                     std::size_t tag_size) const noexcept {
+        fused_.message(direction, key_->schedule, key_->powers, p.first, p.aad, p.aad_size, p.in,
+                       p.out, p.size, tag, tag_size);
     }
 
     void seal_in_steps(const Packet& p) const noexcept {
@@ -195,7 +199,7 @@ class Packets final : public core::PacketCipher {
         }
     }
     void make(std::uint8_t* keystream, const Block& counter, std::size_t blocks) const noexcept {
-        fused_.keystream(key_->round_keys.data(), key_->rounds, counter, keystream, blocks);
+        fused_.keystream(key_->schedule, counter, keystream, blocks);
     }
     Block tag_of(const Packet& p, const std::uint8_t* ciphertext) const noexcept {
         Block y{}, mask;
@@ -223,15 +227,10 @@ Result<std::unique_ptr<core::PacketCipher>> packets(Level level, const IMB_MGR& 
     void* const memory = core::secure_allocate(sizeof(PacketKey));
     if (!memory) return Error{Code::out_of_memory, "no memory for a key's packet tables"};
     OwnedPacketKey mine(new (memory) PacketKey{});
-    const core::KeySchedule& schedule = key.schedule();
-    mine->gcm.set(manager, schedule);
-    mine->round_keys = schedule.encrypt;
-    mine->rounds = schedule.rounds;
-    Block h;
-    const core::WipeAtEnd wipe(h);
-    modes::store_element(h.data(), modes::hash_subkey(schedule));
     const Fused& fused = level == Level::avx512 && vectorised(level) ? kFused512 : kFused128;
-    fused.expand(h.data(), mine->powers);
+    mine->schedule = key.schedule();
+    fused.expand(mine->schedule, mine->powers);
+    if (!fused.message) mine->gcm.set(manager, mine->schedule);
     return std::unique_ptr<core::PacketCipher>(std::make_unique<Packets>(fused, std::move(mine)));
 }
 

@@ -32,7 +32,7 @@ WideTables::~WideTables() {
 }
 
 Result<> WideTables::replace(std::uint32_t index, const Key& key, Stream) {
-    gcm512::expand(key.schedule(), *new (powers_ + index) Powers);
+    gcm512::expand(key.schedule(), *new (powers_ + index) Powers, kPowers);
     return {};
 }
 
@@ -165,14 +165,14 @@ class Pieces final : public core::Pieces {
             size -= count;
         }
         const std::size_t whole = size / kBlockSize * kBlockSize;
-        gcm512::hash(powers_, state_, bytes, whole);
+        gcm512::hash(powers_, state_.hashed, bytes, whole);
         waiting_ = size - whole;
         if (waiting_ != 0) std::memcpy(begun_.data(), bytes + whole, waiting_);
     }
     // The block that has begun, filled up with zeros.
     void end_block() noexcept {
         if (waiting_ == 0) return;
-        gcm512::hash(powers_, state_, begun_.data(), waiting_);
+        gcm512::hash(powers_, state_.hashed, begun_.data(), waiting_);
         waiting_ = 0;
     }
 
