@@ -120,8 +120,8 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
                 });
                 std::printf(
                     "ring %6zu KiB, %4zu bytes, %s: %6.1f %6.1f %6.1f %6.1f   %6.1f   %6.1f\n",
-                    ring >> 10, size, on_lines ? "on lines" : "dense   ", ns[0], ns[1], ns[2], ns[3],
-                    apart, direct);
+                    ring >> 10, size, on_lines ? "on lines" : "dense   ", ns[0], ns[1], ns[2],
+                    ns[3], apart, direct);
                 std::fflush(stdout);
             }
     }

@@ -243,8 +243,7 @@ DAEL_AES_NI void keystream(const core::KeySchedule& schedule, const Block& count
 }  // namespace narrow
 }  // namespace
 
-const Fused kFused128{narrow::expand, narrow::seal,         narrow::open,
-                      narrow::hash,   narrow::exclusive_or, narrow::keystream,
-                      nullptr};
+const Fused kFused128{narrow::expand,       narrow::seal,      narrow::open, narrow::hash,
+                      narrow::exclusive_or, narrow::keystream, nullptr};
 
 }  // namespace dael::cpu

@@ -176,7 +176,6 @@ void keystream(const core::KeySchedule& key, const Block& counter, std::uint8_t*
 
 }  // namespace
 
-const Fused kFused512{expand,       seal,      open,           gcm512::hash,
-                      exclusive_or, keystream, gcm512::message};
+const Fused kFused512{expand, seal, open, gcm512::hash, exclusive_or, keystream, gcm512::message};
 
 }  // namespace dael::cpu

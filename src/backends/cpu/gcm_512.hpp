@@ -47,7 +47,6 @@ Block tag(const core::KeySchedule& key, const Powers& powers, const State& state
 // 1 to 16. Of `powers` as many are used as the message, AAD and lengths have blocks.
 void message(Direction direction, const core::KeySchedule& key, const Powers& powers,
              const Block& j0, const std::uint8_t* aad, std::size_t aad_size, const std::uint8_t* in,
-             std::uint8_t* out, std::size_t size, std::uint8_t* tag,
-             std::size_t tag_size) noexcept;
+             std::uint8_t* out, std::size_t size, std::uint8_t* tag, std::size_t tag_size) noexcept;
 
 }  // namespace dael::cpu::gcm512

@@ -105,9 +105,8 @@ class Packets final : public core::PacketCipher {
             case Way::fused:
                 return fused_.open(key_->powers, p);
             case Way::completed:
-                return with_all_keystream(p, [&](const Packet& whole) {
-                    return fused_.open(key_->powers, whole);
-                });
+                return with_all_keystream(
+                    p, [&](const Packet& whole) { return fused_.open(key_->powers, whole); });
             case Way::direct:
                 return open_directly(p);
             case Way::steps:
