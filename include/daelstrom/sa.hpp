@@ -95,11 +95,12 @@ struct SaCounters {
     std::uint64_t hits = 0;                // packets, all of whose keystream was there;
     std::uint64_t partial = 0;             // a part of it, the rest was encrypted here;
     std::uint64_t direct = 0;              // none
+    std::uint64_t used = 0;                // bytes of keystream that they took
     std::uint64_t overlapped = 0;          // hits and partials that came late, out of order
     std::uint64_t failed = 0;              // to open
     std::uint64_t windows = 0;             // runs of keystream that fillers brought
-    std::uint64_t made = 0, used = 0;      // bytes of keystream; of what was used up or given
-    std::uint64_t dropped = 0;             // up; bytes given up before any packet came to them
+    std::uint64_t made = 0;                // bytes of keystream in them; and of it
+    std::uint64_t dropped = 0;             // what was given up before any packet came to it
     std::uint64_t fill_errors = 0;         // of devices; table only
     std::uint64_t ready = 0;               // bytes of keystream that wait for packets now
     std::uint64_t memory = 0;              // bytes of blocks that hold them; table only

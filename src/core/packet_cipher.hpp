@@ -52,6 +52,12 @@ class PacketCipher {
     // at before anything is decrypted, but for packets without keystream in a backend whose library
     // does both at once, which are taken back.
     virtual void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept = 0;
+
+    // Where what a packet reads of the key lies: before this address, 16 bytes for each block of
+    // data, AAD and lengths, nearest first; behind it, kNearBehind bytes. For those who fetch it
+    // ahead of a call. Null: nowhere in particular.
+    static constexpr std::size_t kNearBehind = 192;
+    virtual const std::uint8_t* near() const noexcept { return nullptr; }
 };
 
 }  // namespace dael::core

@@ -248,6 +248,8 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
     DAEL_TRY(usable());
     Slot* const slot = find(sa);
     if (!slot) return no_such_sa();
+    if (many.load(std::memory_order_relaxed) && !packets.empty())
+        slot->fetch(needed(packets.front().size));
     const std::lock_guard lock(slot->mutex);
     if (slot->id != sa.value) return no_such_sa();
     const SaOptions& sa_options = slot->options;
@@ -272,6 +274,7 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
 
     SaCounters& counters = slot->counters;
     const bool by_size = slot->by_size;
+    __builtin_prefetch(slot->cipher.get());
     Group group;
     unsigned touched = 0;
     for (std::size_t done = 0; done < packets.size(); done += kMostGroup) {
@@ -332,6 +335,8 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
     DAEL_TRY(usable());
     Slot* const slot = find(sa);
     if (!slot) return no_such_sa();
+    if (many.load(std::memory_order_relaxed) && !packets.empty())
+        slot->fetch(needed(packets.front().size));
     const std::lock_guard lock(slot->mutex);
     if (slot->id != sa.value) return no_such_sa();
     const SaOptions& sa_options = slot->options;

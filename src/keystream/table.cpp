@@ -193,6 +193,7 @@ Result<SaTable::State::Entry> SaTable::State::prepare(const Key& key, const SaOp
 // A key in a place where nothing is left of another; under its mutex.
 void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa) noexcept {
     slot.cipher = std::move(entry.cipher);
+    slot.near.store(slot.cipher->near(), std::memory_order_relaxed);
     slot.options = sa;
     slot.base = sa.layout == SaLayout::stream ? first_counter(sa) : 0;
     slot.number = 1;
@@ -219,6 +220,7 @@ void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa) noexcep
 void SaTable::State::leave(Slot& slot) noexcept {
     filler->leave(*this, slot);
     drop_all(slot);
+    slot.near.store(nullptr, std::memory_order_relaxed);
     slot.cipher.reset();
 }
 
@@ -247,6 +249,7 @@ Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa) {
     enter(slot, std::move(entry), sa);
     free_slots.pop_back();
     ++sas;
+    many.store(sas > kFew, std::memory_order_relaxed);
     slot.id = ++generation << 32 | (index + 1);
     return SaId{slot.id};
 }
@@ -279,6 +282,7 @@ Result<> SaTable::State::remove(SaId sa) {
     add_up(gone, slot->counters);
     slot->counters = {};
     --sas;
+    many.store(sas > kFew, std::memory_order_relaxed);
     free_slots.push_back(slot->index);  // there is room: it was there before
     return {};
 }

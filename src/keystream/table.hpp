@@ -66,6 +66,8 @@ struct SaTable::State {
     std::uint32_t blocked_ticks = 0;
 
     std::atomic<std::uint64_t> live{0};  // bytes of windows that are not retired
+    // So many SAs that a call's is not in the nearest cache from the last time.
+    std::atomic<bool> many{false};
 
   private:
     static constexpr std::size_t kChunk = 64, kChunks = std::size_t{1} << 14;
@@ -88,6 +90,7 @@ struct SaTable::State {
     std::unique_ptr<std::atomic<Chunk*>[]> chunks;
     std::vector<std::uint32_t> free_slots;
     std::uint32_t slots = 0;  // that were ever made
+    static constexpr std::uint32_t kFew = 16;
     std::uint32_t sas = 0;
     std::uint64_t generation = 0;
     std::set<Fingerprint> sent_under;  // keys with their salts, as nobody can read them

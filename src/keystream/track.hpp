@@ -36,12 +36,13 @@ class RecentNeeds {
     }
 
   private:
-    std::array<std::atomic<std::uint16_t>, kCount> needs_{};
     std::uint32_t at_ = 0;  // the packet side's
+    std::array<std::atomic<std::uint16_t>, kCount> needs_{};
 };
 
-struct Track {
+struct alignas(64) Track {
     static constexpr std::size_t kWindows = 24;
+    static constexpr std::size_t kHot = 128;  // bytes that every packet call touches
 
     // The window that the next packet is expected in, as the packet side wants it: all zeros, none.
     std::uint64_t first = 0, count = 0;
@@ -49,21 +50,21 @@ struct Track {
     std::uint32_t blocks = 0;
     std::uint32_t held = 0;  // of windows[]
     std::uint32_t over = 0;  // the first of them: done with as soon as the packets at hand are
+    std::atomic<std::uint32_t> keep{0};  // receiving: numbers behind `next` to be kept
 
     // Sending: the next number. Receiving: one above the highest that was verified.
     std::atomic<std::uint64_t> next{1};
-    std::atomic<std::uint64_t> needed{0};     // blocks of keystream for all packets so far
+    std::atomic<std::uint64_t> needed{0};  // blocks of keystream for all packets so far
+
     std::atomic<std::uint64_t> refill_at{0};  // ask the filler once `next` is there
     std::atomic<bool> asked{false};
     std::atomic<Window*> inbox{nullptr};
-
     // By how many numbers windows came late, of late.
     std::atomic<std::uint64_t> lead{0};
-    std::array<Window*, kWindows> windows{};  // in order of their numbers
-    std::atomic<std::uint32_t> keep{0};       // receiving: numbers behind `next` to be kept
     Slot* slot = nullptr;
     Track* next_asking = nullptr;  // in the scheduler's inbox
     RecentNeeds recent;
+    std::array<Window*, kWindows> windows{};  // in order of their numbers
 
     void aim_at_none() noexcept {
         first = count = 0;

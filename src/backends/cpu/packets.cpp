@@ -21,8 +21,8 @@ using core::Packet;
 // What is made of the key, in locked memory that is wiped.
 struct alignas(64) PacketKey {
     Powers powers;
-    core::KeySchedule schedule;
-    GcmKey gcm;  // where the library encrypts what has no keystream
+    core::KeySchedule schedule;  // behind the powers, whose last ones all packets read: near()
+    GcmKey gcm;                  // where the library encrypts what has no keystream
 };
 
 struct ReleasePacketKey {
@@ -83,6 +83,8 @@ class Packets final : public core::PacketCipher {
         for (std::size_t i = 0; i < packets.size(); ++i)
             codes[i] = open(packets[i]) ? Code::ok : Code::authentication;
     }
+
+    const std::uint8_t* near() const noexcept override { return key_->schedule.encrypt.data(); }
 
   private:
     enum class Way { fused, completed, direct, steps };
