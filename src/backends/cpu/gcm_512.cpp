@@ -350,6 +350,17 @@ void crypt(Direction direction, const core::KeySchedule& key, const Powers& powe
     });
 }
 
+DAEL_AVX512 void crypt_within(Direction direction, const Block& keystream, Block& ciphertext,
+                              std::size_t at, const std::uint8_t* in, std::uint8_t* out,
+                              std::size_t count) noexcept {
+    const __mmask16 mask = first_of_16(count);
+    const __m128i data = _mm_maskz_loadu_epi8(mask, in);
+    const __m128i result = _mm_xor_si128(data, _mm_maskz_loadu_epi8(mask, keystream.data() + at));
+    _mm_mask_storeu_epi8(out, mask, result);
+    _mm_mask_storeu_epi8(ciphertext.data() + at, mask,
+                         direction == Direction::encrypt ? result : data);
+}
+
 DAEL_AVX512 void next_keystream(const core::KeySchedule& key, State& state,
                                 Block& keystream) noexcept {
     store_block(keystream.data(), encrypt_block(key, load_block(state.counter.data())));

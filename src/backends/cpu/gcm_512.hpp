@@ -36,6 +36,11 @@ void hash(const Powers& powers, Block& hashed, const std::uint8_t* bytes,
 void crypt(Direction direction, const core::KeySchedule& key, const Powers& powers, State& state,
            const std::uint8_t* in, std::uint8_t* out, std::size_t size) noexcept;
 
+// `count` bytes within one block, from byte `at` of it on; at + count is at most 16. Their
+// ciphertext goes to its place in `ciphertext` too.
+void crypt_within(Direction direction, const Block& keystream, Block& ciphertext, std::size_t at,
+                  const std::uint8_t* in, std::uint8_t* out, std::size_t count) noexcept;
+
 // The keystream of the next counter, which is used up.
 void next_keystream(const core::KeySchedule& key, State& state, Block& keystream) noexcept;
 

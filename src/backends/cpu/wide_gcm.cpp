@@ -146,14 +146,11 @@ class Pieces final : public core::Pieces {
     // `count` bytes within the block of keystream that is there, from byte `at` of it on.
     void crypt_begun(const std::uint8_t* in, std::uint8_t* out, std::size_t at,
                      std::size_t count) noexcept {
-        Block ciphertext;
-        if (direction_ == Direction::decrypt) std::memcpy(ciphertext.data(), in, count);
-        for (std::size_t i = 0; i < count; ++i)
-            out[i] = static_cast<std::uint8_t>(in[i] ^ keystream_[at + i]);
-        if (direction_ == Direction::encrypt) std::memcpy(ciphertext.data(), out, count);
-        hash(ciphertext.data(), count);
+        gcm512::crypt_within(direction_, keystream_, begun_, at, in, out, count);
+        waiting_ = at + count;
+        if (waiting_ == kBlockSize) end_block();
     }
-    // Whole blocks at once; what is left of one waits.
+    // AAD: whole blocks at once; what is left of one waits.
     void hash(const std::uint8_t* bytes, std::size_t size) noexcept {
         if (waiting_ != 0) {
             const std::size_t count = std::min(kBlockSize - waiting_, size);
