@@ -414,7 +414,7 @@ void* gcm_duplicate(void* context) noexcept {
 
 }  // namespace
 
-void* new_gcm(Provider& provider, std::size_t offer) noexcept {
+void* new_gcm(const Provider& provider, std::size_t offer) noexcept {
     const Basis& basis = provider.basis[offer];
     void* const memory = OPENSSL_malloc(sizeof(Gcm));
     if (!memory) return nullptr;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "settings.hpp"
+#include "vector_aes.hpp"
 
 namespace dael::provider {
 namespace {
@@ -82,6 +83,15 @@ bool thread_may_work() noexcept {
     static thread_local Ending ending{&ended};
     (void)ending;
     return true;
+}
+
+bool by_vector_units() noexcept {
+    static const bool wanted = [] {
+        const char* const name = settings().backend;
+        return !*name || std::strcmp(name, "auto") == 0 || std::strcmp(name, "cpu") == 0 ||
+               std::strncmp(name, "cuda", 4) == 0 || std::strncmp(name, "opencl", 6) == 0;
+    }();
+    return wanted && vector_units() && gave_up.load(std::memory_order_relaxed) == 0;
 }
 
 int threads() noexcept {

@@ -20,6 +20,9 @@ int threads() noexcept;                 // that a large update may have: as set,
 // Whether the engine may be used by this thread: not once its thread-local objects are going, as
 // they do before exit() calls handlers, which may encrypt. The engine has some.
 bool thread_may_work() noexcept;
+// Whether new contexts do small and middling messages by the vector units' code here
+// (vector_aes.hpp): where there are some, unless the settings name a backend that has none.
+bool by_vector_units() noexcept;
 // Why there is no engine though one was wanted; "" otherwise.
 const char* engine_fault() noexcept;
 
