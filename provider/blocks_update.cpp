@@ -253,7 +253,7 @@ int Blocks::small(Bytes* out, std::size_t* written, std::size_t room, const Byte
     const std::size_t begun = position_ % kBlock;
     const bool holds = begun != 0 || (keeps && position_ != 0);
     // With something held, the output lies a part of a block behind the input.
-    if (room < size || entangled(in, out, size) || (buffers() && holds && in == out))
+    if (room < size || entangled(in, out, size, buffers() ? kBlock : 0) || (buffers() && holds && in == out))
         return small(out, written, room, in, size);
     const dael_key* const key = worker_.ready(size);
     if (!key) return small(out, written, room, in, size);
@@ -305,7 +305,7 @@ int Blocks::update(Bytes* out, std::size_t* written, std::size_t room, const Byt
                    std::size_t size) noexcept {
     if (here_ && ready_) {
         // Output that overlaps its input is as there, and so is what lags behind it.
-        if (!entangled(in, out, size) && !(held_size_ != 0 && in == out && buffers()))
+        if (!entangled(in, out, size, buffers() ? kBlock : 0) && !(held_size_ != 0 && in == out && buffers()))
             return buffers() ? blocks(out, written, room, in, size)
                              : stream(out, written, room, in, size);
         return small(out, written, room, in, size);

@@ -49,12 +49,13 @@ inline bool is(const OSSL_PARAM* p, const char* name) noexcept {
     return *p->key == *name && std::strcmp(p->key, name) == 0;
 }
 
-// Whether input and output are neither the same nor apart, as OpenSSL itself never asks.
-inline bool entangled(const unsigned char* in, const unsigned char* out,
-                      std::size_t size) noexcept {
+// Whether input and output are neither the same nor apart, as OpenSSL itself never asks. `behind`:
+// by how much the output may lag.
+inline bool entangled(const unsigned char* in, const unsigned char* out, std::size_t size,
+                      std::size_t behind) noexcept {
     const auto from = reinterpret_cast<std::uintptr_t>(in);
     const auto to = reinterpret_cast<std::uintptr_t>(out);
-    return in != out && (from < to ? to - from : from - to) < size + 16;
+    return in != out && (from < to ? to - from : from - to) < size + behind;
 }
 
 // The functions of a context's class by OpenSSL's table. The class has a constructor from Provider
