@@ -147,11 +147,12 @@ bool Blocks::begin(bool encrypts, const Bytes* key, std::size_t key_size, const 
     }
     if (key && (turns || !ready_ || !worker_.same(key, key_size))) {
         worker_.set(key, key_size);
-        expand(schedule_, key, key_size, buffers() && !encrypts);
+        expand(schedule_, key, key_size, wants_inverse(kind_, encrypts));
         ready_ = true;
         basis_keyed_ = false;
     }
     encrypts_ = encrypts;
+    if (ready_) code_ = code_for(kind_, encrypts, schedule_.rounds);
     behind_ = true;
     from_ = SIZE_MAX;
     if (iv || !has_iv) broken_ = false;

@@ -72,6 +72,7 @@ class Blocks {
     bool fetch_iv() noexcept;
 
     Inner inner_;
+    Code code_ = nullptr;  // for schedule_
     const Kind kind_;
     const bool quick_;  // messages begin here
     const unsigned char key_bytes_;

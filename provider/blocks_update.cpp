@@ -71,20 +71,9 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
     return size;
 }
 
-void Blocks::by_vectors(const Bytes* in, Bytes* out, std::size_t size) noexcept {
-    switch (kind_) {
-        case Kind::ecb:
-            ecb(schedule_, encrypts_, in, out, size);
-            break;
-        case Kind::cbc:
-            cbc(schedule_, encrypts_, iv_, in, out, size);
-            break;
-        case Kind::cfb:
-            cfb(schedule_, encrypts_, iv_, in, out, size);
-            break;
-        default:
-            ctr(schedule_, iv_, in, out, size);
-    }
+inline void Blocks::by_vectors(const Bytes* in, Bytes* out, std::size_t size) noexcept {
+    code_(wants_inverse(kind_, encrypts_) ? schedule_.decrypts : schedule_.encrypts, iv_, in, out,
+          size);
     worker_.did_here(size);
 }
 

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "basis.hpp"
+
 namespace dael::provider {
 
 inline constexpr std::size_t kBlock = 16;
@@ -32,18 +34,18 @@ void expand(Schedule& to, const unsigned char* key, std::size_t size, bool inver
 
 void encrypt_block(const Schedule& keys, const unsigned char* in, unsigned char* out) noexcept;
 
-// Whole blocks.
-void ecb(const Schedule& keys, bool encrypts, const unsigned char* in, unsigned char* out,
-         std::size_t size) noexcept;
-// Whole blocks; `iv` becomes the last ciphertext block (SP 800-38A 6.2).
-void cbc(const Schedule& keys, bool encrypts, unsigned char* iv, const unsigned char* in,
-         unsigned char* out, std::size_t size) noexcept;
-// Any size; `iv` becomes the last whole ciphertext block (SP 800-38A 6.3, segments of 128 bits).
-void cfb(const Schedule& keys, bool encrypts, unsigned char* iv, const unsigned char* in,
-         unsigned char* out, std::size_t size) noexcept;
-// Any size; `counter` (128 bits, SP 800-38A 6.5) counts on by whole blocks.
-void ctr(const Schedule& keys, unsigned char* counter, const unsigned char* in, unsigned char* out,
-         std::size_t size) noexcept;
+// A mode in one direction under keys of one size, chosen once. `keys` are the schedule's, those of
+// the inverse cipher for ECB's and CBC's decryption (wants_inverse).
+//   ECB      whole blocks; `iv` is not looked at
+//   CBC      whole blocks; `iv` becomes the last block of ciphertext (SP 800-38A 6.2)
+//   CFB      any size; `iv` becomes the last whole block of ciphertext (6.3, segments of 128 bits)
+//   CTR      any size; `iv`, a counter of 128 bits, counts on by whole blocks (6.5)
+using Code = void (*)(const unsigned char* keys, unsigned char* iv, const unsigned char* in,
+                      unsigned char* out, std::size_t size) noexcept;
+Code code_for(Kind kind, bool encrypts, int rounds) noexcept;
+constexpr bool wants_inverse(Kind kind, bool encrypts) noexcept {
+    return !encrypts && (kind == Kind::ecb || kind == Kind::cbc);
+}
 
 // Big-endian, of 128 bits.
 void count_on(unsigned char* counter, std::uint64_t blocks) noexcept;

@@ -109,7 +109,10 @@ template <int count>
 DAEL_VECTOR_INLINE void store_set(const __m512i (&x)[count], Bytes* to, std::size_t size) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = i * kVector;
-        _mm512_mask_storeu_epi8(to + at, first(size > at ? size - at : 0), x[i]);
+        if (size >= at + kVector)
+            _mm512_storeu_si512(to + at, x[i]);
+        else
+            _mm512_mask_storeu_epi8(to + at, first(size > at ? size - at : 0), x[i]);
     }
 }
 

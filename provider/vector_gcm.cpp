@@ -31,6 +31,18 @@ DAEL_VECTOR_INLINE void add_products(Sum& sum, __m512i x, __m512i h) noexcept {
 DAEL_VECTOR_INLINE Sum nothing() noexcept {
     return {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
 }
+// Put together in a register: what was stored in parts is not there at once for a load of it all.
+DAEL_VECTOR_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t counter) noexcept {
+    std::uint64_t first_8;
+    int last_4;
+    std::memcpy(&first_8, nonce, 8);
+    std::memcpy(&last_4, nonce + 8, 4);
+    return _mm_set_epi64x(
+        static_cast<long long>(std::uint64_t{__builtin_bswap32(counter)} << 32 |
+                               static_cast<std::uint32_t>(last_4)),
+        static_cast<long long>(first_8));
+}
+
 // Each lane modulo the field's polynomial, bits reflected: the lowest quarter is folded into the
 // two above it, and then the next one.
 DAEL_VECTOR_INLINE __m512i reduced(const Sum& sum) noexcept {
@@ -99,15 +111,15 @@ DAEL_VECTOR void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
     store(y, hash);
 }
 
-// Counters count modulo 2^32. What is hashed are whole blocks: the rest of `size` waits.
+// Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to `part`,
+// with zeros.
 template <int rounds, bool encrypts>
 DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                            std::uint32_t counter, Bytes* y, const Bytes* in, Bytes* out,
-                           std::size_t size) noexcept {
-    __m128i hash = load(y), last = _mm_setzero_si128();
-    std::memcpy(&last, nonce, 12);
+                           std::size_t size, Bytes* part) noexcept {
+    __m128i hash = load(y);
     __m512i next = _mm512_add_epi32(
-        _mm512_broadcast_i32x4(_mm_insert_epi32(reversed(last), static_cast<int>(counter), 0)),
+        _mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
         _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
     const __m512i by_four = _mm512_set_epi32(0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4);
     in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
@@ -122,6 +134,17 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
         for (int i = 0; i < kCount; ++i) x[i] = _mm512_xor_si512(x[i], data[i]);
         store_set(x, out + at, some);
         const std::size_t whole = some / kBlock * kBlock;
+        if (whole != some)
+            for (std::size_t i = 0; i < kCount; ++i)
+                if (i == whole / kVector) {
+                    const __m512i lane = _mm512_add_epi64(
+                        _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
+                        _mm512_set1_epi64(static_cast<long long>(whole % kVector / 8)));
+                    store(part, _mm_maskz_mov_epi8(
+                                    static_cast<__mmask16>(first(some - whole)),
+                                    _mm512_castsi512_si128(_mm512_permutexvar_epi64(
+                                        lane, encrypts ? x[i] : data[i]))));
+                }
         if (whole == 0) return;
         for (std::size_t i = 0; i < kCount; ++i) {
             const __m512i ciphertext = reversed(encrypts ? x[i] : data[i]);
@@ -133,8 +156,40 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
     store(y, hash);
 }
 
+DAEL_VECTOR_INLINE __m128i hashed_block(__m128i y, __m128i x, const Bytes* powers_end) noexcept {
+    const __m128i polynomial = _mm_set1_epi64x(static_cast<long long>(0xc200000000000000));
+    const __m128i h = load(powers_end - kBlock);
+    x = _mm_xor_si128(x, y);
+    const __m128i low = _mm_clmulepi64_si128(x, h, 0x00), high = _mm_clmulepi64_si128(x, h, 0x11);
+    __m128i middle = _mm_xor_si128(_mm_clmulepi64_si128(x, h, 0x01),
+                                   _mm_clmulepi64_si128(x, h, 0x10));
+    middle = _mm_ternarylogic_epi64(middle, _mm_shuffle_epi32(low, 0x4e),
+                                    _mm_clmulepi64_si128(low, polynomial, 0x00), kXor3);
+    return _mm_ternarylogic_epi64(high, _mm_shuffle_epi32(middle, 0x4e),
+                                  _mm_clmulepi64_si128(middle, polynomial, 0x00), kXor3);
+}
+DAEL_VECTOR void absorb_block(Bytes* y, const Bytes* powers_end, const Bytes* in) noexcept {
+    store(y, hashed_block(load(y), reversed(load(in)), powers_end));
+}
+template <int rounds, bool encrypts>
+DAEL_VECTOR void crypt_block(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+                             std::uint32_t counter, Bytes* y, const Bytes* in,
+                             Bytes* out) noexcept {
+    const __m128i data = load(in);
+    const __m128i x =
+        _mm_xor_si128(encrypted<rounds>(aes, counter_block(nonce, counter)), data);
+    store(out, x);
+    store(y, hashed_block(load(y), reversed(encrypts ? x : data), powers_end));
+}
+
 template <int rounds>
-DAEL_VECTOR void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* j0,
+DAEL_VECTOR void keystream_block(const Bytes* aes, const Bytes* nonce, std::uint32_t counter,
+                                 Bytes* out) noexcept {
+    store(out, encrypted<rounds>(aes, counter_block(nonce, counter)));
+}
+
+template <int rounds>
+DAEL_VECTOR void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                         const Bytes* y, const Bytes* part, bool begun, std::uint64_t aad_bits,
                         std::uint64_t bits, Bytes* tag) noexcept {
     const __m128i lengths =
@@ -142,14 +197,10 @@ DAEL_VECTOR void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* 
     __m512i x[1] = {_mm512_zextsi128_si512(lengths)};
     if (begun)
         x[0] = _mm512_inserti64x2(_mm512_zextsi128_si512(reversed(load(part))), lengths, 1);
-    const __m128i hash = hashed(load(y), powers_end - (begun ? 2 : 1) * kBlock, x);
-    store(tag, _mm_xor_si128(reversed(hash), encrypted<rounds>(aes, load(j0))));
-}
-
-void put_counter(Bytes* block, const Bytes* nonce, std::uint32_t counter) noexcept {
-    counter = __builtin_bswap32(counter);
-    std::memcpy(block, nonce, 12);
-    std::memcpy(block + 12, &counter, 4);
+    const __m128i hash =
+        begun ? hashed(load(y), powers_end - 2 * kBlock, x)
+              : hashed_block(load(y), lengths, powers_end);
+    store(tag, _mm_xor_si128(reversed(hash), encrypted<rounds>(aes, counter_block(nonce, 1))));
 }
 
 }  // namespace
@@ -185,7 +236,7 @@ void VectorGcm::aad(VectorGcmKey& key, const unsigned char* bytes, std::size_t s
         bytes += some;
         size -= some;
         if (part_size_ < kBlock) return;
-        absorb_all(y_, end, part_, kBlock);
+        absorb_block(y_, end, part_);
         part_size_ = 0;
     }
     const std::size_t whole = size / kBlock * kBlock;
@@ -202,39 +253,40 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
     if (size == 0) return true;
     const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
     if (size_ == 0 && part_size_ != 0) {  // the end of the AAD
-        absorb_all(y_, end, part_, kBlock);
+        absorb_block(y_, end, part_);
         part_size_ = 0;
     }
     size_ += size;
     if (part_size_ != 0) {
-        if (!mask_known_) {
-            Bytes block[kBlock];
-            put_counter(block, nonce_, counter_);
-            encrypt_block(key.aes_, block, mask_);
-            mask_known_ = true;
-        }
+        if (!mask_known_)
+            DAEL_BY_ROUNDS(key.aes_.rounds, keystream_block)(key.aes_.encrypts, nonce_, counter_,
+                                                            mask_);
+        mask_known_ = true;
         for (; part_size_ < kBlock && size != 0; --size, ++in, ++out, ++part_size_) {
             const Bytes before = *in;
             *out = static_cast<Bytes>(before ^ mask_[part_size_]);
             part_[part_size_] = encrypts ? *out : before;
         }
         if (part_size_ < kBlock) return true;
-        absorb_all(y_, end, part_, kBlock);
+        absorb_block(y_, end, part_);
         part_size_ = 0;
         mask_known_ = false;
         ++counter_;
         if (size == 0) return true;
     }
+    if (size == kBlock) {
+        (encrypts ? DAEL_BY_ROUNDS(key.aes_.rounds, crypt_block, true)
+                  : DAEL_BY_ROUNDS(key.aes_.rounds, crypt_block, false))(key.aes_.encrypts, end,
+                                                                        nonce_, counter_, y_, in,
+                                                                        out);
+        ++counter_;
+        return true;
+    }
     const std::size_t whole = size / kBlock * kBlock, rest = size - whole;
     key.make(static_cast<int>(std::min<std::size_t>(whole / kBlock, VectorGcmKey::kPowers)));
-    if (rest != 0) {
-        std::memset(part_, 0, sizeof part_);
-        if (!encrypts) std::memcpy(part_, in + whole, rest);
-    }
     (encrypts ? DAEL_BY_ROUNDS(key.aes_.rounds, crypt_all, true)
               : DAEL_BY_ROUNDS(key.aes_.rounds, crypt_all, false))(key.aes_.encrypts, end, nonce_, counter_, y_, in, out,
-                                                    size);
-    if (rest != 0 && encrypts) std::memcpy(part_, out + whole, rest);
+                                                    size, part_);
     counter_ += static_cast<std::uint32_t>(whole / kBlock);
     part_size_ = static_cast<unsigned>(rest);
     return true;
@@ -242,12 +294,10 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
 
 void VectorGcm::tag(VectorGcmKey& key, unsigned char* tag) noexcept {
     const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
-    Bytes j0[kBlock];
-    put_counter(j0, nonce_, 1);
     if (part_size_ != 0) key.make(2);
     // What is left of a block before the begun one came is zeros.
     if (part_size_ != 0) std::memset(part_ + part_size_, 0, kBlock - part_size_);
-    DAEL_BY_ROUNDS(key.aes_.rounds, finish)(key.aes_.encrypts, end, j0, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
+    DAEL_BY_ROUNDS(key.aes_.rounds, finish)(key.aes_.encrypts, end, nonce_, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
 }
 
 }  // namespace dael::provider
