@@ -63,6 +63,7 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
             engine_failed("an update");
             return done;
         }
+        note_replaced(ran);
         advance(last, count);
         done += count;
     }

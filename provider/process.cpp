@@ -88,10 +88,11 @@ bool thread_may_work() noexcept {
 bool by_vector_units() noexcept {
     static const bool wanted = [] {
         const char* const name = settings().backend;
+        if (!settings().vectors || !vector_units()) return false;
         return !*name || std::strcmp(name, "auto") == 0 || std::strcmp(name, "cpu") == 0 ||
                std::strncmp(name, "cuda", 4) == 0 || std::strncmp(name, "opencl", 6) == 0;
     }();
-    return wanted && vector_units() && gave_up.load(std::memory_order_relaxed) == 0;
+    return wanted && gave_up.load(std::memory_order_relaxed) == 0;
 }
 
 int threads() noexcept {
@@ -115,6 +116,14 @@ void engine_failed(const char* doing) noexcept {
         std::snprintf(line, sizeof line, "%s: %.1000s", doing, dael_last_error());
         log_line("the engine failed, and will be said so once", line);
     }
+}
+
+void note_replaced(const dael_ran& ran) noexcept {
+    constinit static std::atomic<bool> said{false};
+    if (ran.replaced == 0) return;
+    all_counts.failures.fetch_add(1, std::memory_order_relaxed);
+    if (!said.exchange(true))
+        log_line("a device failed and is left alone from now on; its work was done by", ran.backend);
 }
 
 std::size_t from_bytes(int mode, int direction) noexcept {

@@ -36,6 +36,8 @@ Counts& counts() noexcept;
 
 // Tells the log of the first failure of an engine's call, and counts each.
 void engine_failed(const char* doing) noexcept;
+// The same of a device that failed, where the engine did its work on the host.
+void note_replaced(const dael_ran& ran) noexcept;
 
 // From how many bytes of an update on the engine is asked, by dael_mode and direction. SIZE_MAX:
 // never. Raised to the threshold when the engine turns out to take OpenSSL itself.
