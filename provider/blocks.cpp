@@ -57,9 +57,9 @@ bool Blocks::hand_down() noexcept {
     if (broken_) return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message has failed: set an IV");
     if (!inner_.make()) return false;
     const unsigned pad = padded_ ? 1 : 0;
-    OSSL_PARAM padding[] = {OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_PADDING,
-                                                      const_cast<unsigned*>(&pad)),
-                            OSSL_PARAM_construct_end()};
+    OSSL_PARAM padding[] = {
+        OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_PADDING, const_cast<unsigned*>(&pad)),
+        OSSL_PARAM_construct_end()};
     const bool padding_is_new = padded_ != basis_padded_;
     if (!behind_) {
         if (padding_is_new && inner_.basis->set_ctx_params(inner_.context, padding) != 1)
@@ -85,13 +85,12 @@ bool Blocks::hand_down() noexcept {
         Bytes begun[kBlock], again[2 * kBlock];
         if (kind_ == Kind::cfb && encrypts_) make_mask();
         for (std::size_t i = 0; i < held_size_; ++i)
-            begun[i] = kind_ == Kind::ctr ? Bytes{0}
-                       : kind_ == Kind::cfb && encrypts_
-                           ? static_cast<Bytes>(held_[i] ^ mask_[i])
-                           : held_[i];
+            begun[i] = kind_ == Kind::ctr                ? Bytes{0}
+                       : kind_ == Kind::cfb && encrypts_ ? static_cast<Bytes>(held_[i] ^ mask_[i])
+                                                         : held_[i];
         std::size_t made = 0;
-        const int ok = inner_.basis->update(inner_.context, again, &made, sizeof again, begun,
-                                            held_size_);
+        const int ok =
+            inner_.basis->update(inner_.context, again, &made, sizeof again, begun, held_size_);
         OPENSSL_cleanse(begun, sizeof begun);
         OPENSSL_cleanse(again, sizeof again);
         held_size_ = 0;
@@ -122,8 +121,7 @@ void Blocks::note(const OSSL_PARAM* params) noexcept {
             if (OSSL_PARAM_get_size_t(p, &number)) padded_ = basis_padded_ = number != 0;
         } else if (is(p, OSSL_CIPHER_PARAM_NUM)) {
             if (OSSL_PARAM_get_size_t(p, &number)) position_ = number;
-        } else if (is(p, OSSL_CIPHER_PARAM_TLS_VERSION) ||
-                   is(p, OSSL_CIPHER_PARAM_TLS_MAC_SIZE)) {
+        } else if (is(p, OSSL_CIPHER_PARAM_TLS_VERSION) || is(p, OSSL_CIPHER_PARAM_TLS_MAC_SIZE)) {
             tls_ = true;
         }
     }

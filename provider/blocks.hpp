@@ -76,20 +76,21 @@ class Blocks {
     const Kind kind_;
     const bool quick_;  // messages begin here
     const unsigned char key_bytes_;
-    // Where the message is. `here_`: iv_ is its chain, held_ what is begun of a block, and the basis
-    // knows of neither. `behind_`: the basis is to be told of the last initialisation.
+    // Where the message is. `here_`: iv_ is its chain, held_ what is begun of a block, and the
+    // basis knows of neither. `behind_`: the basis is to be told of the last initialisation.
     bool here_ = false, behind_ = false;
     bool encrypts_ = true, padded_ = true, tls_ = false;
     bool iv_set_ = false;
-    bool ready_ = false;                             // schedule_ is the key's, for this direction
+    bool ready_ = false;                              // schedule_ is the key's, for this direction
     bool basis_keyed_ = false, basis_padded_ = true;  // what the basis knows
-    bool handed_down_ = false;                       // it takes the chain for its original IV
-    bool iv_fresh_ = false;                          // its last initialisation gave one
+    bool handed_down_ = false;                        // it takes the chain for its original IV
+    bool iv_fresh_ = false;                           // its last initialisation gave one
     bool mask_known_ = false, faulty_ = false;
     bool broken_ = false;  // the engine failed amid the message: only a new IV goes on
     unsigned held_size_ = 0;
-    std::size_t from_ = SIZE_MAX;  // bytes of an update of the basis's from which the engine may do it
-    std::size_t position_ = 0;     // bytes since the IV, there
+    std::size_t from_ =
+        SIZE_MAX;               // bytes of an update of the basis's from which the engine may do it
+    std::size_t position_ = 0;  // bytes since the IV, there
     Bytes iv_[kBlock];
     Bytes original_[kBlock];  // the IV that the caller set
     // What is begun of a block: in ECB and CBC input that waits (a whole block where decryption

@@ -40,7 +40,8 @@ void Blocks::advance(const Bytes* last_block, std::size_t size) noexcept {
         std::memcpy(iv_, last_block, kBlock);
 }
 
-// Whole blocks by the engine, from iv_ on; not of CBC's and CFB's encryption. Returns how many bytes were done before it failed.
+// Whole blocks by the engine, from iv_ on; not of CBC's and CFB's encryption. Returns how many
+// bytes were done before it failed.
 std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
                         std::size_t size) noexcept {
     const int mode = mode_of(kind_);
@@ -243,7 +244,8 @@ int Blocks::small(Bytes* out, std::size_t* written, std::size_t room, const Byte
     const std::size_t begun = position_ % kBlock;
     const bool holds = begun != 0 || (keeps && position_ != 0);
     // With something held, the output lies a part of a block behind the input.
-    if (room < size || entangled(in, out, size, buffers() ? kBlock : 0) || (buffers() && holds && in == out))
+    if (room < size || entangled(in, out, size, buffers() ? kBlock : 0) ||
+        (buffers() && holds && in == out))
         return small(out, written, room, in, size);
     const dael_key* const key = worker_.ready(size);
     if (!key) return small(out, written, room, in, size);
@@ -295,7 +297,8 @@ int Blocks::update(Bytes* out, std::size_t* written, std::size_t room, const Byt
                    std::size_t size) noexcept {
     if (here_ && ready_) {
         // Output that overlaps its input is as there, and so is what lags behind it.
-        if (!entangled(in, out, size, buffers() ? kBlock : 0) && !(held_size_ != 0 && in == out && buffers()))
+        if (!entangled(in, out, size, buffers() ? kBlock : 0) &&
+            !(held_size_ != 0 && in == out && buffers()))
             return buffers() ? blocks(out, written, room, in, size)
                              : stream(out, written, room, in, size);
         return small(out, written, room, in, size);

@@ -59,24 +59,21 @@ bool Gcm::tell_setting(const char* name, void* data, std::size_t size) noexcept 
 bool Gcm::tell(bool with_iv) noexcept {
     if (!inner_.make()) return false;
     if (basis_iv_size_ != iv_size_) {
-        OSSL_PARAM params[] = {
-            OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &iv_size_),
-            OSSL_PARAM_construct_end()};
+        OSSL_PARAM params[] = {OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &iv_size_),
+                               OSSL_PARAM_construct_end()};
         if (inner_.basis->set_ctx_params(inner_.context, params) != 1) return false;
         basis_iv_size_ = iv_size_;
     }
     const bool with_key = keyed_ && !basis_keyed_;
     if (with_key || with_iv || !basis_directed_ || basis_encrypts_ != encrypts_) {
-        if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr,
-                         with_key ? worker_.size : 0, with_iv ? iv_ : nullptr,
-                         with_iv ? kNonce : 0, nullptr))
+        if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
+                         with_iv ? iv_ : nullptr, with_iv ? kNonce : 0, nullptr))
             return false;
         basis_keyed_ = basis_keyed_ || with_key;
         basis_directed_ = true;
         basis_encrypts_ = encrypts_;
     }
-    if (!encrypts_ && tag_size_ != 0 &&
-        !tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_))
+    if (!encrypts_ && tag_size_ != 0 && !tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_))
         return false;
     // From here on it counts, not we. All of the IV at once is what a size of -1 says.
     if (counts_) {
@@ -137,8 +134,7 @@ bool Gcm::set_fixed_iv(const OSSL_PARAM* p) noexcept {
     } else {
         if (p->data_size != kNonce - kExplicit) return false;
         std::memcpy(iv_, p->data, p->data_size);
-        if (encrypts_ &&
-            RAND_bytes_ex(provider_->library, iv_ + p->data_size, kExplicit, 0) != 1)
+        if (encrypts_ && RAND_bytes_ex(provider_->library, iv_ + p->data_size, kExplicit, 0) != 1)
             return false;
     }
     way_ = Way::open;

@@ -35,7 +35,7 @@ class Gcm {
 
     static constexpr std::size_t kNonce = 12;
     static constexpr std::size_t kTag = 16;
-    static constexpr std::size_t kTlsAad = 13;  // RFC 5246 6.2.3.3
+    static constexpr std::size_t kTlsAad = 13;   // RFC 5246 6.2.3.3
     static constexpr std::size_t kExplicit = 8;  // of a record's nonce: RFC 5288 3
 
   private:

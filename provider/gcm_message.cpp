@@ -8,7 +8,8 @@
 namespace dael::provider {
 namespace {
 
-// Without AVX-512, a message that begins with less is the basis's: OpenSSL's code is as quick there.
+// Without AVX-512, a message that begins with less is the basis's: OpenSSL's code is as quick
+// there.
 constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
 constexpr std::size_t kWideFrom = 8;
@@ -81,9 +82,9 @@ bool Gcm::to_pieces() noexcept {
     if (pieces()) {
         done = dael_pieces_restart(pieces(), j0);
     } else {
-        const dael_cipher cipher{
-            DAEL_GCM, static_cast<std::uint8_t>(encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT), kTag, 0,
-            0};
+        const dael_cipher cipher{DAEL_GCM,
+                                 static_cast<std::uint8_t>(encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT),
+                                 kTag, 0, 0};
         done = dael_begin(opened_engine(), &cipher, worker_.key, j0, &pieces());
     }
     if (done == DAEL_OK && aad_size_ != 0) done = dael_pieces_aad(pieces(), aad_, aad_size_);
@@ -129,11 +130,10 @@ int Gcm::add_aad(std::size_t* written, const unsigned char* in, std::size_t size
     return fault(PROV_R_CIPHER_OPERATION_FAILED, "additional data comes before the data");
 }
 
-int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room,
-                const unsigned char* in, std::size_t size) noexcept {
+int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, const unsigned char* in,
+                std::size_t size) noexcept {
     if (record_next_) {
-        if (room < size)
-            return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
+        if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
         return record(out, written, in, size);
     }
     if (way_ == Way::basis || way_ == Way::none) {
@@ -161,9 +161,9 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room,
         }
         worker_.did_here(size);
     } else if (way_ == Way::pieces) {
-        const dael_status done =
-            encrypts_ ? dael_pieces_update(pieces(), in, size, out, size, nullptr)
-                      : dael_pieces_update_unverified(pieces(), in, out, size);
+        const dael_status done = encrypts_
+                                     ? dael_pieces_update(pieces(), in, size, out, size, nullptr)
+                                     : dael_pieces_update_unverified(pieces(), in, out, size);
         if (done != DAEL_OK) {
             way_ = Way::ended;
             return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
@@ -236,8 +236,7 @@ int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* i
     unsigned char* const data = out + kExplicit;
     unsigned char* const end = out + size - kTag;
     message_.aad(key, tls_aad_, kTlsAad);
-    if (!message_.crypt(key, encrypts_, data, data, static_cast<std::size_t>(end - data)))
-        return 0;
+    if (!message_.crypt(key, encrypts_, data, data, static_cast<std::size_t>(end - data))) return 0;
     worker_.did_here(size);
     if (encrypts_) {
         message_.tag(key, end);
@@ -256,11 +255,10 @@ int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* i
     return 1;
 }
 
-int Gcm::cipher(unsigned char* out, std::size_t* written, std::size_t room,
-                const unsigned char* in, std::size_t size) noexcept {
+int Gcm::cipher(unsigned char* out, std::size_t* written, std::size_t room, const unsigned char* in,
+                std::size_t size) noexcept {
     if (record_next_) {
-        if (room < size)
-            return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
+        if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
         if (record(out, written, in, size) != 1) return 0;
         *written = size;
         return 1;

@@ -123,7 +123,8 @@ void note_replaced(const dael_ran& ran) noexcept {
     if (ran.replaced == 0) return;
     all_counts.failures.fetch_add(1, std::memory_order_relaxed);
     if (!said.exchange(true))
-        log_line("a device failed and is left alone from now on; its work was done by", ran.backend);
+        log_line("a device failed and is left alone from now on; its work was done by",
+                 ran.backend);
 }
 
 std::size_t from_bytes(int mode, int direction) noexcept {

@@ -84,12 +84,10 @@ void read_settings(const OSSL_CORE_HANDLE* handle,
     struct Name {
         const char *name, *variable;
     };
-    static constexpr Name kNames[] = {{"backend", "DAELSTROM_PROVIDER_BACKEND"},
-                                      {"threads", "DAELSTROM_PROVIDER_THREADS"},
-                                      {"threshold", "DAELSTROM_PROVIDER_THRESHOLD"},
-                                      {"warmup", "DAELSTROM_PROVIDER_WARMUP"},
-                                      {"vectors", "DAELSTROM_PROVIDER_VECTORS"},
-                                      {"log", "DAELSTROM_PROVIDER_LOG"}};
+    static constexpr Name kNames[] = {
+        {"backend", "DAELSTROM_PROVIDER_BACKEND"},     {"threads", "DAELSTROM_PROVIDER_THREADS"},
+        {"threshold", "DAELSTROM_PROVIDER_THRESHOLD"}, {"warmup", "DAELSTROM_PROVIDER_WARMUP"},
+        {"vectors", "DAELSTROM_PROVIDER_VECTORS"},     {"log", "DAELSTROM_PROVIDER_LOG"}};
     constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
     char* values[kCount] = {};
     OSSL_PARAM asked[kCount + 1];

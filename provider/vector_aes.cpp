@@ -73,8 +73,8 @@ template <int rcon>
 DAEL_VECTOR_INLINE void next_192(__m128i& low, __m128i& high) noexcept {
     const __m128i from = _mm_shuffle_epi32(_mm_aeskeygenassist_si128(high, rcon), 0x55);
     low = _mm_xor_si128(sums(low), from);
-    high = _mm_xor_si128(_mm_xor_si128(high, _mm_slli_si128(high, 4)),
-                         _mm_shuffle_epi32(low, 0xff));
+    high =
+        _mm_xor_si128(_mm_xor_si128(high, _mm_slli_si128(high, 4)), _mm_shuffle_epi32(low, 0xff));
 }
 DAEL_VECTOR_INLINE void store_half(Bytes* to, __m128i words) noexcept {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), words);
@@ -153,8 +153,8 @@ template <int rounds, bool encrypts>
 DAEL_VECTOR void ecb_all(const Bytes* keys, Bytes*, const Bytes* in, Bytes* out,
                          std::size_t size) noexcept {
     if (size == kBlock)
-        return store(out, encrypts ? encrypted<rounds>(keys, load(in))
-                                   : decrypted<rounds>(keys, load(in)));
+        return store(
+            out, encrypts ? encrypted<rounds>(keys, load(in)) : decrypted<rounds>(keys, load(in)));
     if (size == 2 * kBlock) return ecb_two<rounds, encrypts>(keys, in, out);
     in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
         load_set(x, in + at, some);
@@ -222,8 +222,8 @@ DAEL_VECTOR void cfb_encrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Byte
     store(iv, chain);
     if (at == size) return;
     const auto mask = static_cast<__mmask16>(first(size - at));
-    const __m128i x = _mm_xor_si128(encrypted<rounds>(keys, chain),
-                                    _mm_maskz_loadu_epi8(mask, in + at));
+    const __m128i x =
+        _mm_xor_si128(encrypted<rounds>(keys, chain), _mm_maskz_loadu_epi8(mask, in + at));
     _mm_mask_storeu_epi8(out + at, mask, x);
 }
 
@@ -250,8 +250,8 @@ DAEL_VECTOR void ctr_all(const Bytes* keys, Bytes* counter, const Bytes* in, Byt
     if (size <= kBlock) {
         const auto mask = static_cast<__mmask16>(first(size));
         // From two registers: what was stored in halves is not there at once for a load of it all.
-        const __m128i first_block = _mm_set_epi64x(static_cast<long long>(number >> 64),
-                                                   static_cast<long long>(number));
+        const __m128i first_block =
+            _mm_set_epi64x(static_cast<long long>(number >> 64), static_cast<long long>(number));
         const __m128i x = _mm_xor_si128(encrypted<rounds>(keys, reversed(first_block)),
                                         _mm_maskz_loadu_epi8(mask, in));
         _mm_mask_storeu_epi8(out, mask, x);
@@ -272,10 +272,8 @@ DAEL_VECTOR void ctr_all(const Bytes* keys, Bytes* counter, const Bytes* in, Byt
             }
         } else {  // the lower half of some counter wraps
             alignas(64) Number counters[4 * kCount];
-            for (int i = 0; i < 4 * kCount; ++i)
-                counters[i] = number + static_cast<unsigned>(i);
-            for (int i = 0; i < kCount; ++i)
-                x[i] = reversed(_mm512_load_si512(counters + 4 * i));
+            for (int i = 0; i < 4 * kCount; ++i) counters[i] = number + static_cast<unsigned>(i);
+            for (int i = 0; i < kCount; ++i) x[i] = reversed(_mm512_load_si512(counters + 4 * i));
         }
         number += some / kBlock;
         transform<true, rounds>(keys, x);
@@ -295,13 +293,12 @@ DAEL_VECTOR void one_block(const Bytes* keys, const Bytes* in, Bytes* out) noexc
 }  // namespace
 
 bool vector_units() noexcept {
-    static const bool there = __builtin_cpu_supports("avx512f") &&
-                              __builtin_cpu_supports("avx512bw") &&
-                              __builtin_cpu_supports("avx512vl") &&
-                              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("vaes") &&
-                              __builtin_cpu_supports("vpclmulqdq") &&
-                              __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") &&
-                              __builtin_cpu_supports("bmi2");
+    static const bool there =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("vaes") && __builtin_cpu_supports("vpclmulqdq") &&
+        __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") &&
+        __builtin_cpu_supports("bmi2");
     return there;
 }
 

@@ -72,10 +72,13 @@ DAEL_VECTOR_INLINE void transform(const Bytes* keys, __m512i (&x)[count]) noexce
 }
 
 // Which of three functions: `of` is a template by the number of rounds.
-#define DAEL_BY_ROUNDS(rounds, of, ...) \
-    ((rounds) == 14 ? of<14 __VA_OPT__(, ) __VA_ARGS__> : (rounds) == 12 ? of<12 __VA_OPT__(, ) __VA_ARGS__> : of<10 __VA_OPT__(, ) __VA_ARGS__>)
+#define DAEL_BY_ROUNDS(rounds, of, ...)                   \
+    ((rounds) == 14   ? of<14 __VA_OPT__(, ) __VA_ARGS__> \
+     : (rounds) == 12 ? of<12 __VA_OPT__(, ) __VA_ARGS__> \
+                      : of<10 __VA_OPT__(, ) __VA_ARGS__>)
 
-// Calls `run` for sets of up to four vectors: with an array of so many, the offset and the bytes.
+// Calls `run` for sets of up to four vectors, of which the last one holds a byte at least: with an
+// array of so many, the offset and the bytes.
 template <class Run>
 DAEL_VECTOR_INLINE void in_sets(std::size_t size, Run run) noexcept {
     std::size_t at = 0;
@@ -84,8 +87,11 @@ DAEL_VECTOR_INLINE void in_sets(std::size_t size, Run run) noexcept {
         run(x, at, kSet);
     }
     const std::size_t left = size - at;
-    if (left > 2 * kVector) {
+    if (left > 3 * kVector) {
         __m512i x[4];
+        run(x, at, left);
+    } else if (left > 2 * kVector) {
+        __m512i x[3];
         run(x, at, left);
     } else if (left > kVector) {
         __m512i x[2];
@@ -100,9 +106,9 @@ DAEL_VECTOR_INLINE void load_set(__m512i (&x)[count], const Bytes* from,
                                  std::size_t size) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = i * kVector;
-        x[i] = size >= at + kVector ? _mm512_loadu_si512(from + at)
-                                    : _mm512_maskz_loadu_epi8(first(size > at ? size - at : 0),
-                                                              from + at);
+        x[i] = size >= at + kVector
+                   ? _mm512_loadu_si512(from + at)
+                   : _mm512_maskz_loadu_epi8(first(size > at ? size - at : 0), from + at);
     }
 }
 template <int count>

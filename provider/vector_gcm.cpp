@@ -37,10 +37,9 @@ DAEL_VECTOR_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t count
     int last_4;
     std::memcpy(&first_8, nonce, 8);
     std::memcpy(&last_4, nonce + 8, 4);
-    return _mm_set_epi64x(
-        static_cast<long long>(std::uint64_t{__builtin_bswap32(counter)} << 32 |
-                               static_cast<std::uint32_t>(last_4)),
-        static_cast<long long>(first_8));
+    return _mm_set_epi64x(static_cast<long long>(std::uint64_t{__builtin_bswap32(counter)} << 32 |
+                                                 static_cast<std::uint32_t>(last_4)),
+                          static_cast<long long>(first_8));
 }
 
 // Each lane modulo the field's polynomial, bits reflected: the lowest quarter is folded into the
@@ -64,9 +63,11 @@ DAEL_VECTOR_INLINE __m512i products(__m512i x, __m512i h) noexcept {
     return reduced(sum);
 }
 
-// `y` and then `blocks` blocks, byte-reversed in vectors and zeros behind, on the powers from H^blocks.
+// `y` and then `blocks` blocks, byte-reversed in vectors and zeros behind, on the powers from
+// H^blocks.
 template <int count>
-DAEL_VECTOR_INLINE __m128i hashed(__m128i y, const Bytes* powers, const __m512i (&x)[count]) noexcept {
+DAEL_VECTOR_INLINE __m128i hashed(__m128i y, const Bytes* powers,
+                                  const __m512i (&x)[count]) noexcept {
     Sum sum = nothing();
     add_products(sum, _mm512_xor_si512(x[0], _mm512_zextsi128_si512(y)),
                  _mm512_loadu_si512(powers));
@@ -77,14 +78,14 @@ DAEL_VECTOR_INLINE __m128i hashed(__m128i y, const Bytes* powers, const __m512i 
 
 template <int rounds>
 DAEL_VECTOR void hash_subkey(const Bytes* aes, Bytes* to) noexcept {
-    const __m128i h =
-        reversed(encrypted<rounds>(aes, _mm_setzero_si128()));
+    const __m128i h = reversed(encrypted<rounds>(aes, _mm_setzero_si128()));
     // Times x, as products of reflected numbers want it: every bit one up, and what leaves at the
     // top comes back by the polynomial.
     const __m128i top = _mm_srai_epi32(_mm_shuffle_epi32(h, _MM_SHUFFLE(3, 3, 3, 3)), 31);
     const __m128i up = _mm_or_si128(_mm_slli_epi64(h, 1), _mm_slli_si128(_mm_srli_epi64(h, 63), 8));
-    store(to, _mm_xor_si128(up, _mm_and_si128(top, _mm_set_epi64x(
-                                    static_cast<long long>(0xc200000000000000), 1))));
+    store(to, _mm_xor_si128(
+                  up, _mm_and_si128(
+                          top, _mm_set_epi64x(static_cast<long long>(0xc200000000000000), 1))));
 }
 
 // From H^n, ..., H^1, which end at `end`, as many again before them: each times H^n.
@@ -111,16 +112,16 @@ DAEL_VECTOR void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
     store(y, hash);
 }
 
-// Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to `part`,
-// with zeros.
+// Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to
+// `part`, with zeros.
 template <int rounds, bool encrypts>
 DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                            std::uint32_t counter, Bytes* y, const Bytes* in, Bytes* out,
                            std::size_t size, Bytes* part) noexcept {
     __m128i hash = load(y);
-    __m512i next = _mm512_add_epi32(
-        _mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
-        _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
+    __m512i next =
+        _mm512_add_epi32(_mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
+                         _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
     const __m512i by_four = _mm512_set_epi32(0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4);
     in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
@@ -140,10 +141,9 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
                     const __m512i lane = _mm512_add_epi64(
                         _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
                         _mm512_set1_epi64(static_cast<long long>(whole % kVector / 8)));
-                    store(part, _mm_maskz_mov_epi8(
-                                    static_cast<__mmask16>(first(some - whole)),
-                                    _mm512_castsi512_si128(_mm512_permutexvar_epi64(
-                                        lane, encrypts ? x[i] : data[i]))));
+                    store(part, _mm_maskz_mov_epi8(static_cast<__mmask16>(first(some - whole)),
+                                                   _mm512_castsi512_si128(_mm512_permutexvar_epi64(
+                                                       lane, encrypts ? x[i] : data[i]))));
                 }
         if (whole == 0) return;
         for (std::size_t i = 0; i < kCount; ++i) {
@@ -161,8 +161,8 @@ DAEL_VECTOR_INLINE __m128i hashed_block(__m128i y, __m128i x, const Bytes* power
     const __m128i h = load(powers_end - kBlock);
     x = _mm_xor_si128(x, y);
     const __m128i low = _mm_clmulepi64_si128(x, h, 0x00), high = _mm_clmulepi64_si128(x, h, 0x11);
-    __m128i middle = _mm_xor_si128(_mm_clmulepi64_si128(x, h, 0x01),
-                                   _mm_clmulepi64_si128(x, h, 0x10));
+    __m128i middle =
+        _mm_xor_si128(_mm_clmulepi64_si128(x, h, 0x01), _mm_clmulepi64_si128(x, h, 0x10));
     middle = _mm_ternarylogic_epi64(middle, _mm_shuffle_epi32(low, 0x4e),
                                     _mm_clmulepi64_si128(low, polynomial, 0x00), kXor3);
     return _mm_ternarylogic_epi64(high, _mm_shuffle_epi32(middle, 0x4e),
@@ -176,8 +176,7 @@ DAEL_VECTOR void crypt_block(const Bytes* aes, const Bytes* powers_end, const By
                              std::uint32_t counter, Bytes* y, const Bytes* in,
                              Bytes* out) noexcept {
     const __m128i data = load(in);
-    const __m128i x =
-        _mm_xor_si128(encrypted<rounds>(aes, counter_block(nonce, counter)), data);
+    const __m128i x = _mm_xor_si128(encrypted<rounds>(aes, counter_block(nonce, counter)), data);
     store(out, x);
     store(y, hashed_block(load(y), reversed(encrypts ? x : data), powers_end));
 }
@@ -195,11 +194,9 @@ DAEL_VECTOR void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* 
     const __m128i lengths =
         _mm_set_epi64x(static_cast<long long>(aad_bits), static_cast<long long>(bits));
     __m512i x[1] = {_mm512_zextsi128_si512(lengths)};
-    if (begun)
-        x[0] = _mm512_inserti64x2(_mm512_zextsi128_si512(reversed(load(part))), lengths, 1);
-    const __m128i hash =
-        begun ? hashed(load(y), powers_end - 2 * kBlock, x)
-              : hashed_block(load(y), lengths, powers_end);
+    if (begun) x[0] = _mm512_inserti64x2(_mm512_zextsi128_si512(reversed(load(part))), lengths, 1);
+    const __m128i hash = begun ? hashed(load(y), powers_end - 2 * kBlock, x)
+                               : hashed_block(load(y), lengths, powers_end);
     store(tag, _mm_xor_si128(reversed(hash), encrypted<rounds>(aes, counter_block(nonce, 1))));
 }
 
@@ -247,8 +244,8 @@ void VectorGcm::aad(VectorGcmKey& key, const unsigned char* bytes, std::size_t s
     std::memcpy(part_, bytes + whole, part_size_);
 }
 
-bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
-                      unsigned char* out, std::size_t size) noexcept {
+bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in, unsigned char* out,
+                      std::size_t size) noexcept {
     if (size > kMostData - size_) return false;
     if (size == 0) return true;
     const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
@@ -258,9 +255,8 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
     }
     size_ += size;
     if (part_size_ != 0) {
-        if (!mask_known_)
-            DAEL_BY_ROUNDS(key.aes_.rounds, keystream_block)(key.aes_.encrypts, nonce_, counter_,
-                                                            mask_);
+        if (!mask_known_) DAEL_BY_ROUNDS(key.aes_.rounds, keystream_block)
+        (key.aes_.encrypts, nonce_, counter_, mask_);
         mask_known_ = true;
         for (; part_size_ < kBlock && size != 0; --size, ++in, ++out, ++part_size_) {
             const Bytes before = *in;
@@ -274,19 +270,19 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
         ++counter_;
         if (size == 0) return true;
     }
+    const int rounds = key.aes_.rounds;
     if (size == kBlock) {
-        (encrypts ? DAEL_BY_ROUNDS(key.aes_.rounds, crypt_block, true)
-                  : DAEL_BY_ROUNDS(key.aes_.rounds, crypt_block, false))(key.aes_.encrypts, end,
-                                                                        nonce_, counter_, y_, in,
-                                                                        out);
+        const auto block = encrypts ? DAEL_BY_ROUNDS(rounds, crypt_block, true)
+                                    : DAEL_BY_ROUNDS(rounds, crypt_block, false);
+        block(key.aes_.encrypts, end, nonce_, counter_, y_, in, out);
         ++counter_;
         return true;
     }
     const std::size_t whole = size / kBlock * kBlock, rest = size - whole;
     key.make(static_cast<int>(std::min<std::size_t>(whole / kBlock, VectorGcmKey::kPowers)));
-    (encrypts ? DAEL_BY_ROUNDS(key.aes_.rounds, crypt_all, true)
-              : DAEL_BY_ROUNDS(key.aes_.rounds, crypt_all, false))(key.aes_.encrypts, end, nonce_, counter_, y_, in, out,
-                                                    size, part_);
+    const auto all = encrypts ? DAEL_BY_ROUNDS(rounds, crypt_all, true)
+                              : DAEL_BY_ROUNDS(rounds, crypt_all, false);
+    all(key.aes_.encrypts, end, nonce_, counter_, y_, in, out, size, part_);
     counter_ += static_cast<std::uint32_t>(whole / kBlock);
     part_size_ = static_cast<unsigned>(rest);
     return true;
@@ -297,7 +293,8 @@ void VectorGcm::tag(VectorGcmKey& key, unsigned char* tag) noexcept {
     if (part_size_ != 0) key.make(2);
     // What is left of a block before the begun one came is zeros.
     if (part_size_ != 0) std::memset(part_ + part_size_, 0, kBlock - part_size_);
-    DAEL_BY_ROUNDS(key.aes_.rounds, finish)(key.aes_.encrypts, end, nonce_, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
+    DAEL_BY_ROUNDS(key.aes_.rounds, finish)
+    (key.aes_.encrypts, end, nonce_, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
 }
 
 }  // namespace dael::provider

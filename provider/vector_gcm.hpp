@@ -23,11 +23,13 @@ class VectorGcmKey {
 
     Schedule aes_;
     int made_;
-    // H^16, ..., H^1, and room that is read with data of zeros.
-    alignas(64) unsigned char powers_[(kPowers + 3) * kBlock];
+    // H^16, ..., H^1, and a vector of zeros: a set's last vector may be all but empty, and is
+    // multiplied whole.
+    unsigned char powers_[(kPowers + 4) * kBlock];
 };
 
-// One message. It may be copied: that is the same message once more. A secret while a block is begun.
+// One message. It may be copied: that is the same message once more. A secret while a block is
+// begun.
 class VectorGcm {
   public:
     void begin(const unsigned char* nonce) noexcept;

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "../vector_aes.hpp"
+#include "vector_aes.hpp"
 
 namespace {
 
@@ -95,7 +95,8 @@ int main(int count, char** words) {
     }
     ends = true;
     filler.join();
-    std::printf("4 KiB at a time: %.0f ns by AVX-512, %.0f ns with keystream of another thread's "
-                "(windows of %zu KiB, %zu of them)\n",
-                direct * 1e9, taken * 1e9, window >> 10, windows);
+    std::printf(
+        "4 KiB at a time: %.0f ns by AVX-512, %.0f ns with keystream of another thread's "
+        "(windows of %zu KiB, %zu of them)\n",
+        direct * 1e9, taken * 1e9, window >> 10, windows);
 }

@@ -100,8 +100,9 @@ class Side {
             aad_[12] = static_cast<unsigned char>(size_ + 8);
             for (std::size_t i = 0; i < count; ++i) {
                 EVP_CIPHER_CTX_ctrl(x, EVP_CTRL_AEAD_TLS1_AAD, 13, aad_);
-                check(EVP_Cipher(x, out_.data(), out_.data(),
-                                 static_cast<unsigned>(size_ + 24)) > 0, "a record");
+                check(
+                    EVP_Cipher(x, out_.data(), out_.data(), static_cast<unsigned>(size_ + 24)) > 0,
+                    "a record");
             }
         }
     }
@@ -120,8 +121,7 @@ class Side {
         unsigned char end[16];
         if (gcm_) check(EVP_CipherUpdate(x, nullptr, &made, aad_, 13) == 1, "aad");
         update(x);
-        if (gcm_ && !encrypts_)
-            EVP_CIPHER_CTX_ctrl(x, EVP_CTRL_AEAD_SET_TAG, 16, tag_);
+        if (gcm_ && !encrypts_) EVP_CIPHER_CTX_ctrl(x, EVP_CTRL_AEAD_SET_TAG, 16, tag_);
         check(EVP_CipherFinal_ex(x, end, &made) == 1, "final");
         if (gcm_ && encrypts_) EVP_CIPHER_CTX_ctrl(x, EVP_CTRL_AEAD_GET_TAG, 16, tag_);
     }
@@ -130,7 +130,8 @@ class Side {
     Cipher cipher_;
     Context context_;
     std::vector<unsigned char> in_, out_;
-    unsigned char keys_[2][32] = {{1, 2, 3}, {4, 5, 6}}, iv_[16] = {7, 8, 9}, aad_[13] = {}, tag_[16];
+    unsigned char keys_[2][32] = {{1, 2, 3}, {4, 5, 6}}, iv_[16] = {7, 8, 9}, aad_[13] = {},
+                  tag_[16];
     bool gcm_ = false, encrypts_ = true;
     int size_ = 0;
 };
@@ -142,6 +143,12 @@ double seconds(Side& side, const std::string& way, std::size_t count) {
 }
 double least(const std::vector<double>& all) {
     return *std::min_element(all.begin(), all.end());
+}
+std::string processor() {
+    std::ifstream from("/proc/cpuinfo");
+    for (std::string line; std::getline(from, line);)
+        if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+    return "";
 }
 std::vector<std::string> split(const std::string& text) {
     std::vector<std::string> all;
@@ -160,14 +167,22 @@ int main(int count, char** words) {
     int turns = 41;
     for (int i = 1; i + 1 < count; i += 2) {
         const std::string option = words[i], value = words[i + 1];
-        if (option == "--module") module = value;
-        else if (option == "--nothing") nothing = value;
-        else if (option == "--ciphers") ciphers = value;
-        else if (option == "--ways") ways = value;
-        else if (option == "--sizes") sizes = value;
-        else if (option == "--turns") turns = std::atoi(words[i + 1]);
-        else if (option == "--json") json = value;
-        else fail("an option is unknown: they stand at the head of messages.cpp");
+        if (option == "--module")
+            module = value;
+        else if (option == "--nothing")
+            nothing = value;
+        else if (option == "--ciphers")
+            ciphers = value;
+        else if (option == "--ways")
+            ways = value;
+        else if (option == "--sizes")
+            sizes = value;
+        else if (option == "--turns")
+            turns = std::atoi(words[i + 1]);
+        else if (option == "--json")
+            json = value;
+        else
+            fail("an option is unknown: they stand at the head of messages.cpp");
     }
     if (module.empty() || turns < 1) fail("--module FOLDER is needed, which has daelstrom.so");
     // As after the first moments of a process: the engine opens at once, a key after 16 KiB.
@@ -178,41 +193,52 @@ int main(int count, char** words) {
     sides.emplace_back("daelstrom", "daelstrom", module);
     if (!nothing.empty()) sides.emplace_back("nothing", "nothing", nothing);
     std::string rows;
-    std::printf("%s\n%-12s %-7s %-8s %6s %10s %10s %8s %7s\n", OpenSSL_version(OPENSSL_VERSION), "cipher", "",
-                "way", "bytes", "default ns", "daelstrom", "nothing", "ratio");
+    std::printf("%s\n%-12s %-7s %-8s %6s %10s %10s %8s %7s\n", OpenSSL_version(OPENSSL_VERSION),
+                "cipher", "", "way", "bytes", "default ns", "daelstrom", "nothing", "ratio");
     for (const auto& cipher : split(ciphers))
         for (const bool encrypts : {true, false})
             for (const auto& way : split(ways))
                 for (const auto& text : split(sizes)) {
                     const bool gcm = cipher.find("GCM") != cipher.npos;
-                    if ((way == "tls12" && (!gcm || !encrypts)) || (way == "keys" && gcm && !encrypts)) continue;
+                    if ((way == "tls12" && (!gcm || !encrypts)) ||
+                        (way == "keys" && gcm && !encrypts))
+                        continue;
                     if (cipher.find("CTR") != cipher.npos && !encrypts) continue;
                     const std::size_t size = std::stoul(text);
-                    if ((cipher.find("ECB") != cipher.npos || cipher.find("CBC") != cipher.npos) && size % 16) continue;
+                    if ((cipher.find("ECB") != cipher.npos || cipher.find("CBC") != cipher.npos) &&
+                        size % 16)
+                        continue;
                     for (Side& side : sides) side.take(cipher, encrypts, size);
                     std::size_t messages = 64;
-                    for (Side& side : sides) side.run(way, 64 + (64 << 10) / size);  // what is warmed up is
+                    for (Side& side : sides)
+                        side.run(way, 64 + (64 << 10) / size);  // what is warmed up is
                     while (seconds(sides[0], way, messages) < kTurn / 2) messages *= 2;
                     std::vector<double> times[3];
                     for (int turn = 0; turn < turns; ++turn) {
                         for (std::size_t i = 0; i < sides.size(); ++i)
-                            times[i].push_back(seconds(sides[i], way, messages) * 1e9 / static_cast<double>(messages));
+                            times[i].push_back(seconds(sides[i], way, messages) * 1e9 /
+                                               static_cast<double>(messages));
                     }
                     const double floor = sides.size() > 2 ? least(times[2]) : 0;
                     const char* const direction = encrypts ? "encrypt" : "decrypt";
-                    std::printf("%-12s %-7s %-8s %6zu %10.1f %10.1f %8.1f %6.2fx\n", cipher.c_str(), direction,
-                                way.c_str(), size, least(times[0]), least(times[1]), floor, least(times[0]) / least(times[1]));
+                    std::printf("%-12s %-7s %-8s %6zu %10.1f %10.1f %8.1f %6.2fx\n", cipher.c_str(),
+                                direction, way.c_str(), size, least(times[0]), least(times[1]),
+                                floor, least(times[0]) / least(times[1]));
                     std::fflush(stdout);
                     char row[400];
                     std::snprintf(row, sizeof row,
-                                  "%s\n  {\"cipher\": \"%s\", \"direction\": \"%s\", \"way\": \"%s\", \"size\": %zu, "
-                                  "\"default\": %.1f, \"daelstrom\": %.1f, \"nothing\": %.1f, \"ratio\": %.3f}",
-                                  rows.empty() ? "" : ",", cipher.c_str(), direction, way.c_str(), size,
-                                  least(times[0]), least(times[1]), floor, least(times[0]) / least(times[1]));
+                                  "%s\n  {\"cipher\": \"%s\", \"direction\": \"%s\", \"way\": "
+                                  "\"%s\", \"size\": %zu, "
+                                  "\"default\": %.1f, \"daelstrom\": %.1f, \"nothing\": %.1f, "
+                                  "\"ratio\": %.3f}",
+                                  rows.empty() ? "" : ",", cipher.c_str(), direction, way.c_str(),
+                                  size, least(times[0]), least(times[1]), floor,
+                                  least(times[0]) / least(times[1]));
                     rows += row;
                 }
     if (!json.empty())
         std::ofstream(json) << "{\"openssl\": \"" << OpenSSL_version(OPENSSL_VERSION)
-                            << "\", \"unit\": \"ns a message\", \"turns\": " << turns << ", \"rows\": [" << rows
-                            << "]}\n";
+                            << "\", \"processor\": \"" << processor()
+                            << "\", \"unit\": \"ns a message\", \"turns\": " << turns
+                            << ", \"rows\": [" << rows << "]}\n";
 }

@@ -83,7 +83,8 @@ const OSSL_PARAM* asked(void*, void*) {
         OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_IVLEN, nullptr),
         OSSL_PARAM_size_t(OSSL_CIPHER_PARAM_AEAD_TLS1_AAD_PAD, nullptr),
         OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, nullptr, 0),
-        OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_UPDATED_IV, nullptr, 0), OSSL_PARAM_END};
+        OSSL_PARAM_octet_string(OSSL_CIPHER_PARAM_UPDATED_IV, nullptr, 0),
+        OSSL_PARAM_END};
     return kAll;
 }
 const OSSL_PARAM* told(void*, void*) {
@@ -119,16 +120,22 @@ const OSSL_DISPATCH* functions() {
     return kAll;
 }
 
-#define NULL_CIPHER(bits, mode, iv, block) \
-    {"AES-" #bits "-" #mode, "provider=nothing", functions<kCipher<bits / 8, iv, block, EVP_CIPH_##mode##_MODE>>(), \
-     "encrypts nothing"}
-#define NULL_MODE(mode, iv, block) \
-    NULL_CIPHER(128, mode, iv, block), NULL_CIPHER(192, mode, iv, block), NULL_CIPHER(256, mode, iv, block)
+#define NULL_CIPHER(bits, mode, iv, block)                                                        \
+    {                                                                                             \
+        "AES-" #bits "-" #mode, "provider=nothing",                                               \
+            functions<kCipher<bits / 8, iv, block, EVP_CIPH_##mode##_MODE>>(), "encrypts nothing" \
+    }
+#define NULL_MODE(mode, iv, block)                                        \
+    NULL_CIPHER(128, mode, iv, block), NULL_CIPHER(192, mode, iv, block), \
+        NULL_CIPHER(256, mode, iv, block)
 
 const OSSL_ALGORITHM* query(void*, int operation, int* no_cache) {
-    static const OSSL_ALGORITHM kAll[] = {NULL_MODE(ECB, 0, 16),  NULL_MODE(CBC, 16, 16),
-                                          NULL_MODE(CFB, 16, 1),  NULL_MODE(OFB, 16, 1),
-                                          NULL_MODE(CTR, 16, 1),  NULL_MODE(GCM, 12, 1),
+    static const OSSL_ALGORITHM kAll[] = {NULL_MODE(ECB, 0, 16),
+                                          NULL_MODE(CBC, 16, 16),
+                                          NULL_MODE(CFB, 16, 1),
+                                          NULL_MODE(OFB, 16, 1),
+                                          NULL_MODE(CTR, 16, 1),
+                                          NULL_MODE(GCM, 12, 1),
                                           {nullptr, nullptr, nullptr, nullptr}};
     *no_cache = 0;
     return operation == OSSL_OP_CIPHER ? kAll : nullptr;

@@ -152,13 +152,14 @@ TEST_P(Blocks, RandomWalksAreTheDefaultProviders) {
     EXPECT_EQ(counter("daelstrom-failures"), 0u);
 }
 
-// One context for messages of every short length, each with an IV of its own and now and then a key,
-// in one piece or two; what is asked for in between begins nothing anew.
+// One context for messages of every short length, each with an IV of its own and now and then a
+// key, in one piece or two; what is asked for in between begins nothing anew.
 TEST_P(Blocks, MessagesOfEveryShortLengthAreTheDefaultProviders) {
     const std::string name = GetParam();
     const auto a = fetch(theirs(), name), b = fetch(ours(), name);
     const int mode = EVP_CIPHER_get_mode(b.get());
-    if (mode == EVP_CIPH_XTS_MODE || name.find("CTS") != name.npos) GTEST_SKIP() << "as it is there";
+    if (mode == EVP_CIPH_XTS_MODE || name.find("CTS") != name.npos)
+        GTEST_SKIP() << "as it is there";
     const bool padded_too = mode == EVP_CIPH_ECB_MODE || mode == EVP_CIPH_CBC_MODE;
     const bool has_iv = mode != EVP_CIPH_ECB_MODE;
     Numbers numbers(11);
