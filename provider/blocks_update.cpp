@@ -60,8 +60,9 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
         std::memcpy(message.start, iv_, kBlock);
         Bytes last[kBlock];  // of the ciphertext, before it is overwritten
         std::memcpy(last, in + done + count - kBlock, kBlock);
-        if (dael_run(opened_engine(), &cipher, key, &message, &ran) != DAEL_OK) {
-            engine_failed("an update");
+        const dael_status status = dael_run(opened_engine(), &cipher, key, &message, &ran);
+        if (status != DAEL_OK) {
+            engine_failed("an update", status);
             return done;
         }
         note_replaced(ran);

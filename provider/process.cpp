@@ -18,6 +18,7 @@ constinit std::atomic<int> gave_up{0};  // 1: somebody writes `fault`, 2: it is 
 constinit char fault[256] = "";
 constinit Counts all_counts;
 constinit std::atomic<bool> told{false};
+constinit std::atomic<bool> left_alone{false};
 
 // Measured with OpenSSL 3.0 on AMD EPYC with VAES (README.md, "Who does what"): where the engine's
 // call is as quick as the default provider's code, rounded up.
@@ -109,7 +110,17 @@ Counts& counts() noexcept {
     return all_counts;
 }
 
-void engine_failed(const char* doing) noexcept {
+bool engine_left_alone() noexcept {
+    return left_alone.load(std::memory_order_relaxed);
+}
+
+void engine_failed(const char* doing, dael_status status) noexcept {
+    const char* const backend = settings().backend;
+    // `auto` goes on with the host by itself.
+    if (status == DAEL_DEVICE && *backend && std::strcmp(backend, "auto") != 0 &&
+        !left_alone.exchange(true))
+        log_line("the device failed and is left alone from now on, all is done without it",
+                 backend);
     all_counts.failures.fetch_add(1, std::memory_order_relaxed);
     if (!told.exchange(true)) {
         char line[1200];

@@ -34,8 +34,10 @@ struct Counts {
 };
 Counts& counts() noexcept;
 
-// Tells the log of the first failure of an engine's call, and counts each.
-void engine_failed(const char* doing) noexcept;
+// Tells the log of the first failure of an engine's call, and counts each. After one of a device's
+// driver the engine is left alone, where it has that device and nothing else.
+void engine_failed(const char* doing, dael_status status = DAEL_INTERNAL) noexcept;
+bool engine_left_alone() noexcept;
 // The same of a device that failed, where the engine did its work on the host.
 void note_replaced(const dael_ran& ran) noexcept;
 
