@@ -123,6 +123,34 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
         _mm512_add_epi32(_mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
                          _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
     const __m512i by_four = _mm512_set_epi32(0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4);
+    // A set of ciphertext is hashed while the next one is made: so neither waits for the other.
+    if constexpr (encrypts) {
+        if (size >= 2 * kSet) {
+            __m512i made[4];
+            const auto make = [&]() DAEL_VECTOR_LAMBDA {
+                for (auto& four : made) {
+                    four = reversed(next);
+                    next = _mm512_add_epi32(next, by_four);
+                }
+                transform<true, rounds>(aes, made);
+                for (int i = 0; i < 4; ++i)
+                    made[i] = _mm512_xor_si512(made[i], _mm512_loadu_si512(in + i * kVector));
+                store_set(made, out, kSet);
+                in += kSet;
+                out += kSet;
+                size -= kSet;
+            };
+            make();
+            while (size >= kSet) {
+                __m512i before[4];
+                for (int i = 0; i < 4; ++i) before[i] = reversed(made[i]);
+                make();
+                hash = hashed(hash, powers_end - kSet, before);
+            }
+            for (auto& four : made) four = reversed(four);
+            hash = hashed(hash, powers_end - kSet, made);
+        }
+    }
     in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
         for (auto& four : x) {
@@ -149,7 +177,10 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
         for (std::size_t i = 0; i < kCount; ++i) {
             const __m512i ciphertext = reversed(encrypts ? x[i] : data[i]);
             const std::size_t before = i * kVector;
-            x[i] = _mm512_maskz_mov_epi8(first(whole > before ? whole - before : 0), ciphertext);
+            x[i] =
+                whole >= before + kVector
+                    ? ciphertext
+                    : _mm512_maskz_mov_epi8(first(whole > before ? whole - before : 0), ciphertext);
         }
         hash = hashed(hash, powers_end - whole, x);
     });
