@@ -79,8 +79,8 @@ void let_go(Provider& provider) noexcept;
 void offer_blocks(OSSL_DISPATCH* functions) noexcept;
 void offer_gcm(OSSL_DISPATCH* functions) noexcept;
 // newctx for offer number i, since it alone is not told of which cipher it is.
-void* new_blocks(Provider& provider, std::size_t offer) noexcept;
-void* new_gcm(Provider& provider, std::size_t offer) noexcept;
+void* new_blocks(const Provider& provider, std::size_t offer) noexcept;
+void* new_gcm(const Provider& provider, std::size_t offer) noexcept;
 
 // Puts `function` in the place of `id`, if the default provider has that.
 template <class Function>

@@ -1,373 +1,288 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECB, CBC, CFB and CTR. A context holds one of the default provider's, the basis, which does
-// initialisation, parameters, padding, TLS records and all that is small. Of a large update the
-// whole blocks go to the engine; what then is left to say is where the chain stands: `iv` is newer
-// than the basis's while `ours` is true, and is handed down before the basis goes on.
-#include <openssl/core_names.h>
-#include <openssl/err.h>
-#include <openssl/params.h>
-#include <openssl/proverr.h>
+#include "blocks.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <new>
-
-#include "basis.hpp"
-#include "worker.hpp"
 
 namespace dael::provider {
-namespace {
 
-constexpr std::size_t kBlock = 16;
-constexpr std::size_t kPaddedFrom =
-    4096;  // decryption that holds a block back costs more to hand over
+namespace {
 
 using Bytes = unsigned char;
 
-struct Blocks {
-    const Basis* basis;
-    void* inner;
-    std::size_t from = SIZE_MAX;  // bytes of an update from which the engine may do it
-    std::size_t position = 0;     // bytes since the IV
-    Bytes iv[kBlock] = {};        // the chain, while `ours`
-    Bytes original[kBlock] = {};  // the IV that the caller set
-    bool encrypts = true, padded = true, ours = false;
-    bool handed_down = false;  // the basis takes the chain for its original IV
-    bool iv_set = false, tls = false;
-    bool iv_fresh = false;  // the last initialisation gave one
-    Kind kind;
-    Worker worker;
-};
+// Decryption that holds a block back costs more to take over from the basis.
+constexpr std::size_t kPaddedFrom = 4096;
 
-Blocks& of(void* context) noexcept {
-    return *static_cast<Blocks*>(context);
-}
-bool buffers(const Blocks& c) noexcept {
-    return c.kind == Kind::ecb || c.kind == Kind::cbc;
-}
-int mode_of(Kind kind) noexcept {
-    switch (kind) {
-        case Kind::ecb:
-            return DAEL_ECB;
-        case Kind::cbc:
-            return DAEL_CBC;
-        case Kind::cfb:
-            return DAEL_CFB;
-        default:
-            return DAEL_CTR;
-    }
-}
-
-bool start_basis(Blocks& c, const Bytes* key, std::size_t key_size, const Bytes* iv,
-                 std::size_t iv_size, const OSSL_PARAM* params) noexcept {
-    return (c.encrypts ? c.basis->encrypt_init : c.basis->decrypt_init)(c.inner, key, key_size, iv,
-                                                                        iv_size, params) == 1;
-}
-// At the end of a block, where the basis holds nothing: it goes on from our chain.
-bool hand_down(Blocks& c) noexcept {
-    if (!c.ours) return true;
-    c.ours = false;
-    c.handed_down = true;
-    return c.kind == Kind::ecb || start_basis(c, nullptr, 0, c.iv, kBlock, nullptr);
-}
-bool fetch_iv(Blocks& c) noexcept {
-    if (c.ours || c.kind == Kind::ecb) return true;
-    if (c.position == 0 && c.iv_fresh) {
-        std::copy_n(c.original, kBlock, c.iv);
-        return true;
-    }
-    OSSL_PARAM asked[] = {
-        OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_UPDATED_IV, c.iv, kBlock),
-        OSSL_PARAM_construct_end()};
-    return c.basis->get_ctx_params(c.inner, asked) == 1;
-}
-
-void choose(Blocks& c) noexcept {
-    c.from = SIZE_MAX;
-    if (c.worker.size == 0 || c.tls || (!c.iv_set && c.kind != Kind::ecb)) return;
-    c.from = from_bytes(mode_of(c.kind), c.encrypts ? DAEL_ENCRYPT : DAEL_DECRYPT);
-    if (buffers(c) && !c.encrypts && c.padded) c.from = std::max(c.from, kPaddedFrom);
-}
-
-void note_params(Blocks& c, const OSSL_PARAM* params) noexcept {
-    if (!params) return;
-    std::size_t number = 0;
-    if (const OSSL_PARAM* p = OSSL_PARAM_locate_const(params, OSSL_CIPHER_PARAM_PADDING))
-        if (OSSL_PARAM_get_size_t(p, &number)) c.padded = number != 0;
-    if (const OSSL_PARAM* p = OSSL_PARAM_locate_const(params, OSSL_CIPHER_PARAM_NUM))
-        if (OSSL_PARAM_get_size_t(p, &number)) c.position = number;
-    if (OSSL_PARAM_locate_const(params, OSSL_CIPHER_PARAM_TLS_VERSION) ||
-        OSSL_PARAM_locate_const(params, OSSL_CIPHER_PARAM_TLS_MAC_SIZE))
-        c.tls = true;
-    choose(c);
-}
-
-int init(Blocks& c, bool encrypts, const Bytes* key, std::size_t key_size, const Bytes* iv,
-         std::size_t iv_size, const OSSL_PARAM* params) noexcept {
-    // Without a new IV, CTR goes on from the chain, CBC and CFB begin anew from the IV that was
-    // set last: so the basis must know the right one.
-    Bytes again[kBlock];
-    if (!iv && c.kind == Kind::ctr) {
-        const bool at_block = c.position % kBlock == 0;
-        if (c.ours && at_block && !hand_down(c)) return 0;
-    } else if (!iv && c.handed_down && c.iv_set) {
-        std::copy_n(c.original, kBlock, again);
-        iv = again;
-        iv_size = kBlock;
-    }
-    const bool anew = key || params || !iv || !c.iv_set || encrypts != c.encrypts;
-    c.encrypts = encrypts;
-    c.ours = c.iv_fresh = false;
-    if (anew) c.from = SIZE_MAX;
-    if (!start_basis(c, key, key_size, iv, iv_size, params)) return 0;
-    c.position = 0;  // the basis forgets what it held, and the block that was begun
-    if (iv && iv_size == kBlock && c.kind != Kind::ecb) {
-        std::copy_n(iv, kBlock, c.original);
-        c.iv_set = c.iv_fresh = true;
-        c.handed_down = false;
-    }
-    if (!anew) {
-        // After what went wrong, `from` is out of reach; all begins anew now.
-        if (c.from == SIZE_MAX) choose(c);
-        return 1;
-    }
-    if (key && key_size <= sizeof c.worker.bytes) c.worker.set(key, key_size);
-    note_params(c, params);
-    choose(c);
-    return 1;
-}
-
-int encrypt_init(void* context, const Bytes* key, std::size_t key_size, const Bytes* iv,
-                 std::size_t iv_size, const OSSL_PARAM* params) noexcept {
-    return init(of(context), true, key, key_size, iv, iv_size, params);
-}
-int decrypt_init(void* context, const Bytes* key, std::size_t key_size, const Bytes* iv,
-                 std::size_t iv_size, const OSSL_PARAM* params) noexcept {
-    return init(of(context), false, key, key_size, iv, iv_size, params);
-}
-
-// The chain after `size` bytes at `ciphertext`, and in CTR after as many blocks.
-void advance(Blocks& c, const Bytes* last_block, std::size_t size) noexcept {
-    if (c.kind == Kind::ctr) {
-        std::uint64_t carry = size / kBlock;
-        for (int i = 15; i >= 0 && carry != 0; --i) {
-            carry += c.iv[i];
-            c.iv[i] = static_cast<Bytes>(carry);
-            carry >>= 8;
-        }
-    } else if (c.kind != Kind::ecb) {
-        std::copy_n(last_block, kBlock, c.iv);
-    }
-}
-
-// Whole blocks by the engine, from c.iv on. Returns how many bytes were done before it failed.
-std::size_t run(Blocks& c, const dael_key* key, const Bytes* in, Bytes* out,
-                std::size_t size) noexcept {
-    const int mode = mode_of(c.kind);
-    const int direction = c.encrypts || c.kind == Kind::ctr ? DAEL_ENCRYPT : DAEL_DECRYPT;
-    const dael_cipher cipher{static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(direction),
-                             0, 0, 0};
-    const bool wide = size >= settings().threshold;
-    const std::size_t most = wide ? size : Worker::kSlice;
-    dael_message message{};
-    dael_ran ran;
-    for (std::size_t done = 0; done < size;) {
-        const std::size_t count = std::min(most, size - done);
-        message.in = in + done;
-        message.out = out + done;
-        message.size = count;
-        std::copy_n(c.iv, kBlock, message.start);
-        Bytes last[kBlock];  // of the ciphertext, before it is overwritten
-        std::copy_n(in + done + count - kBlock, kBlock, last);
-        if (dael_run(opened_engine(), &cipher, key, &message, &ran) != DAEL_OK) {
-            engine_failed("an update");
-            return done;
-        }
-        advance(c, last, count);
-        done += count;
-    }
-    wide ? Worker::did_wide(size) : c.worker.did(size);
-    note_worker(mode, c.encrypts ? DAEL_ENCRYPT : DAEL_DECRYPT, ran);
-    return size;
-}
-
-bool by_basis(Blocks& c, Bytes*& out, std::size_t& written, std::size_t& room, const Bytes*& in,
-              std::size_t& size, std::size_t count) noexcept {
-    if (count == 0) return true;
-    std::size_t made = 0;
-    if (c.basis->update(c.inner, out, &made, room, in, count) != 1) return false;
-    out += made;
-    written += made;
-    room -= made;
-    in += count;
-    size -= count;
-    c.position += count;
-    return true;
-}
-
-// An update that the basis does whole.
-int small(Blocks& c, Bytes* out, std::size_t* written, std::size_t room, const Bytes* in,
-          std::size_t size) noexcept {
-    if (!hand_down(c)) return 0;
-    if (c.basis->update(c.inner, out, written, room, in, size) != 1) {
-        c.from = SIZE_MAX;  // who knows what it has taken
-        return 0;
-    }
-    c.position += size;
-    return 1;
-}
-
-// Whether input and output are neither the same nor apart, as OpenSSL itself never asks.
-bool entangled(const Bytes* in, const Bytes* out, std::size_t size) noexcept {
-    const auto from = reinterpret_cast<std::uintptr_t>(in);
-    const auto to = reinterpret_cast<std::uintptr_t>(out);
-    return in != out && (from < to ? to - from : from - to) < size + kBlock;
-}
-
-// Apart, so that the way of small updates keeps to few registers.
-[[gnu::noinline]] int large(Blocks& c, Bytes* out, std::size_t* written, std::size_t room,
-                            const Bytes* in, std::size_t size) noexcept {
-    const bool keeps = buffers(c) && !c.encrypts && c.padded;  // the last whole block
-    const std::size_t begun = c.position % kBlock;
-    const bool holds = begun != 0 || (keeps && c.position != 0);
-    // With something held, the output lies a part of a block behind the input.
-    if (room < size || entangled(in, out, size) || (buffers(c) && holds && in == out))
-        return small(c, out, written, room, in, size);
-    const dael_key* const key = c.worker.ready(size);
-    if (!key) return small(c, out, written, room, in, size);
-
-    std::size_t total = 0;
-    const auto failed = [&] {
-        c.from = SIZE_MAX;
-        ERR_raise_data(ERR_LIB_PROV, PROV_R_CIPHER_OPERATION_FAILED, "daelstrom: %s",
-                       dael_last_error());
-        return 0;
-    };
-    *written = 0;
-    if (!by_basis(c, out, total, room, in, size, (kBlock - begun) % kBlock)) return failed();
-    if (keeps && holds) {
-        // One block more gives out the one that is held; it is then held itself, forgotten with
-        // the next IV, and decrypted again as our first.
-        const Bytes* const block = in;
-        const std::size_t left = size;
-        if (!by_basis(c, out, total, room, in, size, kBlock)) return failed();
-        in = block;
-        size = left;
-        c.position -= kBlock;
-    }
-    std::size_t whole = size / kBlock * kBlock;
-    if (keeps && whole == size) whole -= kBlock;
-    if (!fetch_iv(c)) return failed();
-    const std::size_t done = run(c, key, in, out, whole);
-    // In place what failed may have gone over its own input: nothing can make that good.
-    if (done != whole && in == out) return failed();
-    c.ours = true;
-    c.position += done;
-    in += done;
-    out += done;
-    total += done;
-    room -= done;
-    size -= done;
-    if (size != 0 || keeps) {
-        if (c.kind == Kind::ecb) {
-            c.ours = false;
-            if (keeps && !start_basis(c, nullptr, 0, nullptr, 0, nullptr)) return failed();
-        } else if (!hand_down(c)) {
-            return failed();
-        }
-        if (!by_basis(c, out, total, room, in, size, size)) return failed();
-    }
-    *written = total;
-    return 1;
-}
-
-int update(void* context, Bytes* out, std::size_t* written, std::size_t room, const Bytes* in,
-           std::size_t size) noexcept {
-    Blocks& c = of(context);
-    if (size >= c.from) return large(c, out, written, room, in, size);
-    if (c.ours) return small(c, out, written, room, in, size);
-    const int ok = c.basis->update(c.inner, out, written, room, in, size);
-    c.position += size;
-    if (ok != 1) c.from = SIZE_MAX;
-    return ok;
-}
-
-int final(void* context, Bytes* out, std::size_t* written, std::size_t room) noexcept {
-    Blocks& c = of(context);
-    return hand_down(c) ? c.basis->final(c.inner, out, written, room) : 0;
-}
-
-// EVP_Cipher(): whole blocks and no padding, from wherever the chain stands.
-int cipher(void* context, Bytes* out, std::size_t* written, std::size_t room, const Bytes* in,
-           std::size_t size) noexcept {
-    Blocks& c = of(context);
-    if (!hand_down(c)) return 0;
-    c.position += size;
-    return c.basis->cipher(c.inner, out, written, room, in, size);
-}
-
-int get_ctx_params(void* context, OSSL_PARAM* params) noexcept {
-    Blocks& c = of(context);
-    if (!hand_down(c) || c.basis->get_ctx_params(c.inner, params) != 1) return 0;
-    if (!c.handed_down || !c.iv_set) return 1;
-    OSSL_PARAM* const p = OSSL_PARAM_locate(params, OSSL_CIPHER_PARAM_IV);
-    return !p || OSSL_PARAM_set_octet_ptr(p, c.original, kBlock) ||
-           OSSL_PARAM_set_octet_string(p, c.original, kBlock);
-}
-int set_ctx_params(void* context, const OSSL_PARAM* params) noexcept {
-    Blocks& c = of(context);
-    if (!hand_down(c) || c.basis->set_ctx_params(c.inner, params) != 1) return 0;
-    note_params(c, params);
-    return 1;
-}
-
-void free_context(void* context) noexcept {
-    if (!context) return;
-    Blocks& c = of(context);
-    c.worker.tell();
-    c.worker.drop();
-    c.basis->freectx(c.inner);
-    OPENSSL_cleanse(c.worker.bytes, sizeof c.worker.bytes);  // the one secret
-    OPENSSL_free(context);
-}
-void* duplicate(void* context) noexcept {
-    Blocks& c = of(context);
-    if (!c.basis->dupctx || !hand_down(c)) return nullptr;
-    void* const memory = OPENSSL_malloc(sizeof(Blocks));
-    if (!memory) return nullptr;
-    auto* const copy = new (memory) Blocks(c);
-    copy->worker.key = nullptr;  // made ready again when there is need
-    copy->worker.updates = copy->worker.done = 0;
-    copy->inner = c.basis->dupctx(c.inner);
-    if (copy->inner) return copy;
-    OPENSSL_clear_free(memory, sizeof(Blocks));
-    return nullptr;
+void copy_block(Bytes* to, const Bytes* from) noexcept {
+    std::memcpy(to, from, kBlock);
 }
 
 }  // namespace
 
-void* new_blocks(Provider& provider, std::size_t offer) noexcept {
-    const Basis& basis = provider.basis[offer];
-    void* const memory = OPENSSL_malloc(sizeof(Blocks));
-    if (!memory) return nullptr;
-    void* const inner = basis.newctx(provider.default_context);
-    if (inner)
-        return new (memory)
-            Blocks{.basis = &basis, .inner = inner, .kind = kOffers[offer].kind, .worker = {}};
-    OPENSSL_free(memory);
-    return nullptr;
+Blocks::Blocks(const Provider& provider, std::size_t offer) noexcept
+    : inner_(provider, offer),
+      kind_(kOffers[offer].kind),
+      quick_(by_vector_units()),
+      key_bytes_(static_cast<unsigned char>(kOffers[offer].key_bytes)) {
+    std::memset(iv_, 0, sizeof iv_);
+    std::memset(original_, 0, sizeof original_);
+    if (!quick_) faulty_ = !inner_.make();
+}
+// Without AVX-512 the basis is the one place that can be copied.
+bool Blocks::before_copy() noexcept {
+    return quick_ || hand_down();
+}
+bool Blocks::after_copy() noexcept {
+    worker_.key = nullptr;  // made ready again when there is need
+    worker_.updates = worker_.done = 0;
+    void* const theirs = inner_.context;
+    inner_.context = nullptr;
+    if (theirs && !behind_) {
+        if (inner_.basis->dupctx) inner_.context = inner_.basis->dupctx(theirs);
+        return inner_.context != nullptr;
+    }
+    basis_keyed_ = false;
+    basis_padded_ = true;
+    return true;
+}
+Blocks::~Blocks() {
+    worker_.tell();
+    worker_.drop();
+    inner_.drop();
+    OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
 }
 
+// Makes the basis know what it lacks: the key, the direction, where the chain stands and what is
+// begun of a block, of which it has made the output once more then.
+bool Blocks::hand_down() noexcept {
+    if (broken_) return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message has failed: set an IV");
+    if (!inner_.make()) return false;
+    const unsigned pad = padded_ ? 1 : 0;
+    OSSL_PARAM padding[] = {
+        OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_PADDING, const_cast<unsigned*>(&pad)),
+        OSSL_PARAM_construct_end()};
+    const bool padding_is_new = padded_ != basis_padded_;
+    if (!behind_) {
+        if (padding_is_new && inner_.basis->set_ctx_params(inner_.context, padding) != 1)
+            return false;
+        basis_padded_ = padded_;
+        return true;
+    }
+    const bool with_key = worker_.size != 0 && !basis_keyed_;
+    const bool with_iv = here_ && kind_ != Kind::ecb;
+    if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
+                     with_iv ? iv_ : nullptr, with_iv ? kBlock : 0,
+                     padding_is_new ? padding : nullptr))
+        return false;
+    basis_keyed_ = basis_keyed_ || with_key;
+    basis_padded_ = padded_;
+    behind_ = false;
+    if (!here_) return true;
+    here_ = false;
+    handed_down_ = handed_down_ || with_iv;
+    iv_fresh_ = false;
+    position_ = held_size_;
+    if (held_size_ != 0) {
+        Bytes begun[kBlock], again[2 * kBlock];
+        if (kind_ == Kind::cfb && encrypts_) make_mask();
+        for (std::size_t i = 0; i < held_size_; ++i)
+            begun[i] = kind_ == Kind::ctr                ? Bytes{0}
+                       : kind_ == Kind::cfb && encrypts_ ? static_cast<Bytes>(held_[i] ^ mask_[i])
+                                                         : held_[i];
+        std::size_t made = 0;
+        const int ok =
+            inner_.basis->update(inner_.context, again, &made, sizeof again, begun, held_size_);
+        OPENSSL_cleanse(begun, sizeof begun);
+        OPENSSL_cleanse(again, sizeof again);
+        held_size_ = 0;
+        if (ok != 1) return false;
+    }
+    choose();
+    return true;
+}
+
+void Blocks::make_mask() noexcept {
+    if (!mask_known_) encrypt_block(schedule_, iv_, mask_);
+    mask_known_ = true;
+}
+
+void Blocks::choose() noexcept {
+    from_ = SIZE_MAX;
+    if (worker_.size == 0 || tls_ || (!iv_set_ && kind_ != Kind::ecb)) return;
+    from_ = from_bytes(mode_of(kind_), encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT);
+    if (buffers() && !encrypts_ && padded_) from_ = std::max(from_, kPaddedFrom);
+}
+
+// Of parameters that the basis has been told.
+void Blocks::note(const OSSL_PARAM* params) noexcept {
+    if (!params) return;
+    std::size_t number = 0;
+    for (const OSSL_PARAM* p = params; p->key; ++p) {
+        if (is(p, OSSL_CIPHER_PARAM_PADDING)) {
+            if (OSSL_PARAM_get_size_t(p, &number)) padded_ = basis_padded_ = number != 0;
+        } else if (is(p, OSSL_CIPHER_PARAM_NUM)) {
+            if (OSSL_PARAM_get_size_t(p, &number)) position_ = number;
+        } else if (is(p, OSSL_CIPHER_PARAM_TLS_VERSION) || is(p, OSSL_CIPHER_PARAM_TLS_MAC_SIZE)) {
+            tls_ = true;
+        }
+    }
+    choose();
+}
+
+// A message that begins here. False: it is for the basis to begin it, or to refuse.
+bool Blocks::begin(bool encrypts, const Bytes* key, std::size_t key_size, const Bytes* iv,
+                   std::size_t iv_size) noexcept {
+    if (!quick_ || tls_ || (key && key_size != key_bytes_)) return false;
+    const bool has_iv = kind_ != Kind::ecb;
+    if (!has_iv) iv = nullptr;
+    if (iv && iv_size != kBlock) return false;
+    const bool turns = buffers() && encrypts != encrypts_;
+    // Without a key, OpenSSL goes on with the round keys of the other direction.
+    if (turns && !key && worker_.size != 0) return false;
+    if (!iv && has_iv && !here_) {
+        // Counting goes on from what the basis has; the others begin again.
+        const bool untouched = !inner_.context || behind_;
+        if (!untouched && (kind_ == Kind::ctr || !iv_set_)) return false;
+    }
+    if (key && (turns || !ready_ || !worker_.same(key, key_size))) {
+        worker_.set(key, key_size);
+        expand(schedule_, key, key_size, wants_inverse(kind_, encrypts));
+        ready_ = true;
+        basis_keyed_ = false;
+    }
+    encrypts_ = encrypts;
+    if (ready_) code_ = code_for(kind_, encrypts, schedule_.rounds);
+    behind_ = true;
+    from_ = SIZE_MAX;
+    if (iv || !has_iv) broken_ = false;
+    if (iv) {
+        copy_block(iv_, iv);
+        copy_block(original_, iv);
+        iv_set_ = here_ = true;
+        handed_down_ = false;
+    } else if (!has_iv) {
+        here_ = true;
+    } else if (kind_ == Kind::ctr) {
+        if (here_ && held_size_ != 0) count_on(iv_, 1);  // the rest of that block is left out
+    } else if (iv_set_) {
+        copy_block(iv_, original_);
+        here_ = true;
+    }
+    held_size_ = 0;
+    mask_known_ = false;
+    return true;
+}
+
+int Blocks::init(bool encrypts, const Bytes* key, std::size_t key_size, const Bytes* iv,
+                 std::size_t iv_size, const OSSL_PARAM* params) noexcept {
+    if (begin(encrypts, key, key_size, iv, iv_size)) return params ? set(params) : 1;
+    return init_basis(encrypts, key, key_size, iv, iv_size, params);
+}
+
+int Blocks::init_basis(bool encrypts, const Bytes* key, std::size_t key_size, const Bytes* iv,
+                       std::size_t iv_size, const OSSL_PARAM* params) noexcept {
+    // Without a new IV, CTR goes on from the chain, CBC and CFB begin anew from the IV that was
+    // set last: so the basis must know the right one.
+    Bytes again[kBlock];
+    if (iv || kind_ == Kind::ecb) broken_ = false;
+    if (quick_ || !inner_.context) {
+        if (!hand_down()) return 0;
+    } else if ((broken_ || (!iv && kind_ == Kind::ctr && behind_)) && !hand_down()) {
+        return 0;
+    }
+    if (!iv && kind_ != Kind::ctr && kind_ != Kind::ecb && handed_down_ && iv_set_) {
+        copy_block(again, original_);
+        iv = again;
+        iv_size = kBlock;
+    }
+    const bool anew = key || params || !iv || !iv_set_ || encrypts != encrypts_;
+    encrypts_ = encrypts;
+    here_ = behind_ = iv_fresh_ = false;
+    if (anew) from_ = SIZE_MAX;
+    if (!inner_.init(encrypts, key, key_size, iv, iv_size, params)) return 0;
+    position_ = 0;  // the basis forgets what it held, and the block that was begun
+    if (iv && iv_size == kBlock && kind_ != Kind::ecb) {
+        copy_block(original_, iv);
+        iv_set_ = iv_fresh_ = true;
+        handed_down_ = false;
+    }
+    if (!anew) {
+        // After what went wrong, `from_` is out of reach; all begins anew now.
+        if (from_ == SIZE_MAX) choose();
+        return 1;
+    }
+    if (key && key_size <= sizeof worker_.bytes) {
+        worker_.set(key, key_size);
+        ready_ = false;
+        basis_keyed_ = true;
+    }
+    note(params);
+    choose();
+    return 1;
+}
+
+// What can be said without the basis.
+bool Blocks::answer(OSSL_PARAM* p) noexcept {
+    const bool has_iv = kind_ != Kind::ecb;
+    const auto block = [p](const Bytes* bytes) {
+        return OSSL_PARAM_set_octet_string(p, bytes, kBlock) == 1;
+    };
+    if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) return OSSL_PARAM_set_size_t(p, key_bytes_) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_IVLEN)) return OSSL_PARAM_set_size_t(p, has_iv ? kBlock : 0) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_PADDING)) return OSSL_PARAM_set_uint(p, padded_) == 1;
+    if (!here_ || !ready_ || !has_iv) return false;
+    if (is(p, OSSL_CIPHER_PARAM_NUM))
+        return OSSL_PARAM_set_uint(p, buffers() ? 0 : held_size_) == 1;
+    if (p->data_type != OSSL_PARAM_OCTET_STRING || p->data_size < kBlock) return false;
+    if (is(p, OSSL_CIPHER_PARAM_IV)) return block(original_);
+    if (!is(p, OSSL_CIPHER_PARAM_UPDATED_IV)) return false;
+    // As OpenSSL has it, a block that is begun is counted, and the register of CFB has what came of
+    // it and of the rest the keystream.
+    Bytes now[kBlock];
+    copy_block(now, iv_);
+    if (kind_ == Kind::ctr && held_size_ != 0) count_on(now, 1);
+    if (kind_ == Kind::cfb && held_size_ != 0) {
+        make_mask();
+        copy_block(now, mask_);
+        std::memcpy(now, held_, held_size_);
+    }
+    return block(now);
+}
+
+int Blocks::get(OSSL_PARAM* params) noexcept {
+    OSSL_PARAM* p = params;
+    while (p && p->key && answer(p)) ++p;
+    if (!p || !p->key) return 1;
+    if (!hand_down() || inner_.basis->get_ctx_params(inner_.context, params) != 1) return 0;
+    if (!handed_down_ || !iv_set_) return 1;
+    p = OSSL_PARAM_locate(params, OSSL_CIPHER_PARAM_IV);
+    return !p || OSSL_PARAM_set_octet_ptr(p, original_, kBlock) ||
+           OSSL_PARAM_set_octet_string(p, original_, kBlock);
+}
+
+int Blocks::set(const OSSL_PARAM* params) noexcept {
+    const OSSL_PARAM* p = params;
+    if (!p || !p->key) return 1;
+    // What EVP sets at every initialisation of a context without padding.
+    if (quick_ && is(p, OSSL_CIPHER_PARAM_PADDING) && !p[1].key &&
+        p->data_type == OSSL_PARAM_UNSIGNED_INTEGER && p->data_size == sizeof(unsigned)) {
+        unsigned number;
+        std::memcpy(&number, p->data, sizeof number);
+        padded_ = number != 0;
+        if (behind_ || !inner_.context) return 1;
+        if (!hand_down()) return 0;
+        choose();
+        return 1;
+    }
+    if (!hand_down() || inner_.basis->set_ctx_params(inner_.context, params) != 1) return 0;
+    note(params);
+    return 1;
+}
+
+void* new_blocks(const Provider& provider, std::size_t offer) noexcept {
+    return Dispatch<Blocks>::make(provider, offer);
+}
 void offer_blocks(OSSL_DISPATCH* functions) noexcept {
-    replace(functions, OSSL_FUNC_CIPHER_FREECTX, &free_context);
-    replace(functions, OSSL_FUNC_CIPHER_DUPCTX, &duplicate);
-    replace(functions, OSSL_FUNC_CIPHER_ENCRYPT_INIT, &encrypt_init);
-    replace(functions, OSSL_FUNC_CIPHER_DECRYPT_INIT, &decrypt_init);
-    replace(functions, OSSL_FUNC_CIPHER_UPDATE, &update);
-    replace(functions, OSSL_FUNC_CIPHER_FINAL, &final);
-    replace(functions, OSSL_FUNC_CIPHER_CIPHER, &cipher);
-    replace(functions, OSSL_FUNC_CIPHER_GET_CTX_PARAMS, &get_ctx_params);
-    replace(functions, OSSL_FUNC_CIPHER_SET_CTX_PARAMS, &set_ctx_params);
+    Dispatch<Blocks>::offer(functions);
 }
 
 }  // namespace dael::provider

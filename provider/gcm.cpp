@@ -1,441 +1,259 @@
 // SPDX-License-Identifier: Apache-2.0
-// GCM. What a message is done with is chosen when its data comes: the default provider's context
-// (the basis), the engine's pieces on the calling thread, or the engine's batches on all cores. The
-// basis has the key always, and of the IV hears when it needs it; whatever a program does that is
-// not key, IV of 12 bytes, additional data, data and tag, is the basis's.
-#include <openssl/core_names.h>
-#include <openssl/err.h>
-#include <openssl/params.h>
-#include <openssl/proverr.h>
+#include "gcm.hpp"
+
+#include <openssl/rand.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <new>
-
-#include "basis.hpp"
-#include "wide_gcm.hpp"
-#include "worker.hpp"
 
 namespace dael::provider {
-namespace {
 
-constexpr std::size_t kNonce = 12;
-constexpr std::size_t kTag = 16;
-constexpr std::size_t kShortAad = 32;  // kept until the data comes
-// A message that begins with less is the basis's: OpenSSL's code is as quick there.
-constexpr std::size_t kLeast = 256;
-// In thresholds: where two chunks on two threads begin to be quicker than one message on one.
-constexpr std::size_t kWideFrom = 8;
-
-enum class Way : unsigned char { none, open, basis, pieces, wide, ended };
-
-struct Gcm {
-    const Basis* basis;
-    void* inner;
-    Way way = Way::none;  // none: no IV of this message is here; open: not chosen yet
-    bool encrypts = true, keyed = false, told = false;  // told: the basis knows the direction
-    bool iv_known = false;                              // by the basis
-    bool made = false;                                  // `tag` is what we made of the last message
-    std::size_t iv_size = kNonce;
-    unsigned char iv[kNonce] = {};
-    unsigned char aad[kShortAad] = {};
-    std::size_t aad_size = 0;
-    unsigned char tag[kTag] = {};
-    std::size_t tag_size = 0;  // that the caller set, or 16 of ours; 0: none
-    std::size_t key_bytes;
-    dael_pieces* pieces[2] = {};  // by direction
-    WideGcm* wide = nullptr;
-    Worker worker;
-};
-
-Gcm& gcm_of(void* context) noexcept {
-    return *static_cast<Gcm*>(context);
+Gcm::Gcm(const Provider& provider, std::size_t offer) noexcept
+    : inner_(provider, offer),
+      provider_(&provider),
+      key_bytes_(kOffers[offer].key_bytes),
+      quick_(by_vector_units()) {}
+Gcm::~Gcm() {
+    worker_.tell();
+    drop_handles();
+    worker_.drop();
+    inner_.drop();
+    OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
 }
 
-int fault(int reason, const char* why) noexcept {
-    ERR_raise_data(ERR_LIB_PROV, reason, "daelstrom: %s", why);
-    return 0;
+bool Gcm::after_copy() noexcept {
+    const Handles theirs{worker_.key, pieces(), wide_};
+    void* const basis = inner_.context;
+    worker_.key = nullptr;
+    worker_.updates = worker_.done = 0;
+    pieces_[0] = pieces_[1] = nullptr;
+    wide_ = nullptr;
+    inner_.context = nullptr;
+    if (basis && (way_ == Way::basis || basis_counts_)) {
+        if (inner_.basis->dupctx) inner_.context = inner_.basis->dupctx(basis);
+        if (!inner_.context) return false;
+    } else {
+        basis_keyed_ = basis_directed_ = false;
+        basis_iv_size_ = kNonce;
+    }
+    return copy_handles(theirs);
 }
 
-void drop_wide(Gcm& c) noexcept {
-    if (!c.wide) return;
-    c.wide->~WideGcm();
-    OPENSSL_free(c.wide);
-    c.wide = nullptr;
-}
-void drop_handles(Gcm& c) noexcept {
-    for (auto*& pieces : c.pieces) {
-        dael_pieces_free(pieces);
+void Gcm::drop_handles() noexcept {
+    for (auto*& pieces : pieces_) {
+        if (pieces) dael_pieces_free(pieces);
         pieces = nullptr;
     }
-    drop_wide(c);
+    if (!wide_) return;
+    wide_->~WideGcm();
+    OPENSSL_free(wide_);
+    wide_ = nullptr;
 }
 
-bool start(Gcm& c, const unsigned char* key, std::size_t key_size, const unsigned char* iv,
-           std::size_t iv_size, const OSSL_PARAM* params) noexcept {
-    const auto init = c.encrypts ? c.basis->encrypt_init : c.basis->decrypt_init;
-    if (init(c.inner, key, key_size, iv, iv_size, params) != 1) return false;
-    c.told = true;
-    return true;
-}
-// The basis gets the IV that we kept, if it has not.
-bool tell_iv(Gcm& c) noexcept {
-    if (c.iv_known || c.way == Way::none || c.way == Way::basis) return true;
-    c.iv_known = start(c, nullptr, 0, c.iv, kNonce, nullptr);
-    return c.iv_known;
-}
-bool to_basis(Gcm& c) noexcept {
-    if (c.way == Way::open && !tell_iv(c)) return false;
-    std::size_t made = 0;
-    if (c.way == Way::open && c.aad_size != 0 &&
-        c.basis->update(c.inner, nullptr, &made, c.aad_size, c.aad, c.aad_size) != 1)
-        return false;
-    c.way = Way::basis;
-    return true;
+bool Gcm::tell_setting(const char* name, void* data, std::size_t size) noexcept {
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_octet_string(name, data, size),
+                           OSSL_PARAM_construct_end()};
+    return inner_.basis->set_ctx_params(inner_.context, params) == 1;
 }
 
-bool to_wide(Gcm& c) noexcept {
-    if (!c.wide) {
-        void* const memory = OPENSSL_malloc(sizeof(WideGcm));
-        if (!memory) return false;
-        c.wide = new (memory) WideGcm;
+// Makes the basis know what it lacks: of the IV only if it is asked for.
+bool Gcm::tell(bool with_iv) noexcept {
+    if (!inner_.make()) return false;
+    if (basis_iv_size_ != iv_size_) {
+        OSSL_PARAM params[] = {OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &iv_size_),
+                               OSSL_PARAM_construct_end()};
+        if (inner_.basis->set_ctx_params(inner_.context, params) != 1) return false;
+        basis_iv_size_ = iv_size_;
     }
-    if (!c.wide->begin(opened_engine(), c.worker.key, c.encrypts, c.iv)) {
-        engine_failed("beginning a wide message");
+    const bool with_key = keyed_ && !basis_keyed_;
+    if (with_key || with_iv || !basis_directed_ || basis_encrypts_ != encrypts_) {
+        if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
+                         with_iv ? iv_ : nullptr, with_iv ? kNonce : 0, nullptr))
+            return false;
+        basis_keyed_ = basis_keyed_ || with_key;
+        basis_directed_ = true;
+        basis_encrypts_ = encrypts_;
+    }
+    if (!encrypts_ && tag_size_ != 0 && !tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_))
         return false;
+    // From here on it counts, not we. All of the IV at once is what a size of -1 says.
+    if (counts_) {
+        if (!tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, iv_, SIZE_MAX)) return false;
+        counts_ = false;
+        basis_counts_ = true;
     }
-    c.wide->aad(c.aad, c.aad_size);
-    c.way = Way::wide;
-    return true;
+    if (!record_next_) return true;
+    record_next_ = false;
+    const std::size_t size = (std::size_t{tls_aad_[kTlsAad - 2]} << 8 | tls_aad_[kTlsAad - 1]) +
+                             kExplicit + (encrypts_ ? 0 : kTag);
+    tls_aad_[kTlsAad - 2] = static_cast<unsigned char>(size >> 8);
+    tls_aad_[kTlsAad - 1] = static_cast<unsigned char>(size);
+    return tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_AAD, tls_aad_, kTlsAad);
 }
-bool to_pieces(Gcm& c) noexcept {
-    dael_pieces*& pieces = c.pieces[c.encrypts ? 0 : 1];
-    unsigned char j0[16];
-    if (dael_gcm_start(c.iv, j0) != DAEL_OK) return false;
-    dael_status done = DAEL_OK;
-    if (pieces) {
-        done = dael_pieces_restart(pieces, j0);
+
+int Gcm::init(bool encrypts, const unsigned char* key, std::size_t key_size,
+              const unsigned char* iv, std::size_t iv_size, const OSSL_PARAM* params) noexcept {
+    const bool turns = encrypts != encrypts_;
+    const bool plain =
+        (!key || key_size == key_bytes_) && (!iv || (iv_size == kNonce && iv_size_ == kNonce));
+    const bool new_key = key && !(keyed_ && worker_.same(key, key_size));
+    // What the basis is amid of, it goes on with; and it says what is wrong with what is not plain.
+    const bool theirs = !plain || (!iv && way_ == Way::basis);
+    if (theirs && way_ == Way::open && !iv && !to_basis()) return 0;
+    encrypts_ = encrypts;
+    if (theirs) {
+        if (!tell(false) || !inner_.init(encrypts, key, key_size, iv, iv_size, nullptr)) return 0;
+        way_ = Way::basis;
+        made_ = false;
+    } else if (iv) {
+        std::memcpy(iv_, iv, kNonce);
+        way_ = Way::open;
+        made_ = false;
+        aad_size_ = 0;
+    } else if ((new_key || turns) &&
+               (way_ == Way::vectors || way_ == Way::pieces || way_ == Way::wide)) {
+        // Only a new IV begins another message; what is under way with the old key is over.
+        way_ = Way::ended;
+    }
+    if (key && key_size == key_bytes_) {
+        if (new_key) {
+            drop_handles();
+            worker_.set(key, key_size);
+            vector_keyed_ = false;
+            basis_keyed_ = theirs;
+        }
+        keyed_ = true;
+    }
+    return params ? set(params) : 1;
+}
+
+// libssl's way with TLS 1.2: of the IV, the part that stays; when encrypting the rest, which counts
+// the records, begins with a random number (RFC 5288 3 leaves it to the sender).
+bool Gcm::set_fixed_iv(const OSSL_PARAM* p) noexcept {
+    if (p->data_size == SIZE_MAX) {
+        std::memcpy(iv_, p->data, kNonce);
     } else {
-        const dael_cipher cipher{
-            DAEL_GCM, static_cast<std::uint8_t>(c.encrypts ? DAEL_ENCRYPT : DAEL_DECRYPT), kTag, 0,
-            0};
-        done = dael_begin(opened_engine(), &cipher, c.worker.key, j0, &pieces);
+        if (p->data_size != kNonce - kExplicit) return false;
+        std::memcpy(iv_, p->data, p->data_size);
+        if (encrypts_ && RAND_bytes_ex(provider_->library, iv_ + p->data_size, kExplicit, 0) != 1)
+            return false;
     }
-    if (done == DAEL_OK && c.aad_size != 0) done = dael_pieces_aad(pieces, c.aad, c.aad_size);
-    if (done != DAEL_OK) {
-        engine_failed("beginning a message");
-        return false;
-    }
-    c.way = Way::pieces;
+    way_ = Way::open;
+    aad_size_ = 0;
+    made_ = false;
+    counts_ = true;
+    basis_counts_ = false;
+    return true;
+}
+// The length in a record's AAD is that of what is in the record; GCM's AAD has the data's alone.
+bool Gcm::set_tls_aad(const OSSL_PARAM* p) noexcept {
+    record_next_ = false;
+    if (p->data_size != kTlsAad) return fault(PROV_R_INVALID_AAD, "a record's AAD has 13 bytes");
+    std::memcpy(tls_aad_, p->data, kTlsAad);
+    std::size_t size = std::size_t{tls_aad_[kTlsAad - 2]} << 8 | tls_aad_[kTlsAad - 1];
+    const std::size_t around = kExplicit + (encrypts_ ? 0 : kTag);
+    if (size < around) return fault(PROV_R_INVALID_AAD, "a record is shorter than it can be");
+    size -= around;
+    tls_aad_[kTlsAad - 2] = static_cast<unsigned char>(size >> 8);
+    tls_aad_[kTlsAad - 1] = static_cast<unsigned char>(size);
+    record_next_ = true;
     return true;
 }
 
-// Whether the engine does GCM by vector units, and not by OpenSSL as well: asked once, of a message
-// of zeros under a key of zeros.
-bool worthwhile() noexcept {
-    constinit static std::atomic<int> known{0};  // 1: it is, 2: it is not
-    if (const int answer = known.load(std::memory_order_relaxed)) return answer == 1;
-    static constexpr unsigned char kZeros[1024] = {};
-    unsigned char out[sizeof kZeros], tag[kTag];
-    dael_ran ran{};
-    dael_key* key = nullptr;
-    const bool is = dael_key_import(kZeros, 16, &key) == DAEL_OK &&
-                    dael_gcm_seal(opened_engine(), key, kZeros, kNonce, nullptr, 0, kZeros, out,
-                                  sizeof out, tag, kTag, &ran) == DAEL_OK &&
-                    std::strcmp(ran.backend, "openssl") != 0;
-    dael_key_free(key);
-    known.store(is ? 1 : 2, std::memory_order_relaxed);
-    return is;
-}
-
-// The way of a message whose first data, or end, has come.
-bool choose(Gcm& c, std::size_t size) noexcept {
-    if (size < kLeast || !c.keyed || !c.worker.ready(size)) return to_basis(c);
-    if (size >= kWideFrom * settings().threshold && to_wide(c)) return true;
-    return (worthwhile() && to_pieces(c)) || to_basis(c);
-}
-
-int gcm_set(void* context, const OSSL_PARAM* params) noexcept {
-    Gcm& c = gcm_of(context);
-    bool theirs = false;  // something that is done by the basis from here on
-    for (const OSSL_PARAM* p = params; p && p->key; ++p) {
-        if (std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_TAG) == 0 ||
-            std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_IVLEN) == 0 ||
-            std::strcmp(p->key, OSSL_CIPHER_PARAM_KEYLEN) == 0 ||
-            std::strcmp(p->key, OSSL_CIPHER_PARAM_PADDING) == 0)
-            continue;
+// `theirs`: the basis is to be told, and does what comes then.
+bool Gcm::set_one(const OSSL_PARAM* p, bool& theirs) noexcept {
+    const bool octets = p->data_type == OSSL_PARAM_OCTET_STRING && p->data;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG)) {
+        if (!octets || p->data_size == 0 || p->data_size > kTag || encrypts_)
+            return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and decryption is told it");
+        std::memcpy(tag_, p->data, p->data_size);
+        tag_size_ = p->data_size;
+        made_ = false;
+        if (way_ == Way::basis) theirs = true;
+    } else if (is(p, OSSL_CIPHER_PARAM_AEAD_IVLEN)) {
+        std::size_t size = 0;
+        if (!OSSL_PARAM_get_size_t(p, &size)) return false;
+        if (size == 0 || size > 128)
+            return fault(PROV_R_INVALID_IV_LENGTH, "an IV has 1 to 128 bytes");
+        if (size == iv_size_) return true;
+        // As OpenSSL has it, an IV of that size is needed then.
+        iv_size_ = size;
+        if (way_ == Way::basis)
+            theirs = true;
+        else if (way_ != Way::none)
+            way_ = way_ == Way::open ? Way::none : Way::ended;
+    } else if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) {
+        std::size_t size = 0;
+        if (!OSSL_PARAM_get_size_t(p, &size) || size != key_bytes_)
+            return fault(PROV_R_INVALID_KEY_LENGTH, "the size of an AES key is its cipher's");
+    } else if (quick_ && octets && iv_size_ == kNonce &&
+               is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED)) {
+        return set_fixed_iv(p);
+    } else if (octets && counts_ && is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD)) {
+        return set_tls_aad(p);
+    } else if (!is(p, OSSL_CIPHER_PARAM_PADDING)) {
         theirs = true;
     }
-    // A key, an IV or an AAD by way of TLS goes on from the IV that we kept.
-    if (theirs && c.way == Way::open && !to_basis(c)) return 0;
-    if (c.basis->set_ctx_params(c.inner, params) != 1) return 0;
-    if (theirs) {
-        c.way = Way::basis;
-        c.made = false;
-    }
-    for (const OSSL_PARAM* p = params; p && p->key; ++p) {
-        if (std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_TAG) == 0) {
-            c.tag_size = std::min(p->data_size, kTag);
-            if (p->data) std::memcpy(c.tag, p->data, c.tag_size);
-            if (!c.encrypts) c.made = false;
-        } else if (std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_IVLEN) == 0) {
-            std::size_t size = 0;
-            if (!OSSL_PARAM_get_size_t(p, &size)) return 0;
-            // As OpenSSL has it, an IV of another size is needed then.
-            if (size != c.iv_size && c.way == Way::open) c.way = Way::none;
-            c.iv_size = size;
-        }
-    }
-    return 1;
-}
-
-int init(Gcm& c, bool encrypts, const unsigned char* key, std::size_t key_size,
-         const unsigned char* iv, std::size_t iv_size, const OSSL_PARAM* params) noexcept {
-    const bool same_way = c.told && c.encrypts == encrypts;
-    const bool plain =
-        (!key || key_size == c.key_bytes) && (!iv || (iv_size == kNonce && c.iv_size == kNonce));
-    c.encrypts = encrypts;
-    if (!plain) {
-        // The basis does all of it, and says what is wrong with it.
-        if (c.way == Way::open && !iv && !to_basis(c)) return 0;
-        if (!start(c, key, key_size, iv, iv_size, nullptr)) return 0;
-        c.way = Way::basis;
-        c.made = false;
-    } else {
-        const bool new_key = key && !(c.keyed && c.worker.same(key, key_size));
-        // A new key's first message is most often the basis's: it gets the IV in the same call.
-        if ((new_key || !same_way) &&
-            !start(c, new_key ? key : nullptr, key_size, iv, iv ? kNonce : 0, nullptr))
-            return 0;
-        // Only a new IV begins another message; what is under way with the old key is over.
-        if (!iv && (new_key || !same_way) && (c.way == Way::pieces || c.way == Way::wide))
-            c.way = Way::ended;
-        if (iv) {
-            std::memcpy(c.iv, iv, kNonce);
-            c.way = Way::open;
-            c.iv_known = new_key || !same_way;
-            c.made = false;
-            c.aad_size = 0;
-        }
-    }
-    if (key && key_size == c.key_bytes) {
-        if (!c.worker.same(key, key_size)) drop_handles(c);
-        c.worker.set(key, key_size);
-        c.keyed = true;
-    }
-    return params ? gcm_set(&c, params) : 1;
-}
-int gcm_encrypt_init(void* context, const unsigned char* key, std::size_t key_size,
-                     const unsigned char* iv, std::size_t iv_size,
-                     const OSSL_PARAM* params) noexcept {
-    return init(gcm_of(context), true, key, key_size, iv, iv_size, params);
-}
-int gcm_decrypt_init(void* context, const unsigned char* key, std::size_t key_size,
-                     const unsigned char* iv, std::size_t iv_size,
-                     const OSSL_PARAM* params) noexcept {
-    return init(gcm_of(context), false, key, key_size, iv, iv_size, params);
-}
-
-int add_aad(Gcm& c, std::size_t* written, const unsigned char* in, std::size_t size) noexcept {
-    *written = size;
-    if (c.way == Way::open) {
-        if (size <= kShortAad - c.aad_size) {
-            std::memcpy(c.aad + c.aad_size, in, size);
-            c.aad_size += size;
-            return 1;
-        }
-        if (!(c.keyed && c.worker.ready(size) && worthwhile() && to_pieces(c)) && !to_basis(c))
-            return 0;
-        if (c.way == Way::basis) return c.basis->update(c.inner, nullptr, written, size, in, size);
-    }
-    if (c.way == Way::pieces && dael_pieces_aad(c.pieces[c.encrypts ? 0 : 1], in, size) == DAEL_OK)
-        return 1;
-    *written = 0;
-    return fault(PROV_R_CIPHER_OPERATION_FAILED, "additional data comes before the data");
-}
-
-int gcm_update(void* context, unsigned char* out, std::size_t* written, std::size_t room,
-               const unsigned char* in, std::size_t size) noexcept {
-    Gcm& c = gcm_of(context);
-    if (c.way == Way::basis || c.way == Way::none)
-        return c.basis->update(c.inner, out, written, room, in, size);
-    if (size == 0) {
-        *written = 0;
-        return 1;
-    }
-    if (!out) return add_aad(c, written, in, size);
-    *written = 0;
-    if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
-    if (c.way == Way::open) {
-        if (!choose(c, size)) return 0;
-        if (c.way == Way::basis) return c.basis->update(c.inner, out, written, room, in, size);
-    }
-    if (c.way == Way::pieces) {
-        dael_pieces* const pieces = c.pieces[c.encrypts ? 0 : 1];
-        const dael_status done = c.encrypts
-                                     ? dael_pieces_update(pieces, in, size, out, size, nullptr)
-                                     : dael_pieces_update_unverified(pieces, in, out, size);
-        if (done != DAEL_OK) {
-            c.way = Way::ended;
-            return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
-        }
-        c.worker.did(size);
-    } else if (c.way == Way::wide) {
-        if (!thread_may_work() || !c.wide->update(in, out, size)) {
-            c.way = Way::ended;
-            engine_failed("a wide message");
-            return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
-        }
-        Worker::did_wide(size);
-    } else {
-        return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message is at its end: set an IV");
-    }
-    *written = size;
-    return 1;
-}
-
-int gcm_final(void* context, unsigned char* out, std::size_t* written, std::size_t room) noexcept {
-    Gcm& c = gcm_of(context);
-    if (c.way == Way::open && !choose(c, 0)) return 0;
-    if (c.way == Way::basis || c.way == Way::none)
-        return c.basis->final(c.inner, out, written, room);
-    *written = 0;
-    if (c.way == Way::ended)
-        return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message is at its end: set an IV");
-    unsigned char tag[kTag] = {};
-    dael_pieces* const pieces = c.pieces[c.encrypts ? 0 : 1];
-    const bool ok = c.way == Way::wide ? c.wide->tag(tag)
-                    : c.encrypts       ? dael_pieces_finish(pieces, tag, kTag, nullptr) == DAEL_OK
-                                       : dael_pieces_tag(pieces, tag) == DAEL_OK;
-    c.way = Way::ended;
-    if (!ok) return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
-    if (c.encrypts) {
-        std::memcpy(c.tag, tag, kTag);
-        c.tag_size = kTag;
-        c.made = true;
-        return 1;
-    }
-    // As OpenSSL has it, a failure is not on its queue: the result alone says so.
-    const bool right = c.tag_size != 0 && CRYPTO_memcmp(tag, c.tag, c.tag_size) == 0;
-    OPENSSL_cleanse(tag, sizeof tag);
-    return right ? 1 : 0;
-}
-
-// EVP_Cipher(), which libssl uses for records of TLS 1.2: those are the basis's.
-int gcm_cipher(void* context, unsigned char* out, std::size_t* written, std::size_t room,
-               const unsigned char* in, std::size_t size) noexcept {
-    Gcm& c = gcm_of(context);
-    if (c.way == Way::basis || c.way == Way::none)
-        return c.basis->cipher(c.inner, out, written, room, in, size);
-    return in ? gcm_update(context, out, written, room, in, size)
-              : gcm_final(context, out, written, room);
-}
-
-// What of a message of ours the basis cannot know.
-bool get_ours(const Gcm& c, OSSL_PARAM* p) noexcept {
-    if (std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_IVLEN) == 0)
-        return OSSL_PARAM_set_size_t(p, c.iv_size) == 1;
-    if (std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_TAGLEN) == 0 && c.made)
-        return OSSL_PARAM_set_size_t(p, kTag) == 1;
-    if (std::strcmp(p->key, OSSL_CIPHER_PARAM_AEAD_TAG) == 0 && c.made) {
-        if (p->data_size == 0 || p->data_size > kTag || !c.encrypts)
-            return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and encryption makes it");
-        return OSSL_PARAM_set_octet_string(p, c.tag, p->data_size) == 1;
-    }
-    if (std::strcmp(p->key, OSSL_CIPHER_PARAM_IV) == 0 ||
-        std::strcmp(p->key, OSSL_CIPHER_PARAM_UPDATED_IV) == 0) {
-        if (p->data_type == OSSL_PARAM_OCTET_STRING && p->data_size < kNonce)
-            return fault(PROV_R_INVALID_IV_LENGTH, "the IV has 12 bytes");
-        return OSSL_PARAM_set_octet_string(p, c.iv, kNonce) == 1 ||
-               OSSL_PARAM_set_octet_ptr(p, c.iv, kNonce) == 1;
-    }
-    OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
-    if (c.basis->get_ctx_params(c.inner, one) != 1) return false;
-    p->return_size = one[0].return_size;
     return true;
 }
-int gcm_get(void* context, OSSL_PARAM* params) noexcept {
-    Gcm& c = gcm_of(context);
-    // To ask for an IV that TLS counts is to go its way.
-    if (c.way == Way::open && OSSL_PARAM_locate(params, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN) &&
-        !to_basis(c))
-        return 0;
-    if (c.way == Way::basis || c.way == Way::none) return c.basis->get_ctx_params(c.inner, params);
-    for (OSSL_PARAM* p = params; p && p->key; ++p)
-        if (!get_ours(c, p)) return 0;
+
+int Gcm::set(const OSSL_PARAM* params) noexcept {
+    for (const OSSL_PARAM* p = params; p && p->key; ++p) {
+        bool theirs = false;
+        if (!set_one(p, theirs)) return 0;
+        if (!theirs) continue;
+        // A message that has begun elsewhere is over; one that has an IV goes on there.
+        if (way_ == Way::open ? !to_basis() : !tell(false)) return 0;
+        if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG)) continue;  // it has been told
+        const OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
+        if (inner_.basis->set_ctx_params(inner_.context, one) != 1) return 0;
+        way_ = Way::basis;
+        made_ = false;
+    }
     return 1;
 }
 
-void gcm_free(void* context) noexcept {
-    if (!context) return;
-    Gcm& c = gcm_of(context);
-    c.worker.tell();
-    drop_handles(c);
-    c.worker.drop();
-    c.basis->freectx(c.inner);
-    OPENSSL_cleanse(c.worker.bytes, sizeof c.worker.bytes);  // the one secret
-    OPENSSL_free(context);
+// What can be said without the basis.
+bool Gcm::get_one(OSSL_PARAM* p) noexcept {
+    if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) return OSSL_PARAM_set_size_t(p, key_bytes_) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_IVLEN)) return OSSL_PARAM_set_size_t(p, iv_size_) == 1;
+    if (way_ == Way::basis || way_ == Way::none) return false;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAGLEN))
+        return OSSL_PARAM_set_size_t(p, tag_size_ != 0 ? tag_size_ : kTag) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD_PAD) && record_next_)
+        return OSSL_PARAM_set_size_t(p, kTag) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG) && made_)
+        return p->data_size != 0 && p->data_size <= kTag && encrypts_ &&
+               OSSL_PARAM_set_octet_string(p, tag_, p->data_size) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_IV) || is(p, OSSL_CIPHER_PARAM_UPDATED_IV)) {
+        if (p->data_type == OSSL_PARAM_OCTET_STRING && p->data_size < kNonce)
+            return fault(PROV_R_INVALID_IV_LENGTH, "the IV has 12 bytes");
+        return OSSL_PARAM_set_octet_string(p, iv_, kNonce) == 1 ||
+               OSSL_PARAM_set_octet_ptr(p, iv_, kNonce) == 1;
+    }
+    return false;
 }
 
-void* gcm_duplicate(void* context) noexcept {
-    Gcm& c = gcm_of(context);
-    if (!c.basis->dupctx) return nullptr;
-    void* const memory = OPENSSL_malloc(sizeof(Gcm));
-    if (!memory) return nullptr;
-    auto* const copy = new (memory) Gcm(c);
-    copy->pieces[0] = copy->pieces[1] = nullptr;
-    copy->wide = nullptr;
-    copy->worker.key = nullptr;
-    copy->worker.updates = copy->worker.done = 0;
-    copy->inner = c.basis->dupctx(c.inner);
-    if (!copy->inner) {
-        OPENSSL_clear_free(memory, sizeof(Gcm));
-        return nullptr;
-    }
-    const int direction = c.encrypts ? 0 : 1;
-    bool ok = true;
-    if (c.way == Way::pieces || c.way == Way::wide) {
-        ok = dael_key_duplicate(c.worker.key, &copy->worker.key) == DAEL_OK;
-        if (ok && c.way == Way::pieces)
-            ok = dael_pieces_clone(c.pieces[direction], &copy->pieces[direction]) == DAEL_OK;
-        if (ok && c.way == Way::wide) {
-            void* const room = OPENSSL_malloc(sizeof(WideGcm));
-            ok = room != nullptr;
-            if (ok)
-                copy->wide =
-                    new (room) WideGcm(c.wide->copy_for(opened_engine(), copy->worker.key));
+int Gcm::get(OSSL_PARAM* params) noexcept {
+    for (OSSL_PARAM* p = params; p && p->key; ++p) {
+        if (get_one(p)) continue;
+        // To ask for an IV that TLS counts is to go the basis's way.
+        if (way_ == Way::open && is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) {
+            if (!to_basis()) return 0;
+        } else if (way_ != Way::basis && !tell(false)) {
+            return 0;
         }
+        OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
+        if (inner_.basis->get_ctx_params(inner_.context, one) != 1) return 0;
+        p->return_size = one[0].return_size;
     }
-    if (ok) return copy;
-    gcm_free(copy);
-    return nullptr;
+    return 1;
 }
 
-}  // namespace
-
-void* new_gcm(Provider& provider, std::size_t offer) noexcept {
-    const Basis& basis = provider.basis[offer];
-    void* const memory = OPENSSL_malloc(sizeof(Gcm));
-    if (!memory) return nullptr;
-    void* const inner = basis.newctx(provider.default_context);
-    if (inner)
-        return new (memory) Gcm{
-            .basis = &basis, .inner = inner, .key_bytes = kOffers[offer].key_bytes, .worker = {}};
-    OPENSSL_free(memory);
-    return nullptr;
+void* new_gcm(const Provider& provider, std::size_t offer) noexcept {
+    return Dispatch<Gcm>::make(provider, offer);
 }
-
 void offer_gcm(OSSL_DISPATCH* functions) noexcept {
-    replace(functions, OSSL_FUNC_CIPHER_FREECTX, &gcm_free);
-    replace(functions, OSSL_FUNC_CIPHER_DUPCTX, &gcm_duplicate);
-    replace(functions, OSSL_FUNC_CIPHER_ENCRYPT_INIT, &gcm_encrypt_init);
-    replace(functions, OSSL_FUNC_CIPHER_DECRYPT_INIT, &gcm_decrypt_init);
-    replace(functions, OSSL_FUNC_CIPHER_UPDATE, &gcm_update);
-    replace(functions, OSSL_FUNC_CIPHER_FINAL, &gcm_final);
-    replace(functions, OSSL_FUNC_CIPHER_CIPHER, &gcm_cipher);
-    replace(functions, OSSL_FUNC_CIPHER_GET_CTX_PARAMS, &gcm_get);
-    replace(functions, OSSL_FUNC_CIPHER_SET_CTX_PARAMS, &gcm_set);
+    Dispatch<Gcm>::offer(functions);
 }
 
 }  // namespace dael::provider

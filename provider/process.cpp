@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "settings.hpp"
+#include "vector_aes.hpp"
 
 namespace dael::provider {
 namespace {
@@ -17,6 +18,7 @@ constinit std::atomic<int> gave_up{0};  // 1: somebody writes `fault`, 2: it is 
 constinit char fault[256] = "";
 constinit Counts all_counts;
 constinit std::atomic<bool> told{false};
+constinit std::atomic<bool> left_alone{false};
 
 // Measured with OpenSSL 3.0 on AMD EPYC with VAES (README.md, "Who does what"): where the engine's
 // call is as quick as the default provider's code, rounded up.
@@ -84,6 +86,16 @@ bool thread_may_work() noexcept {
     return true;
 }
 
+bool by_vector_units() noexcept {
+    static const bool wanted = [] {
+        const char* const name = settings().backend;
+        if (!settings().vectors || !vector_units()) return false;
+        return !*name || std::strcmp(name, "auto") == 0 || std::strcmp(name, "cpu") == 0 ||
+               std::strncmp(name, "cuda", 4) == 0 || std::strncmp(name, "opencl", 6) == 0;
+    }();
+    return wanted && gave_up.load(std::memory_order_relaxed) == 0;
+}
+
 int threads() noexcept {
     if (settings().threads > 0) return settings().threads;
     static const long all = sysconf(_SC_NPROCESSORS_ONLN);
@@ -98,13 +110,32 @@ Counts& counts() noexcept {
     return all_counts;
 }
 
-void engine_failed(const char* doing) noexcept {
+bool engine_left_alone() noexcept {
+    return left_alone.load(std::memory_order_relaxed);
+}
+
+void engine_failed(const char* doing, dael_status status) noexcept {
+    const char* const backend = settings().backend;
+    // `auto` goes on with the host by itself.
+    if (status == DAEL_DEVICE && *backend && std::strcmp(backend, "auto") != 0 &&
+        !left_alone.exchange(true))
+        log_line("the device failed and is left alone from now on, all is done without it",
+                 backend);
     all_counts.failures.fetch_add(1, std::memory_order_relaxed);
     if (!told.exchange(true)) {
         char line[1200];
         std::snprintf(line, sizeof line, "%s: %.1000s", doing, dael_last_error());
         log_line("the engine failed, and will be said so once", line);
     }
+}
+
+void note_replaced(const dael_ran& ran) noexcept {
+    constinit static std::atomic<bool> said{false};
+    if (ran.replaced == 0) return;
+    all_counts.failures.fetch_add(1, std::memory_order_relaxed);
+    if (!said.exchange(true))
+        log_line("a device failed and is left alone from now on; its work was done by",
+                 ran.backend);
 }
 
 std::size_t from_bytes(int mode, int direction) noexcept {

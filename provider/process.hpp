@@ -20,6 +20,9 @@ int threads() noexcept;                 // that a large update may have: as set,
 // Whether the engine may be used by this thread: not once its thread-local objects are going, as
 // they do before exit() calls handlers, which may encrypt. The engine has some.
 bool thread_may_work() noexcept;
+// Whether new contexts do small and middling messages by the vector units' code here
+// (vector_aes.hpp): where there are some, unless the settings name a backend that has none.
+bool by_vector_units() noexcept;
 // Why there is no engine though one was wanted; "" otherwise.
 const char* engine_fault() noexcept;
 
@@ -31,8 +34,12 @@ struct Counts {
 };
 Counts& counts() noexcept;
 
-// Tells the log of the first failure of an engine's call, and counts each.
-void engine_failed(const char* doing) noexcept;
+// Tells the log of the first failure of an engine's call, and counts each. After one of a device's
+// driver the engine is left alone, where it has that device and nothing else.
+void engine_failed(const char* doing, dael_status status = DAEL_INTERNAL) noexcept;
+bool engine_left_alone() noexcept;
+// The same of a device that failed, where the engine did its work on the host.
+void note_replaced(const dael_ran& ran) noexcept;
 
 // From how many bytes of an update on the engine is asked, by dael_mode and direction. SIZE_MAX:
 // never. Raised to the threshold when the engine turns out to take OpenSSL itself.

@@ -25,6 +25,7 @@ const OSSL_PARAM kGettable[] = {OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_NAME, nullpt
                                 OSSL_PARAM_utf8_ptr("daelstrom-backend", nullptr, 0),
                                 OSSL_PARAM_utf8_ptr("daelstrom-engine", nullptr, 0),
                                 OSSL_PARAM_utf8_ptr("daelstrom-fault", nullptr, 0),
+                                OSSL_PARAM_utf8_ptr("daelstrom-vectors", nullptr, 0),
                                 OSSL_PARAM_uint64("daelstrom-threads", nullptr),
                                 OSSL_PARAM_uint64("daelstrom-threshold", nullptr),
                                 OSSL_PARAM_uint64("daelstrom-warmup", nullptr),
@@ -68,6 +69,7 @@ int get_params(void* context, OSSL_PARAM params[]) noexcept {
                                     : *engine_fault() ? "cannot be had"
                                                       : "not needed yet") &&
            text("daelstrom-fault", fault) &&
+           text("daelstrom-vectors", by_vector_units() ? "on" : "off") &&
            count("daelstrom-threads", static_cast<std::uint64_t>(s.threads)) &&
            count("daelstrom-threshold", s.threshold) && count("daelstrom-warmup", s.warmup) &&
            count("daelstrom-updates", done.updates) && count("daelstrom-bytes", done.bytes) &&

@@ -52,6 +52,11 @@ void take(Settings& to, const char* name, const char* value) noexcept {
             to.threads = static_cast<int>(count);
         else
             refuse(to, name, value);
+    } else if (std::strcmp(name, "vectors") == 0) {
+        if (std::strcmp(value, "on") == 0 || std::strcmp(value, "off") == 0)
+            to.vectors = value[1] == 'n';
+        else
+            refuse(to, name, value);
     } else if (std::strcmp(name, "threshold") == 0) {
         // Below, cutting an update costs more than sharing it out can bring.
         if (number(value, std::numeric_limits<std::int64_t>::max(), count) && count >= 65536)
@@ -76,19 +81,24 @@ void read_settings(const OSSL_CORE_HANDLE* handle,
                    OSSL_FUNC_core_get_params_fn* get_params) noexcept {
     int none = 0;
     if (!stage.compare_exchange_strong(none, 1)) return;
-    const char* const names[] = {"backend", "threads", "threshold", "warmup", "log"};
-    const char* const variables[] = {"DAELSTROM_PROVIDER_BACKEND", "DAELSTROM_PROVIDER_THREADS",
-                                     "DAELSTROM_PROVIDER_THRESHOLD", "DAELSTROM_PROVIDER_WARMUP",
-                                     "DAELSTROM_PROVIDER_LOG"};
-    char* values[5] = {};
-    OSSL_PARAM asked[6];
-    for (int i = 0; i < 5; ++i)
-        asked[i] = OSSL_PARAM_construct_utf8_ptr(const_cast<char*>(names[i]), &values[i], 0);
-    asked[5] = OSSL_PARAM_construct_end();
+    struct Name {
+        const char *name, *variable;
+    };
+    static constexpr Name kNames[] = {
+        {"backend", "DAELSTROM_PROVIDER_BACKEND"},     {"threads", "DAELSTROM_PROVIDER_THREADS"},
+        {"threshold", "DAELSTROM_PROVIDER_THRESHOLD"}, {"warmup", "DAELSTROM_PROVIDER_WARMUP"},
+        {"vectors", "DAELSTROM_PROVIDER_VECTORS"},     {"log", "DAELSTROM_PROVIDER_LOG"}};
+    constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
+    char* values[kCount] = {};
+    OSSL_PARAM asked[kCount + 1];
+    for (std::size_t i = 0; i < kCount; ++i)
+        asked[i] = OSSL_PARAM_construct_utf8_ptr(const_cast<char*>(kNames[i].name), &values[i], 0);
+    asked[kCount] = OSSL_PARAM_construct_end();
     if (get_params) (void)get_params(handle, asked);
-    for (int i = 0; i < 5; ++i) {
-        if (values[i]) take(read, names[i], values[i]);
-        if (const char* const value = secure_getenv(variables[i])) take(read, names[i], value);
+    for (std::size_t i = 0; i < kCount; ++i) {
+        if (values[i]) take(read, kNames[i].name, values[i]);
+        if (const char* const value = secure_getenv(kNames[i].variable))
+            take(read, kNames[i].name, value);
     }
     stage.store(2, std::memory_order_release);
     if (*read.fault) log_line("a setting", read.fault);

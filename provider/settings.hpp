@@ -16,6 +16,7 @@ struct Settings {
     int threads = 0;                    // 0: all cores
     std::size_t threshold = 256 << 10;  // bytes of an update from which it goes to all cores
     std::uint64_t warmup = 32 << 20;    // bytes in a process before its engine is opened
+    bool vectors = true;                // small and middling requests by code of our own
     char log[256] = "off";
     char fault[160] = "";  // the first value that made no sense, and is left out
 };

@@ -115,7 +115,10 @@ bool WideGcm::cipher(const unsigned char* in, unsigned char* out, std::size_t si
     message.size = size;
     message.skip = static_cast<std::uint8_t>(skip);
     start_at(j0_, 1 + size_ / kUnit, message.start);
-    return dael_run(engine_, &ctr, key_, &message, nullptr) == DAEL_OK;
+    dael_ran ran{};
+    if (dael_run(engine_, &ctr, key_, &message, &ran) != DAEL_OK) return false;
+    note_replaced(ran);
+    return true;
 }
 
 // Whole blocks, from a whole block on.
@@ -153,9 +156,11 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
     starts.in = starts.out = masks[0];
     starts.size = count * kUnit;
     dael_keyset* set = nullptr;
+    dael_ran ran{};
     bool ok = dael_run(engine_, &ecb, key_, &starts, nullptr) == DAEL_OK &&
               dael_keyset_make(engine_, &key_, 1, &set) == DAEL_OK &&
-              dael_run_batch(engine_, &gcm, set, messages, count, codes, nullptr) == DAEL_OK;
+              dael_run_batch(engine_, &gcm, set, messages, count, codes, &ran) == DAEL_OK;
+    if (ok) note_replaced(ran);
     for (std::size_t i = 0; ok && i < count; ++i) ok = codes[i] == DAEL_OK;
     dael_keyset_free(set);
     Element y = y_, factor;

@@ -100,10 +100,10 @@ typedef struct dael_message {
 
 /* What a call did, for those who want to know: every `ran` may be null. */
 typedef struct dael_ran {
-    char backend[32]; /* the backend that processed the data: "cpu", "cuda:0" */
-    int32_t threads;  /* host threads that took part */
-    uint32_t unused;
-    uint64_t chunks; /* chunks that crossed to a device and back; 0: none */
+    char backend[32];  /* the backend that processed the data: "cpu", "cuda:0" */
+    int32_t threads;   /* host threads that took part */
+    uint32_t replaced; /* 1: a device was to do it and failed, so that the host did; else 0 */
+    uint64_t chunks;   /* chunks that crossed to a device and back; 0: none */
     uint64_t unused_too[2];
 } dael_ran;
 

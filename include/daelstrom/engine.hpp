@@ -51,6 +51,7 @@ struct Ran {
     std::string_view backend = "";
     int threads = 1;           // host threads that took part
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
+    bool replaced = false;     // a device was to do it and failed, so that the host did
 };
 
 // Messages in device memory, made ready by Engine::prepare: one launch does them all. For one

@@ -33,6 +33,7 @@ Result<> report(const Result<Ran>& ran, dael_ran* out) {
     ran->backend.copy(out->backend, sizeof out->backend - 1);
     out->threads = ran->threads;
     out->chunks = ran->chunks;
+    out->replaced = ran->replaced ? 1 : 0;
     return {};
 }
 

@@ -321,8 +321,12 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
         return ran;
     // The device failed, cannot be used, as its first use showed, or has no room. The host can
     // still do it, as long as the input is untouched.
-    if (ran.code() != Code::out_of_memory) lane->failed = true;
-    return survey.in_place ? std::move(ran) : run_on_host(host, request, set, survey);
+    const bool failed = ran.code() != Code::out_of_memory;
+    if (failed) lane->failed = true;
+    if (survey.in_place) return ran;
+    DAEL_LET(done, run_on_host(host, request, set, survey));
+    done.replaced = failed;
+    return done;
 }
 
 Result<Lane*> Engine::State::lane_of(const void* device_memory) {

@@ -218,9 +218,12 @@ TEST(Auto, ADeviceThatFailsIsReplacedByTheHostWhereTheInputIsWhole) {
     ASSERT_TRUE(ran) << ran.error().message;
     EXPECT_FALSE(broken.failed_call().empty());
     EXPECT_EQ(ran->backend, "openssl");
+    EXPECT_TRUE(ran->replaced);
     EXPECT_TRUE(right);
     const int calls = broken.calls();
-    EXPECT_EQ(run(engine, Mode::ctr, 1 << 20).ran->backend, "openssl");
+    const auto next = run(engine, Mode::ctr, 1 << 20).ran;
+    EXPECT_EQ(next->backend, "openssl");
+    EXPECT_FALSE(next->replaced);
     EXPECT_EQ(broken.calls(), calls);  // left alone from now on
 }
 

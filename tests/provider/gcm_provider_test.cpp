@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GCM by the provider: messages in every cut are the default provider's, its own way and back;
 // tags, IVs, copies, refusals; records of TLS 1.2.
+#include <algorithm>
+
 #include "evp.hpp"
 #include "support/thorough.hpp"
 
@@ -165,7 +167,7 @@ TEST_P(GcmProvider, RecordsOfTls12) {
                       1);
             ASSERT_EQ(EVP_CIPHER_CTX_ctrl(x->get(), EVP_CTRL_GCM_SET_IV_FIXED, 4, fixed.data()), 1);
         }
-        for (const std::size_t size : {1u, 100u, 1400u, 16384u}) {
+        for (const std::size_t size : {0u, 1u, 15u, 16u, 17u, 100u, 255u, 1400u, 16384u}) {
             const Bytes plain = numbers.bytes(size);
             Bytes record(8 + size + 16);
             std::copy(plain.begin(), plain.end(), record.begin() + 8);
@@ -187,6 +189,134 @@ TEST_P(GcmProvider, RecordsOfTls12) {
         }
     }
     ERR_clear_error();
+}
+
+Bytes aad_of_record(std::size_t size) {  // with its nonce, and with its tag when it is opened
+    Bytes aad(13, 0x17);
+    aad[11] = static_cast<std::uint8_t>(size >> 8);
+    aad[12] = static_cast<std::uint8_t>(size);
+    return aad;
+}
+
+// Records from the same number on, which a size of -1 sets, are the default provider's to the byte:
+// so is what happens to the number when a context is copied, when the provider's own way is left
+// amid a connection, and with records that are none.
+TEST_P(GcmProvider, RecordsOfTls12ToTheByte) {
+    const std::string name = "AES-" + std::to_string(GetParam()) + "-GCM";
+    const auto updates = counter("daelstrom-updates");
+    std::vector<Bytes> all[2];
+    for (int side = 0; side < 2; ++side) {
+        Numbers numbers(21);
+        const auto cipher = fetch(side == 0 ? theirs() : ours(), name);
+        const Bytes key = numbers.bytes(32);
+        Bytes iv(12, 0xff);  // whose count wraps
+        const auto note = [&](long value) {
+            Bytes bytes(sizeof value);
+            std::memcpy(bytes.data(), &value, sizeof value);
+            all[side].push_back(bytes);
+        };
+        auto x = context();
+        EVP_CipherInit_ex2(x.get(), cipher.get(), key.data(), nullptr, 1, nullptr);
+        note(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_GCM_SET_IV_FIXED, -1, iv.data()));
+        for (int i = 0; i < 60; ++i) {
+            const std::size_t size = numbers.size() % 16385;
+            Bytes record = numbers.bytes(8 + size + 16), aad = aad_of_record(size + 8);
+            if (i == 20) {
+                Context copy = context();
+                note(EVP_CIPHER_CTX_copy(copy.get(), x.get()));
+                x = std::move(copy);
+            }
+            if (i == 45) {  // OpenSSL's own counting, which goes on from here
+                Bytes number(8);
+                note(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_GCM_IV_GEN, 8, number.data()));
+                all[side].push_back(number);
+            }
+            note(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_AEAD_TLS1_AAD, 13, aad.data()));
+            if (i % 10 == 7) {  // not in place: refused, and no number is used up
+                Bytes other(record.size());
+                note(EVP_Cipher(x.get(), other.data(), record.data(),
+                                static_cast<unsigned>(record.size())));
+                continue;
+            }
+            if (i % 10 == 3) {  // by EVP_CipherUpdate(), which says another size
+                int made = -1;
+                note(EVP_CipherUpdate(x.get(), record.data(), &made, record.data(),
+                                      static_cast<int>(record.size())));
+                note(made);
+            } else {
+                note(EVP_Cipher(x.get(), record.data(), record.data(),
+                                static_cast<unsigned>(record.size())));
+            }
+            all[side].push_back(record);
+            // And back, by a context of the same side.
+            auto back = context();
+            EVP_CipherInit_ex2(back.get(), cipher.get(), key.data(), nullptr, 0, nullptr);
+            EVP_CIPHER_CTX_ctrl(back.get(), EVP_CTRL_GCM_SET_IV_FIXED, 4, iv.data());
+            Bytes opening = aad_of_record(record.size());
+            if (i % 6 == 5) opening[0] ^= 1;  // forged
+            note(EVP_CIPHER_CTX_ctrl(back.get(), EVP_CTRL_AEAD_TLS1_AAD, 13, opening.data()));
+            int made = -1;
+            note(EVP_CipherUpdate(back.get(), record.data(), &made, record.data(),
+                                  static_cast<int>(record.size())));
+            note(made);
+            if (i % 6 != 5) {
+                all[side].push_back(record);
+            } else {  // nothing of it is released
+                EXPECT_TRUE(std::all_of(record.begin() + 8, record.end() - 16,
+                                        [](std::uint8_t byte) { return byte == 0; }));
+            }
+        }
+        Bytes too_short = aad_of_record(7);
+        note(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_AEAD_TLS1_AAD, 13, too_short.data()));
+        note(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_AEAD_TLS1_AAD, 12, too_short.data()));
+    }
+    EXPECT_EQ(all[0].size(), all[1].size());
+    for (std::size_t i = 0; i < std::min(all[0].size(), all[1].size()); ++i)
+        ASSERT_TRUE(all[0][i] == all[1][i]) << i;
+    const char* on = nullptr;
+    OSSL_PARAM asked[] = {
+        OSSL_PARAM_construct_utf8_ptr("daelstrom-vectors", const_cast<char**>(&on), 0),
+        OSSL_PARAM_construct_end()};
+    ASSERT_EQ(OSSL_PROVIDER_get_params(ours().daelstrom, asked), 1);
+    if (std::strcmp(on, "on") == 0) {
+        EXPECT_GT(counter("daelstrom-updates"), updates);
+    }
+    ERR_clear_error();
+}
+
+// Every short length of data and of additional data, in up to three pieces each.
+TEST_P(GcmProvider, EveryShortLength) {
+    const std::string name = "AES-" + std::to_string(GetParam()) + "-GCM";
+    const auto a = fetch(theirs(), name), b = fetch(ours(), name);
+    Numbers numbers(31);
+    auto x = context(), y = context();
+    for (std::size_t i = 0; i < 1000; ++i) {
+        SCOPED_TRACE(i);
+        Message m;
+        m.key = numbers.bytes(static_cast<std::size_t>(GetParam()) / 8);
+        m.iv = numbers.bytes(12);
+        m.aad = numbers.bytes(i % 3 == 0 ? i % 331 : i % 41);
+        m.in = numbers.bytes(i % 700);
+        for (auto* cuts : {&m.aad_cuts, &m.cuts}) {
+            std::size_t left = cuts == &m.cuts ? m.in.size() : m.aad.size();
+            for (int part = 0; part < 2 && left != 0 && numbers.one_in(2); ++part) {
+                cuts->push_back(1 + numbers.below(left));
+                left -= cuts->back();
+            }
+            if (left != 0) cuts->push_back(left);
+        }
+        const Numbers choices(numbers.next());
+        const Outcome right = run(x.get(), a.get(), true, m, {}, choices);
+        const Outcome mine = run(y.get(), b.get(), true, m, {}, choices);
+        ASSERT_TRUE(right.ok && mine.ok);
+        ASSERT_EQ(mine.out, right.out);
+        ASSERT_EQ(mine.tag, right.tag);
+        Message back = m;
+        back.in = right.out;
+        const Outcome opened = run(y.get(), b.get(), false, back, right.tag, choices);
+        ASSERT_TRUE(opened.ok);
+        ASSERT_EQ(opened.out, m.in);
+    }
 }
 
 TEST_P(GcmProvider, TheOrderOfCallsIsHeld) {

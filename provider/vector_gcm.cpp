@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vector_gcm.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include "vector_code.hpp"
+
+namespace dael::provider {
+namespace {
+
+using namespace vectors;
+
+constexpr std::uint64_t kMostData = (std::uint64_t{1} << 36) - 32;
+
+// Carry-less products that are not reduced yet: of 64-bit halves low by low, high by high, and the
+// mixed ones.
+struct Sum {
+    __m512i low, middle, high;
+};
+constexpr int kXor3 = 0x96;  // VPTERNLOG's table for a ^ b ^ c
+
+DAEL_VECTOR_INLINE void add_products(Sum& sum, __m512i x, __m512i h) noexcept {
+    sum.low = _mm512_xor_si512(sum.low, _mm512_clmulepi64_epi128(x, h, 0x00));
+    sum.high = _mm512_xor_si512(sum.high, _mm512_clmulepi64_epi128(x, h, 0x11));
+    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x, h, 0x01),
+                                           _mm512_clmulepi64_epi128(x, h, 0x10), kXor3);
+}
+DAEL_VECTOR_INLINE Sum nothing() noexcept {
+    return {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
+}
+// Put together in a register: what was stored in parts is not there at once for a load of it all.
+DAEL_VECTOR_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t counter) noexcept {
+    std::uint64_t first_8;
+    int last_4;
+    std::memcpy(&first_8, nonce, 8);
+    std::memcpy(&last_4, nonce + 8, 4);
+    return _mm_set_epi64x(static_cast<long long>(std::uint64_t{__builtin_bswap32(counter)} << 32 |
+                                                 static_cast<std::uint32_t>(last_4)),
+                          static_cast<long long>(first_8));
+}
+
+// Each lane modulo the field's polynomial, bits reflected: the lowest quarter is folded into the
+// two above it, and then the next one.
+DAEL_VECTOR_INLINE __m512i reduced(const Sum& sum) noexcept {
+    const __m512i polynomial = _mm512_set1_epi64(static_cast<long long>(0xc200000000000000));
+    const __m512i middle =
+        _mm512_ternarylogic_epi64(sum.middle, _mm512_shuffle_epi32(sum.low, _MM_PERM_BADC),
+                                  _mm512_clmulepi64_epi128(sum.low, polynomial, 0x00), kXor3);
+    return _mm512_ternarylogic_epi64(sum.high, _mm512_shuffle_epi32(middle, _MM_PERM_BADC),
+                                     _mm512_clmulepi64_epi128(middle, polynomial, 0x00), kXor3);
+}
+DAEL_VECTOR_INLINE __m128i lanes_together(__m512i x) noexcept {
+    const __m256i two =
+        _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    return _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+}
+DAEL_VECTOR_INLINE __m512i products(__m512i x, __m512i h) noexcept {
+    Sum sum = nothing();
+    add_products(sum, x, h);
+    return reduced(sum);
+}
+
+// `y` and then `blocks` blocks, byte-reversed in vectors and zeros behind, on the powers from
+// H^blocks.
+template <int count>
+DAEL_VECTOR_INLINE __m128i hashed(__m128i y, const Bytes* powers,
+                                  const __m512i (&x)[count]) noexcept {
+    Sum sum = nothing();
+    add_products(sum, _mm512_xor_si512(x[0], _mm512_zextsi128_si512(y)),
+                 _mm512_loadu_si512(powers));
+    for (int i = 1; i < count; ++i)
+        add_products(sum, x[i], _mm512_loadu_si512(powers + i * kVector));
+    return lanes_together(reduced(sum));
+}
+
+template <int rounds>
+DAEL_VECTOR void hash_subkey(const Bytes* aes, Bytes* to) noexcept {
+    const __m128i h = reversed(encrypted<rounds>(aes, _mm_setzero_si128()));
+    // Times x, as products of reflected numbers want it: every bit one up, and what leaves at the
+    // top comes back by the polynomial.
+    const __m128i top = _mm_srai_epi32(_mm_shuffle_epi32(h, _MM_SHUFFLE(3, 3, 3, 3)), 31);
+    const __m128i up = _mm_or_si128(_mm_slli_epi64(h, 1), _mm_slli_si128(_mm_srli_epi64(h, 63), 8));
+    store(to, _mm_xor_si128(
+                  up, _mm_and_si128(
+                          top, _mm_set_epi64x(static_cast<long long>(0xc200000000000000), 1))));
+}
+
+// From H^n, ..., H^1, which end at `end`, as many again before them: each times H^n.
+DAEL_VECTOR void double_powers(Bytes* end, int n) noexcept {
+    const __m512i by = _mm512_broadcast_i32x4(load(end - kBlock * n));
+    Bytes *from = end, *to = end - kBlock * n;
+    for (int left = n; left > 0; left -= 4) {
+        const std::size_t bytes = kBlock * std::min(left, 4);
+        from -= bytes;
+        to -= bytes;
+        const __mmask64 mask = first(bytes);
+        _mm512_mask_storeu_epi8(to, mask, products(_mm512_maskz_loadu_epi8(mask, from), by));
+    }
+}
+
+DAEL_VECTOR void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
+                            std::size_t size) noexcept {
+    __m128i hash = load(y);
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+        load_set(x, in + at, some);
+        for (auto& four : x) four = reversed(four);
+        hash = hashed(hash, powers_end - some, x);
+    });
+    store(y, hash);
+}
+
+// Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to
+// `part`, with zeros.
+template <int rounds, bool encrypts>
+DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+                           std::uint32_t counter, Bytes* y, const Bytes* in, Bytes* out,
+                           std::size_t size, Bytes* part) noexcept {
+    __m128i hash = load(y);
+    __m512i next =
+        _mm512_add_epi32(_mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
+                         _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
+    const __m512i by_four = _mm512_set_epi32(0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4);
+    // A set of ciphertext is hashed while the next one is made: so neither waits for the other.
+    if constexpr (encrypts) {
+        if (size >= 2 * kSet) {
+            __m512i made[4];
+            const auto make = [&]() DAEL_VECTOR_LAMBDA {
+                for (auto& four : made) {
+                    four = reversed(next);
+                    next = _mm512_add_epi32(next, by_four);
+                }
+                transform<true, rounds>(aes, made);
+                for (int i = 0; i < 4; ++i)
+                    made[i] = _mm512_xor_si512(made[i], _mm512_loadu_si512(in + i * kVector));
+                store_set(made, out, kSet);
+                in += kSet;
+                out += kSet;
+                size -= kSet;
+            };
+            make();
+            while (size >= kSet) {
+                __m512i before[4];
+                for (int i = 0; i < 4; ++i) before[i] = reversed(made[i]);
+                make();
+                hash = hashed(hash, powers_end - kSet, before);
+            }
+            for (auto& four : made) four = reversed(four);
+            hash = hashed(hash, powers_end - kSet, made);
+        }
+    }
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+        constexpr int kCount = sizeof x / sizeof *x;
+        for (auto& four : x) {
+            four = reversed(next);
+            next = _mm512_add_epi32(next, by_four);
+        }
+        transform<true, rounds>(aes, x);
+        __m512i data[kCount];
+        load_set(data, in + at, some);
+        for (int i = 0; i < kCount; ++i) x[i] = _mm512_xor_si512(x[i], data[i]);
+        store_set(x, out + at, some);
+        const std::size_t whole = some / kBlock * kBlock;
+        if (whole != some)
+            for (std::size_t i = 0; i < kCount; ++i)
+                if (i == whole / kVector) {
+                    const __m512i lane = _mm512_add_epi64(
+                        _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
+                        _mm512_set1_epi64(static_cast<long long>(whole % kVector / 8)));
+                    store(part, _mm_maskz_mov_epi8(static_cast<__mmask16>(first(some - whole)),
+                                                   _mm512_castsi512_si128(_mm512_permutexvar_epi64(
+                                                       lane, encrypts ? x[i] : data[i]))));
+                }
+        if (whole == 0) return;
+        for (std::size_t i = 0; i < kCount; ++i) {
+            const __m512i ciphertext = reversed(encrypts ? x[i] : data[i]);
+            const std::size_t before = i * kVector;
+            x[i] =
+                whole >= before + kVector
+                    ? ciphertext
+                    : _mm512_maskz_mov_epi8(first(whole > before ? whole - before : 0), ciphertext);
+        }
+        hash = hashed(hash, powers_end - whole, x);
+    });
+    store(y, hash);
+}
+
+DAEL_VECTOR_INLINE __m128i hashed_block(__m128i y, __m128i x, const Bytes* powers_end) noexcept {
+    const __m128i polynomial = _mm_set1_epi64x(static_cast<long long>(0xc200000000000000));
+    const __m128i h = load(powers_end - kBlock);
+    x = _mm_xor_si128(x, y);
+    const __m128i low = _mm_clmulepi64_si128(x, h, 0x00), high = _mm_clmulepi64_si128(x, h, 0x11);
+    __m128i middle =
+        _mm_xor_si128(_mm_clmulepi64_si128(x, h, 0x01), _mm_clmulepi64_si128(x, h, 0x10));
+    middle = _mm_ternarylogic_epi64(middle, _mm_shuffle_epi32(low, 0x4e),
+                                    _mm_clmulepi64_si128(low, polynomial, 0x00), kXor3);
+    return _mm_ternarylogic_epi64(high, _mm_shuffle_epi32(middle, 0x4e),
+                                  _mm_clmulepi64_si128(middle, polynomial, 0x00), kXor3);
+}
+DAEL_VECTOR void absorb_block(Bytes* y, const Bytes* powers_end, const Bytes* in) noexcept {
+    store(y, hashed_block(load(y), reversed(load(in)), powers_end));
+}
+template <int rounds, bool encrypts>
+DAEL_VECTOR void crypt_block(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+                             std::uint32_t counter, Bytes* y, const Bytes* in,
+                             Bytes* out) noexcept {
+    const __m128i data = load(in);
+    const __m128i x = _mm_xor_si128(encrypted<rounds>(aes, counter_block(nonce, counter)), data);
+    store(out, x);
+    store(y, hashed_block(load(y), reversed(encrypts ? x : data), powers_end));
+}
+
+template <int rounds>
+DAEL_VECTOR void keystream_block(const Bytes* aes, const Bytes* nonce, std::uint32_t counter,
+                                 Bytes* out) noexcept {
+    store(out, encrypted<rounds>(aes, counter_block(nonce, counter)));
+}
+
+template <int rounds>
+DAEL_VECTOR void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+                        const Bytes* y, const Bytes* part, bool begun, std::uint64_t aad_bits,
+                        std::uint64_t bits, Bytes* tag) noexcept {
+    const __m128i lengths =
+        _mm_set_epi64x(static_cast<long long>(aad_bits), static_cast<long long>(bits));
+    __m512i x[1] = {_mm512_zextsi128_si512(lengths)};
+    if (begun) x[0] = _mm512_inserti64x2(_mm512_zextsi128_si512(reversed(load(part))), lengths, 1);
+    const __m128i hash = begun ? hashed(load(y), powers_end - 2 * kBlock, x)
+                               : hashed_block(load(y), lengths, powers_end);
+    store(tag, _mm_xor_si128(reversed(hash), encrypted<rounds>(aes, counter_block(nonce, 1))));
+}
+
+}  // namespace
+
+void VectorGcmKey::set(const unsigned char* key, std::size_t size) noexcept {
+    expand(aes_, key, size, false);
+    std::memset(powers_ + kPowers * kBlock, 0, sizeof powers_ - kPowers * kBlock);
+    DAEL_BY_ROUNDS(aes_.rounds, hash_subkey)(aes_.encrypts, powers_ + (kPowers - 1) * kBlock);
+    made_ = 1;
+}
+void VectorGcmKey::make(int powers) noexcept {
+    for (; made_ < powers; made_ *= 2) double_powers(powers_ + kPowers * kBlock, made_);
+}
+
+void VectorGcm::begin(const unsigned char* nonce) noexcept {
+    std::memcpy(nonce_, nonce, sizeof nonce_);
+    std::memset(y_, 0, sizeof y_);
+    std::memset(part_, 0, sizeof part_);
+    counter_ = 2;  // J0 is 1
+    aad_size_ = size_ = 0;
+    part_size_ = 0;
+    mask_known_ = false;
+}
+
+void VectorGcm::aad(VectorGcmKey& key, const unsigned char* bytes, std::size_t size) noexcept {
+    if (size == 0) return;
+    const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
+    aad_size_ += size;
+    if (part_size_ != 0) {
+        const std::size_t some = std::min(size, kBlock - part_size_);
+        std::memcpy(part_ + part_size_, bytes, some);
+        part_size_ += static_cast<unsigned>(some);
+        bytes += some;
+        size -= some;
+        if (part_size_ < kBlock) return;
+        absorb_block(y_, end, part_);
+        part_size_ = 0;
+    }
+    const std::size_t whole = size / kBlock * kBlock;
+    key.make(static_cast<int>(std::min<std::size_t>(whole / kBlock, VectorGcmKey::kPowers)));
+    absorb_all(y_, end, bytes, whole);
+    part_size_ = static_cast<unsigned>(size - whole);
+    std::memset(part_, 0, sizeof part_);
+    std::memcpy(part_, bytes + whole, part_size_);
+}
+
+bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in, unsigned char* out,
+                      std::size_t size) noexcept {
+    if (size > kMostData - size_) return false;
+    if (size == 0) return true;
+    const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
+    if (size_ == 0 && part_size_ != 0) {  // the end of the AAD
+        absorb_block(y_, end, part_);
+        part_size_ = 0;
+    }
+    size_ += size;
+    if (part_size_ != 0) {
+        if (!mask_known_) DAEL_BY_ROUNDS(key.aes_.rounds, keystream_block)
+        (key.aes_.encrypts, nonce_, counter_, mask_);
+        mask_known_ = true;
+        for (; part_size_ < kBlock && size != 0; --size, ++in, ++out, ++part_size_) {
+            const Bytes before = *in;
+            *out = static_cast<Bytes>(before ^ mask_[part_size_]);
+            part_[part_size_] = encrypts ? *out : before;
+        }
+        if (part_size_ < kBlock) return true;
+        absorb_block(y_, end, part_);
+        part_size_ = 0;
+        mask_known_ = false;
+        ++counter_;
+        if (size == 0) return true;
+    }
+    const int rounds = key.aes_.rounds;
+    if (size == kBlock) {
+        const auto block = encrypts ? DAEL_BY_ROUNDS(rounds, crypt_block, true)
+                                    : DAEL_BY_ROUNDS(rounds, crypt_block, false);
+        block(key.aes_.encrypts, end, nonce_, counter_, y_, in, out);
+        ++counter_;
+        return true;
+    }
+    const std::size_t whole = size / kBlock * kBlock, rest = size - whole;
+    key.make(static_cast<int>(std::min<std::size_t>(whole / kBlock, VectorGcmKey::kPowers)));
+    const auto all = encrypts ? DAEL_BY_ROUNDS(rounds, crypt_all, true)
+                              : DAEL_BY_ROUNDS(rounds, crypt_all, false);
+    all(key.aes_.encrypts, end, nonce_, counter_, y_, in, out, size, part_);
+    counter_ += static_cast<std::uint32_t>(whole / kBlock);
+    part_size_ = static_cast<unsigned>(rest);
+    return true;
+}
+
+void VectorGcm::tag(VectorGcmKey& key, unsigned char* tag) noexcept {
+    const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
+    if (part_size_ != 0) key.make(2);
+    // What is left of a block before the begun one came is zeros.
+    if (part_size_ != 0) std::memset(part_ + part_size_, 0, kBlock - part_size_);
+    DAEL_BY_ROUNDS(key.aes_.rounds, finish)
+    (key.aes_.encrypts, end, nonce_, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
+}
+
+}  // namespace dael::provider
+
+#else
+
+namespace dael::provider {
+// Never called, as promised.
+void VectorGcmKey::set(const unsigned char*, std::size_t) noexcept {
+    std::abort();
+}
+void VectorGcm::begin(const unsigned char*) noexcept {
+    std::abort();
+}
+void VectorGcm::aad(VectorGcmKey&, const unsigned char*, std::size_t) noexcept {
+    std::abort();
+}
+bool VectorGcm::crypt(VectorGcmKey&, bool, const unsigned char*, unsigned char*,
+                      std::size_t) noexcept {
+    std::abort();
+}
+void VectorGcm::tag(VectorGcmKey&, unsigned char*) noexcept {
+    std::abort();
+}
+}  // namespace dael::provider
+#endif
