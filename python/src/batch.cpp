@@ -224,10 +224,7 @@ nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
         } else if (in.on_device || is_tensor(one)) {
             result = new_like(one, size);
         } else {
-            PyObject* const made =
-                PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
-            if (!made) throw nb::python_error();
-            result = nb::steal(made);
+            result = new_bytes(size);
         }
         if (out.is_none() && PyBytes_CheckExact(result.ptr())) {
             m.out = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));

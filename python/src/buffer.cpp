@@ -2,6 +2,7 @@
 #include "buffer.hpp"
 
 #include <nanobind/stl/string.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <cstring>
@@ -40,7 +41,7 @@ const dlpack::Exchange* exchange_at(PyObject* found) {
 }
 
 // The C exchange API of an object's type, if it has one that is understood here. Types are looked
-// up once and kept; there are few of them. Under the lock of the interpreter.
+// up once by each thread and kept; there are few of them.
 const dlpack::Exchange* exchange_of(PyObject* object) {
     struct Entry {
         PyTypeObject* type = nullptr;
@@ -74,11 +75,33 @@ bool gives_a_tensor(nb::handle object) {
     return is;
 }
 
+// Fresh memory is filled in by the system when it is first touched, at 2 MiB a time where that is
+// wished for: at 4 KiB a time that takes longer than the encryption.
+void in_large_pages(std::uint8_t* memory, std::uint64_t size) {
+    constexpr std::uint64_t kWorth = 4 << 20, kPage = 4096;
+    if (size < kWorth) return;
+    const std::uint64_t before = -reinterpret_cast<std::uintptr_t>(memory) % kPage;
+    // A wish: where it is not granted, small pages do.
+    (void)madvise(memory + before, (size - before) / kPage * kPage, MADV_HUGEPAGE);
+}
+
 nb::object helpers() {
     return nb::module_::import_("daelstrom._tensors");
 }
 
 }  // namespace
+
+nb::bytes new_bytes(std::uint64_t size) {
+    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
+    if (!made) throw nb::python_error();
+    auto bytes = nb::steal<nb::bytes>(made);
+    in_large_pages(inside(bytes), size);
+    return bytes;
+}
+
+std::uint8_t* inside(const nb::object& bytes) {
+    return reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr()));
+}
 
 Memory& Memory::operator=(Memory&& other) noexcept {
     release();

@@ -47,6 +47,10 @@ class Memory {
 // Bytes that no None stands for.
 Memory optional_memory(nb::handle object, const char* name);
 
+// New bytes, not filled in yet, and where they lie.
+nb::bytes new_bytes(std::uint64_t size);
+std::uint8_t* inside(const nb::object& bytes);
+
 // The stream that a caller names: a number, torch's, cupy's, or what has __cuda_stream__.
 void* stream_of(nb::handle stream);
 

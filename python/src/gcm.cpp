@@ -29,12 +29,6 @@ void same_place(const Memory& data, const Memory& out) {
                                    : "data lies in the host's memory and out on a device");
 }
 
-nb::object new_bytes(std::uint64_t size) {
-    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
-    if (!made) throw nb::python_error();
-    return nb::steal(made);
-}
-
 // Where a result goes: what the caller gave, or new memory where the data lies.
 struct Out {
     Out(nb::handle given, nb::handle like, const Memory& data, std::uint64_t size) {
@@ -44,7 +38,7 @@ struct Out {
             object = new_like(like, size);
         } else {
             object = new_bytes(size);
-            bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(object.ptr()));
+            bytes = inside(object);
             return;
         }
         memory.emplace(object, Access::write, "out");

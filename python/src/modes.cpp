@@ -23,9 +23,7 @@ nb::object target(nb::handle out, nb::handle like, const Memory& in) {
     if (!out.is_none()) return nb::borrow(out);
     if (in.on_device || is_tensor(like))
         return nb::module_::import_("daelstrom._tensors").attr("empty_like")(like);
-    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(in.size));
-    if (!made) throw nb::python_error();
-    return nb::steal(made);
+    return new_bytes(in.size);
 }
 
 void check_places(const Memory& in, const Memory& to) {

@@ -19,15 +19,6 @@ struct Handle {
     ~Handle() { dael_pieces_free(get); }
 };
 
-nb::object bytes_of(std::uint64_t size) {
-    PyObject* const made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
-    if (!made) throw nb::python_error();
-    return nb::steal(made);
-}
-std::uint8_t* inside(const nb::object& bytes) {
-    return reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr()));
-}
-
 bool equal(const std::uint8_t* a, const std::uint8_t* b, std::size_t size) {
     volatile std::uint8_t differ = 0;  // in a time that does not depend on them
     for (std::size_t i = 0; i < size; ++i) differ = differ | (a[i] ^ b[i]);
@@ -57,7 +48,7 @@ class Context {
         const Busy busy(*this);
         ready();
         const std::uint64_t size = makes(in.size);
-        const nb::object out = bytes_of(size);
+        const nb::object out = new_bytes(size);
         process(in.data, in.size, inside(out), size);
         return out;
     }
@@ -86,7 +77,7 @@ class Context {
             check(status);
         }
         finalized_ = true;
-        return bytes_of(0);
+        return new_bytes(0);
     }
     void reset_nonce(nb::handle nonce) {
         if (cipher_.mode != DAEL_CTR)
@@ -196,7 +187,7 @@ class AeadEncryption final : public AeadContext {
         ready();
         check(dael_pieces_finish(pieces_.get, tag_, sizeof tag_, nullptr));
         finalized_ = true;
-        return bytes_of(0);
+        return new_bytes(0);
     }
     nb::bytes tag() const {
         if (!finalized_)
@@ -277,7 +268,7 @@ class AeadDecryption final : public AeadContext {
         } else {
             check(dael_pieces_verify(pieces_.get, tag, size));
         }
-        return bytes_of(0);
+        return new_bytes(0);
     }
     std::vector<std::uint8_t> tag_;
     std::size_t least_;

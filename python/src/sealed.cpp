@@ -94,11 +94,8 @@ void open_range(const SealedStream& stream, std::uint64_t at, std::uint64_t tota
 nb::bytes open_bytes(const SealedStream& stream, std::uint64_t at, std::uint64_t size,
                      std::uint64_t total, nb::handle sealed) {
     const Memory in(sealed, Access::read, "sealed");
-    auto bytes =
-        nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-    if (!bytes.ptr()) throw nb::python_error();
-    open_range(stream, at, total, in,
-               reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr())), size);
+    const nb::bytes bytes = new_bytes(size);
+    open_range(stream, at, total, in, inside(bytes), size);
     return bytes;
 }
 

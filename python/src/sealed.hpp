@@ -9,12 +9,24 @@
 
 namespace daelpy {
 
-struct SealedKeys {
-    std::shared_ptr<dael_sealed_keys> handle;
+// A handle of the library, freed with the last copy.
+template <typename T, void (*free)(T*)>
+struct Held {
+    std::shared_ptr<T> handle;
 
-    static SealedKeys hold(dael_sealed_keys* made) { return {{made, dael_sealed_keys_free}}; }
-    const dael_sealed_keys* get() const { return handle.get(); }
+    static Held hold(T* made) { return {{made, free}}; }
+    // What `create(arguments..., &made)` makes.
+    template <typename Create, typename... Arguments>
+    static Held make(Create create, Arguments... arguments) {
+        T* made = nullptr;
+        check(create(arguments..., &made));
+        return hold(made);
+    }
+    T* get() const { return handle.get(); }
 };
+using SealedKeys = Held<dael_sealed_keys, dael_sealed_keys_free>;
+using Recipients = Held<dael_recipients, dael_recipients_free>;
+using Identities = Held<dael_identities, dael_identities_free>;
 
 // One stream that is opened, and where things lie in it.
 struct SealedStream {

@@ -81,10 +81,8 @@ class File {
     }
     nb::bytes read_bytes(std::uint64_t at, std::uint64_t size) const {
         in_range(at, size);
-        auto bytes =
-            nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
-        if (!bytes.ptr()) throw nb::python_error();
-        run(at, reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes.ptr())), size);
+        const nb::bytes bytes = new_bytes(size);
+        run(at, inside(bytes), size);
         return bytes;
     }
     void check_size() const { run(plain_, nullptr, 0); }

@@ -7,31 +7,13 @@
 namespace daelpy {
 namespace {
 
-Memory secret(nb::handle object, const char* name) {
-    Memory memory(object, Access::read, name);
+// What `create` makes of a secret's bytes, and of what comes after them.
+template <typename T, typename Create, typename... More>
+T of_secret(Create create, nb::handle object, const char* name, More... more) {
+    const Memory memory(object, Access::read, name);
     if (memory.on_device)
         value_error(std::string(name) + " lies in a device's memory; it is given from the host's");
-    return memory;
-}
-
-SealedKeys import(nb::handle key, std::uint32_t segment) {
-    const Memory bytes = secret(key, "key");
-    dael_sealed_keys* made = nullptr;
-    check(dael_sealed_keys_import(bytes.data, bytes.size, segment, &made));
-    return SealedKeys::hold(made);
-}
-
-SealedKeys parse(nb::handle json) {
-    const Memory text = secret(json, "keyset");
-    dael_sealed_keys* made = nullptr;
-    check(dael_sealed_keys_parse(text.data, text.size, &made));
-    return SealedKeys::hold(made);
-}
-
-SealedKeys sealing(const SealedKeys& keys) {
-    dael_sealed_keys* made = nullptr;
-    check(dael_sealed_keys_sealing(keys.get(), &made));
-    return SealedKeys::hold(made);
+    return T::make(create, memory.data, memory.size, more...);
 }
 
 std::uint64_t sealed_size(const SealedKeys& keys, std::uint64_t plain) {
@@ -61,46 +43,6 @@ nb::tuple sealed_range(const SealedKeys& keys, std::uint64_t at, std::uint64_t s
     return nb::make_tuple(chunk.sealed.at, chunk.sealed.size);
 }
 
-struct Recipients {
-    std::shared_ptr<dael_recipients> handle;
-    static Recipients hold(dael_recipients* made) { return {{made, dael_recipients_free}}; }
-};
-
-struct Identities {
-    std::shared_ptr<dael_identities> handle;
-    static Identities hold(dael_identities* made) { return {{made, dael_identities_free}}; }
-};
-
-Recipients recipients_parse(nb::handle text) {
-    const Memory names = secret(text, "recipients");
-    dael_recipients* made = nullptr;
-    check(dael_recipients_parse(names.data, names.size, &made));
-    return Recipients::hold(made);
-}
-Recipients recipients_of_passphrase(nb::handle passphrase, std::int32_t work) {
-    const Memory bytes = secret(passphrase, "passphrase");
-    dael_recipients* made = nullptr;
-    check(dael_recipients_of_passphrase(bytes.data, bytes.size, work, &made));
-    return Recipients::hold(made);
-}
-Identities identities_parse(nb::handle text) {
-    const Memory names = secret(text, "identities");
-    dael_identities* made = nullptr;
-    check(dael_identities_parse(names.data, names.size, &made));
-    return Identities::hold(made);
-}
-Identities identities_of_passphrase(nb::handle passphrase, std::int32_t most) {
-    const Memory bytes = secret(passphrase, "passphrase");
-    dael_identities* made = nullptr;
-    check(dael_identities_of_passphrase(bytes.data, bytes.size, most, &made));
-    return Identities::hold(made);
-}
-Recipients recipients_of(const Identities& identities) {
-    dael_recipients* made = nullptr;
-    check(dael_identities_recipients(identities.handle.get(), &made));
-    return Recipients::hold(made);
-}
-
 // (bytes of the envelope, or 0 where more of the file is needed; the work it asks of scrypt)
 nb::tuple envelope_read(nb::handle start) {
     const Memory bytes(start, Access::read, "start");
@@ -115,13 +57,13 @@ bool is_envelope(nb::handle start) {
 }
 
 nb::tuple envelope_make(const Recipients& recipients, std::uint32_t segment) {
-    std::vector<std::uint8_t> envelope(dael_recipients_envelope_size(recipients.handle.get()));
+    std::vector<std::uint8_t> envelope(dael_recipients_envelope_size(recipients.get()));
     dael_sealed_keys* made = nullptr;
     dael_status status;
     {
         const Released released;  // scrypt takes its time
-        status = dael_envelope_make(recipients.handle.get(), segment, envelope.data(),
-                                    envelope.size(), &made);
+        status =
+            dael_envelope_make(recipients.get(), segment, envelope.data(), envelope.size(), &made);
     }
     check(status);
     return nb::make_tuple(nb::bytes(envelope.data(), envelope.size()), SealedKeys::hold(made));
@@ -133,8 +75,7 @@ SealedKeys envelope_open(const Identities& identities, nb::handle start, std::ui
     dael_status status;
     {
         const Released released;
-        status =
-            dael_envelope_open(identities.handle.get(), bytes.data, bytes.size, segment, &made);
+        status = dael_envelope_open(identities.get(), bytes.data, bytes.size, segment, &made);
     }
     check(status);
     return SealedKeys::hold(made);
@@ -152,9 +93,22 @@ nb::tuple identity_make() {
 
 void bind_sealed_keys(nb::module_& m) {
     nb::class_<SealedKeys>(m, "SealedKeys")
-        .def_static("of_key", import, nb::arg("key"), nb::arg("segment") = 0)
-        .def_static("of_keyset", parse, nb::arg("keyset"))
-        .def("sealing", sealing)
+        .def_static(
+            "of_key",
+            [](nb::handle key, std::uint32_t segment) {
+                return of_secret<SealedKeys>(dael_sealed_keys_import, key, "key", segment);
+            },
+            nb::arg("key"), nb::arg("segment") = 0)
+        .def_static(
+            "of_keyset",
+            [](nb::handle json) {
+                return of_secret<SealedKeys>(dael_sealed_keys_parse, json, "keyset");
+            },
+            nb::arg("keyset"))
+        .def("sealing",
+             [](const SealedKeys& keys) {
+                 return SealedKeys::make(dael_sealed_keys_sealing, keys.get());
+             })
         .def_prop_ro("segment",
                      [](const SealedKeys& keys) { return dael_sealed_keys_segment(keys.get()); })
         .def_prop_ro("head_size",
@@ -163,14 +117,36 @@ void bind_sealed_keys(nb::module_& m) {
         .def("plain_size", plain_size, nb::arg("sealed"))
         .def("sealed_range", sealed_range, nb::arg("at"), nb::arg("size"), nb::arg("total"));
     nb::class_<Recipients>(m, "Recipients")
-        .def_static("parse", recipients_parse, nb::arg("recipients"))
-        .def_static("of_passphrase", recipients_of_passphrase, nb::arg("passphrase"),
-                    nb::arg("work") = 0);
+        .def_static(
+            "parse",
+            [](nb::handle text) {
+                return of_secret<Recipients>(dael_recipients_parse, text, "recipients");
+            },
+            nb::arg("recipients"))
+        .def_static(
+            "of_passphrase",
+            [](nb::handle passphrase, std::int32_t work) {
+                return of_secret<Recipients>(dael_recipients_of_passphrase, passphrase,
+                                             "passphrase", work);
+            },
+            nb::arg("passphrase"), nb::arg("work") = 0);
     nb::class_<Identities>(m, "Identities")
-        .def_static("parse", identities_parse, nb::arg("identities"))
-        .def_static("of_passphrase", identities_of_passphrase, nb::arg("passphrase"),
-                    nb::arg("most") = 0)
-        .def("recipients", recipients_of);
+        .def_static(
+            "parse",
+            [](nb::handle text) {
+                return of_secret<Identities>(dael_identities_parse, text, "identities");
+            },
+            nb::arg("identities"))
+        .def_static(
+            "of_passphrase",
+            [](nb::handle passphrase, std::int32_t most) {
+                return of_secret<Identities>(dael_identities_of_passphrase, passphrase,
+                                             "passphrase", most);
+            },
+            nb::arg("passphrase"), nb::arg("most") = 0)
+        .def("recipients", [](const Identities& identities) {
+            return Recipients::make(dael_identities_recipients, identities.get());
+        });
     m.def("envelope_read", envelope_read, nb::arg("start"));
     m.def("is_envelope", is_envelope, nb::arg("start"));
     m.def("envelope_make", envelope_make, nb::arg("recipients"), nb::arg("segment") = 0);

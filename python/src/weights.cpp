@@ -1,207 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors out of a file and into one, where they lie; on the host through all cores.
+// Tensors out of a file and into one, where they lie, and the keys that they are under.
 #include "weights.hpp"
 
 #include <nanobind/stl/tuple.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <future>
-#include <thread>
-
-#include "scratch.hpp"
 
 namespace daelpy {
 namespace {
 
 // Bytes that are moved at a time, where nothing else is said.
 constexpr std::uint64_t kWindow = 32 << 20;
-
-std::uint32_t load_be32(const std::uint8_t* from) {
-    return std::uint32_t{from[0]} << 24 | std::uint32_t{from[1]} << 16 |
-           std::uint32_t{from[2]} << 8 | from[3];
-}
-
-dael_message message_of(const WeightPiece& piece, const std::uint8_t* in, std::uint8_t* out) {
-    dael_message message{};
-    message.in = in;
-    message.out = out;
-    message.size = piece.size;
-    message.tag = piece.tag();
-    message.key = piece.tensor->key;
-    piece.start(message.start);
-    return message;
-}
-
-// Runs the pieces that are encrypted, from and to what `place` says.
-template <typename Place>
-WeightFault run(const Engine& engine, const KeySet& keys, std::uint8_t direction,
-                const WeightPiece* pieces, std::size_t count, Place place) {
-    std::vector<dael_message> messages;
-    std::vector<const WeightPiece*> of;
-    for (std::size_t i = 0; i < count; ++i) {
-        if (pieces[i].tensor->plain) continue;
-        const auto [in, out] = place(i);
-        messages.push_back(message_of(pieces[i], in, out));
-        of.push_back(&pieces[i]);
-    }
-    if (messages.empty()) return {};
-    std::vector<std::int32_t> codes(messages.size(), DAEL_INTERNAL);
-    const dael_cipher cipher{DAEL_GCM, direction, DAEL_TAG_SIZE, 0, 0};
-    const auto status = dael_run_batch(engine.get(), &cipher, keys.get(), messages.data(),
-                                       messages.size(), codes.data(), nullptr);
-    if (status != DAEL_OK) return WeightFault::of(status);
-    for (std::size_t i = 0; i < codes.size(); ++i) {
-        if (codes[i] == DAEL_OK) continue;
-        if (codes[i] == DAEL_AUTHENTICATION) return {DAEL_OK, 0, of[i], false};
-        return {static_cast<dael_status>(codes[i]), 0, nullptr, true};
-    }
-    return {};
-}
-
-WeightFault open_on_host(const Engine& engine, const KeySet& keys, int descriptor,
-                         const std::vector<WeightPiece>& pieces, std::uint64_t window) {
-    const auto read = [&](std::size_t first, std::size_t end) {
-        std::vector<std::uint8_t*> to;
-        for (std::size_t i = first; i < end; ++i) to.push_back(pieces[i].data());
-        return read_pieces(descriptor, &pieces[first], to.data(), end - first);
-    };
-    std::size_t first = 0, end = window_of(pieces, 0, window);
-    WeightFault fault;
-    fault.error_number = first < end ? read(first, end) : 0;
-    while (!fault.any() && first < end) {
-        const std::size_t next = window_of(pieces, end, window);
-        auto reading =
-            end < next ? std::async(std::launch::async, read, end, next) : std::future<int>();
-        fault = run(engine, keys, DAEL_DECRYPT, &pieces[first], end - first, [&](std::size_t i) {
-            auto* const data = pieces[first + i].data();
-            return std::pair{data, data};
-        });
-        if (reading.valid()) {
-            const int failed = reading.get();
-            if (!fault.any()) fault.error_number = failed;
-        }
-        first = end;
-        end = next;
-    }
-    return fault;
-}
-
-WeightFault seal_on_host(const Engine& engine, const KeySet& keys, int descriptor,
-                         const std::vector<WeightPiece>& pieces, std::uint64_t window) {
-    WeightFault fault;
-    for (std::size_t first = 0; first < pieces.size() && !fault.any();) {
-        const std::size_t end = window_of(pieces, first, window);
-        std::vector<std::uint64_t> offsets;
-        std::uint64_t room = 0;
-        for (std::size_t i = first; i < end; ++i) {
-            offsets.push_back(room);
-            room += pieces[i].tensor->plain ? 0 : pieces[i].size;
-        }
-        const Scratch sealed(room, Scratch::open);
-        fault = run(engine, keys, DAEL_ENCRYPT, &pieces[first], end - first, [&](std::size_t i) {
-            return std::pair{pieces[first + i].data(), sealed.get() + offsets[i]};
-        });
-        for (std::size_t i = first; i < end && !fault.any(); ++i) {
-            const WeightPiece& piece = pieces[i];
-            const auto* from =
-                piece.tensor->plain ? piece.data() : sealed.get() + offsets[i - first];
-            fault.error_number = pwrite_all(descriptor, from, piece.size, piece.file_at());
-        }
-        first = end;
-    }
-    return fault;
-}
-
-}  // namespace
-
-void WeightPiece::start(std::uint8_t to[DAEL_BLOCK_SIZE]) const {
-    // base_iv[0..8] || (u32 of base_iv[8..12] + number); then GCM's J0 (SP 800-38D 7.1).
-    const std::uint32_t count = load_be32(tensor->iv + 8) + static_cast<std::uint32_t>(number);
-    std::memcpy(to, tensor->iv, 8);
-    for (int i = 0; i < 4; ++i) to[8 + i] = static_cast<std::uint8_t>(count >> (24 - 8 * i));
-    to[12] = to[13] = to[14] = 0;
-    to[15] = 1;
-}
-
-std::vector<WeightPiece> pieces_of(const std::vector<WeightTensor>& tensors) {
-    std::vector<WeightPiece> pieces;
-    for (const WeightTensor& tensor : tensors) {
-        if (tensor.plain && tensor.size == 0) continue;
-        for (std::uint64_t i = 0; i < tensor.chunks(); ++i)
-            pieces.push_back({&tensor, i, i * tensor.chunk,
-                              std::min(tensor.chunk, tensor.size - i * tensor.chunk)});
-    }
-    return pieces;
-}
-
-std::size_t window_of(const std::vector<WeightPiece>& pieces, std::size_t first,
-                      std::uint64_t bytes) {
-    std::uint64_t size = 0;
-    while (first < pieces.size() && size < bytes) size += pieces[first++].size;
-    return first;
-}
-
-int pread_all(int descriptor, std::uint8_t* to, std::uint64_t size, std::uint64_t at) {
-    while (size != 0) {
-        const ssize_t got = pread(descriptor, to, size, static_cast<off_t>(at));
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return errno;
-        if (got == 0) return ENODATA;
-        at += static_cast<std::uint64_t>(got);
-        to += got;
-        size -= static_cast<std::uint64_t>(got);
-    }
-    return 0;
-}
-
-int pwrite_all(int descriptor, const std::uint8_t* from, std::uint64_t size, std::uint64_t at) {
-    while (size != 0) {
-        const ssize_t put = pwrite(descriptor, from, size, static_cast<off_t>(at));
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return errno;
-        at += static_cast<std::uint64_t>(put);
-        from += put;
-        size -= static_cast<std::uint64_t>(put);
-    }
-    return 0;
-}
-
-int read_pieces(int descriptor, const WeightPiece* pieces, std::uint8_t* const* to,
-                std::size_t count) {
-    constexpr std::uint64_t kShare = 2 << 20;  // of one read(2)
-    constexpr unsigned kMost = 8;              // threads: beyond, memory has no more to give
-    struct Share {
-        std::uint8_t* to;
-        std::uint64_t size, at;
-    };
-    std::vector<Share> shares;
-    for (std::size_t i = 0; i < count; ++i)
-        for (std::uint64_t from = 0; from < pieces[i].size; from += kShare)
-            shares.push_back({to[i] + from, std::min(kShare, pieces[i].size - from),
-                              pieces[i].file_at() + from});
-    std::atomic<std::size_t> next{0};
-    std::atomic<int> failed{0};
-    const auto work = [&] {
-        for (std::size_t i; failed == 0 && (i = next++) < shares.size();)
-            if (const int is = pread_all(descriptor, shares[i].to, shares[i].size, shares[i].at))
-                failed = is;
-    };
-    const std::size_t threads = std::min<std::size_t>(
-        {std::max(1u, std::thread::hardware_concurrency() / 2), kMost, shares.size()});
-    std::vector<std::future<void>> others;
-    for (std::size_t i = 1; i < threads; ++i)
-        others.push_back(std::async(std::launch::async, work));
-    work();
-    for (auto& other : others) other.wait();
-    return failed;
-}
-
-namespace {
 
 // Memory of an engine's device, for those who have no framework to allocate it with.
 struct DeviceMemory {
@@ -269,7 +81,7 @@ Given take(nb::sequence list, const KeySet& keys, Access of_tensors, Access of_t
                 value_error("the tags of a tensor are not 16 bytes for each of its chunks");
             std::memcpy(tensor.iv, start.data, 12);
             // The counter would repeat an IV: SP 800-38D 8.
-            if (load_be32(tensor.iv + 8) + (tensor.chunks() - 1) > 0xffffffff)
+            if (tensor.count() + (tensor.chunks() - 1) > 0xffffffff)
                 value_error("the IVs of a tensor's chunks pass their counter's end");
             tensor.tags = marks.data;
         }
@@ -307,17 +119,31 @@ Pieces split(const std::vector<WeightTensor>& tensors) {
     return pieces;
 }
 
-nb::object open_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream,
+// A load or a save: what it does to the tensors and to their tags, and its two ways.
+struct Way {
+    Access of_tensors, of_tags;
+    decltype(open_on_host)* on_host;
+    decltype(open_on_device)* on_device;
+    bool wipes;  // the host's tensors, where it fails; the device's way sees to its own
+};
+constexpr Way kLoad{Access::write, Access::read, open_on_host, open_on_device, true};
+constexpr Way kSave{Access::read, Access::write, seal_on_host, seal_on_device, false};
+
+template <const Way& way>
+nb::object move_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream,
                         std::uint64_t window) {
     if (window == 0) window = kWindow;
-    const Given given = take(list, keys, Access::write, Access::read);
+    const Given given = take(list, keys, way.of_tensors, way.of_tags);
     WeightFault fault;
+    const auto on_host = [&](const std::vector<WeightPiece>& pieces) {
+        fault = way.on_host(keys.engine, keys, descriptor, pieces, window);
+    };
     if (!given.on_device) {
         const std::vector<WeightPiece> pieces = pieces_of(given.tensors);
         {
             const Released released;
-            fault = open_on_host(keys.engine, keys, descriptor, pieces, window);
-            if (fault.any())
+            on_host(pieces);
+            if (way.wipes && fault.any())
                 for (const WeightTensor& tensor : given.tensors)
                     dael_wipe(tensor.data, tensor.size);
         }
@@ -328,34 +154,12 @@ nb::object open_tensors(const KeySet& keys, int descriptor, nb::sequence list, n
     {
         const Order order(keys.engine, *given.on_device, stream);
         const Released released;
-        fault = open_on_host(keys.engine, keys, descriptor, pieces.empty, window);
+        on_host(pieces.empty);
         if (!fault.any())
-            fault = open_on_device(keys.engine, device.get(), keys, descriptor, pieces.device,
-                                   order.stream(), window);
+            fault = way.on_device(keys.engine, device.get(), keys, descriptor, pieces.device,
+                                  order.stream(), window);
     }
     return finish(given, fault);
-}
-
-void seal_tensors(const KeySet& keys, int descriptor, nb::sequence list, nb::handle stream,
-                  std::uint64_t window) {
-    if (window == 0) window = kWindow;
-    const Given given = take(list, keys, Access::read, Access::write);
-    WeightFault fault;
-    if (!given.on_device) {
-        const std::vector<WeightPiece> pieces = pieces_of(given.tensors);
-        const Released released;
-        fault = seal_on_host(keys.engine, keys, descriptor, pieces, window);
-    } else {
-        const Pieces pieces = split(given.tensors);
-        const Device device = Device::of(keys.engine, given.on_device->data);
-        const Order order(keys.engine, *given.on_device, stream);
-        const Released released;
-        fault = seal_on_host(keys.engine, keys, descriptor, pieces.empty, window);
-        if (!fault.any())
-            fault = seal_on_device(keys.engine, device.get(), keys, descriptor, pieces.device,
-                                   order.stream(), window);
-    }
-    finish(given, fault);
 }
 
 // The tensors' keys, out of (wrapped, iv, tag) for each, without their being Python's at any time;
@@ -441,10 +245,10 @@ void bind_weights(nb::module_& m) {
           nb::arg("engine") = nb::none());
     m.def("weights_keys", make_keys, nb::arg("master"), nb::arg("count"), nb::kw_only(),
           nb::arg("engine") = nb::none());
-    m.def("weights_open", open_tensors, nb::arg("keys"), nb::arg("descriptor"), nb::arg("tensors"),
-          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("window") = 0);
-    m.def("weights_seal", seal_tensors, nb::arg("keys"), nb::arg("descriptor"), nb::arg("tensors"),
-          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("window") = 0);
+    m.def("weights_open", move_tensors<kLoad>, nb::arg("keys"), nb::arg("descriptor"),
+          nb::arg("tensors"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("window") = 0);
+    m.def("weights_seal", move_tensors<kSave>, nb::arg("keys"), nb::arg("descriptor"),
+          nb::arg("tensors"), nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("window") = 0);
 }
 
 }  // namespace daelpy

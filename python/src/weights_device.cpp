@@ -174,13 +174,8 @@ class Opening {
         std::vector<const WeightPiece*> of;
         for (std::size_t i = first; i < end; ++i) {
             if (pieces[i].tensor->plain) continue;
-            dael_message message{};
-            message.in = message.out = pieces[i].data();
-            message.size = pieces[i].size;
-            message.tag = tags_ + i * DAEL_TAG_SIZE;
-            message.key = pieces[i].tensor->key;
-            pieces[i].start(message.start);
-            messages.push_back(message);
+            std::uint8_t* const data = pieces[i].data();
+            messages.push_back(pieces[i].message(data, data, tags_ + i * DAEL_TAG_SIZE));
             of.push_back(&pieces[i]);
         }
         if (messages.empty()) return {};
@@ -261,14 +256,8 @@ WeightFault seal_on_device(const Engine& engine, dael_device* device, const KeyS
                 status =
                     dael_device_copy_out(device, here + filled, piece.data(), piece.size, stream);
             } else {
-                dael_message message{};
-                message.in = piece.data();
-                message.out = sealed + filled;
-                message.size = piece.size;
-                message.tag = tags + i * DAEL_TAG_SIZE;
-                message.key = piece.tensor->key;
-                piece.start(message.start);
-                messages.push_back(message);
+                messages.push_back(
+                    piece.message(piece.data(), sealed + filled, tags + i * DAEL_TAG_SIZE));
             }
             filled += piece.size;
         }
