@@ -57,7 +57,8 @@ struct Track {
     std::atomic<bool> asked{false};
     std::atomic<Window*> inbox{nullptr};
 
-    // By how many numbers windows came late, of late.
+    // How many numbers are used up between the order of a window and its coming, of late: the
+    // scheduler's.
     std::atomic<std::uint64_t> lead{0};
     std::array<Window*, kWindows> windows{};  // in order of their numbers
     std::atomic<std::uint32_t> keep{0};       // receiving: numbers behind `next` to be kept
