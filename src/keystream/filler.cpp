@@ -246,6 +246,16 @@ void SaFiller::State::settle(SaTable::State& table) {
     }
 }
 
+// How long a window took, in its track's numbers. It is believed sooner that it takes longer, but
+// one delay, as of a thread that had to wait for its core, is not the rule.
+void SaFiller::State::learn_lead(Track& track, const Window& window) noexcept {
+    const std::uint64_t passed = track.next.load(std::memory_order_relaxed) - window.next_then;
+    const std::uint64_t lead = track.lead.load(std::memory_order_relaxed);
+    const std::uint64_t more = std::min(passed - lead, window.end - window.first);
+    track.lead.store(passed > lead ? lead + (more + 1) / 2 : lead - (lead - passed) / 8,
+                     std::memory_order_relaxed);
+}
+
 // Hands windows to their tracks, or wipes what nobody wants any more.
 void SaFiller::State::publish(Fill& fill) noexcept {
     const std::lock_guard lock(mutex_);
@@ -266,6 +276,7 @@ void SaFiller::State::publish(Fill& fill) noexcept {
             fill.table->retire(window);
             continue;
         }
+        learn_lead(track, window);
         Window* top = track.inbox.load(std::memory_order_relaxed);
         do window.next = top;
         while (!track.inbox.compare_exchange_weak(top, &window, std::memory_order_release,

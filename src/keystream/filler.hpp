@@ -64,11 +64,13 @@ struct SaFiller::State {
     bool forget(Worker& worker);
     bool wipe_idle(Worker& worker);
     void publish(keystream::Fill& fill) noexcept;
+    static void learn_lead(keystream::Track& track, const keystream::Window& window) noexcept;
     void fail(keystream::Fill& fill, const Error& error) noexcept;
 
     // Under the mutex: scheduler.cpp
     void collect();
     bool compose(keystream::Fill& fill);
+    keystream::Buffer* free_buffer(SaTable::State& table);
     bool add_windows(keystream::Fill& fill, keystream::Slot& slot, std::uint64_t quantum);
     struct Wish {
         std::uint64_t first = 0, count = 0;
@@ -98,7 +100,8 @@ struct SaFiller::State {
     std::deque<keystream::Slot*> queue_;  // of who wants keystream, in order of service
     std::vector<std::unique_ptr<Worker>> workers_;
     std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0, ticks_ = 0;
-    double latency_ = 1e-4;  // seconds from composing a fill to its publication, of late
+    std::uint64_t composed_ = 0;  // fills, and tries
+    double latency_ = 1e-4;       // seconds from composing a fill to its publication, of late
     Clock::time_point last_tick_{};
     std::string broken_;  // why nothing is filled any more; empty: it is
     bool stuck_ = false;  // who is queued cannot be served, as things are

@@ -223,13 +223,6 @@ void SaTable::State::take_in(Track& track, std::uint64_t n, SaCounters& counters
         fresh = fresh->next;
         ++counters.windows;
         counters.made += window.bytes();
-        // The next are ordered further ahead by as much, and less so for each that is in time.
-        const std::uint64_t reached = track.next.load(std::memory_order_relaxed);
-        const std::uint64_t lead = track.lead.load(std::memory_order_relaxed);
-        track.lead.store(reached > window.first
-                             ? lead + std::min(reached, window.end) - window.first
-                             : lead - (lead + 7) / 8,
-                         std::memory_order_relaxed);
         if (window.end <= n || track.held == Track::kWindows) {
             counters.dropped += window.bytes();
             retire(window);

@@ -200,7 +200,8 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
 
 // As many of a slot's windows as its deficit and the buffer allow. Whether it has all it wants.
 bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum) {
-    slot.deficit += quantum;
+    // What it could not have for want of room it is not owed for ever.
+    slot.deficit = std::min<std::uint64_t>(slot.deficit, fill.table->options.block) + quantum;
     Buffer& buffer = *fill.buffer;
     bool content = true;
     for (std::size_t which = 0; which < kClasses; ++which) {
@@ -242,7 +243,8 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
             window = {its.first,  its.first + its.count,
                       its.blocks, buffer.memory + fill.bytes,
                       &buffer,    &track,
-                      slot.epoch, nullptr};
+                      slot.epoch, track.next.load(std::memory_order_relaxed),
+                      nullptr};
             track.ordered = window.end;
             fill.messages += messages_of(fill.stretches.back());
             fill.bytes += window.bytes();
@@ -252,6 +254,18 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
     return content;
 }
 
+// Where a table's windows can go now; null: nowhere. The first that is free, so that no more memory
+// is in turn than has to be, and the caches keep it.
+Buffer* SaFiller::State::free_buffer(SaTable::State& table) {
+    if (table.looked_at == composed_) return nullptr;  // for this fill there was none already
+    if (table.live.load(std::memory_order_seq_cst) + kLeastQuantum <= table.options.budget)
+        for (const auto& buffer : table.buffers)
+            if (!buffer->taken && buffer->live.load(std::memory_order_seq_cst) == 0)
+                return buffer.get();
+    table.looked_at = composed_;
+    return nullptr;
+}
+
 // A buffer's worth of windows of one table. False: nobody wants, or nothing is free.
 bool SaFiller::State::compose(Fill& fill) {
     fill.table = nullptr;
@@ -259,28 +273,24 @@ bool SaFiller::State::compose(Fill& fill) {
     fill.stretches.clear();
     fill.bytes = fill.messages = 0;
     if (queue_.empty() || stuck_ || !broken_.empty()) return false;
-    want_room_.store(false, std::memory_order_relaxed);
+    ++composed_;
+    // Before any buffer is looked at: of what is given back afterwards this thread is told.
+    want_room_.store(true, std::memory_order_seq_cst);
     std::uint64_t quantum = 0;
     const std::size_t once = queue_.size();
     std::size_t passed = 0;  // by, since somebody was served
-    while (!queue_.empty() && passed < (fill.table ? 5 * once : once)) {
+    bool tried = false;
+    while (!queue_.empty() && passed < (tried ? 5 * once : once)) {
         Slot& slot = *queue_.front();
         SaTable::State& table = *slot.table;
         if (!fill.table) {
-            const bool room =
-                table.live.load(std::memory_order_seq_cst) + kLeastQuantum <= table.options.budget;
-            for (const auto& buffer : table.buffers)
-                if (room && buffer->live.load(std::memory_order_seq_cst) == 0 && !buffer->taken) {
-                    fill.buffer = buffer.get();
-                    break;
-                }
+            fill.buffer = free_buffer(table);
             if (fill.buffer) {
                 fill.table = &table;
                 fill.buffer->count = 0;
                 quantum = std::max<std::uint64_t>(kLeastQuantum, table.options.block / once);
             } else {
                 table.blocked = table.blocked || is_dry(slot);
-                want_room_.store(true, std::memory_order_seq_cst);
             }
         }
         queue_.pop_front();
@@ -289,6 +299,7 @@ bool SaFiller::State::compose(Fill& fill) {
             ++passed;
             continue;
         }
+        tried = true;
         const std::size_t before = fill.bytes;
         if (add_windows(fill, slot, quantum)) {
             slot.queued = false;
@@ -297,10 +308,13 @@ bool SaFiller::State::compose(Fill& fill) {
             queue_.push_back(&slot);
         }
         passed = fill.bytes == before ? passed + 1 : 0;
-        if (fill.bytes + kLeastQuantum > table.options.block ||
-            fill.buffer->count == kMostWindows || fill.messages + 2 >= kMostMessages)
+        if (fill.bytes == 0)
+            fill.table = nullptr;  // another table may want something that there is room for
+        else if (fill.bytes + kLeastQuantum > table.options.block ||
+                 fill.buffer->count == kMostWindows || fill.messages + 2 >= kMostMessages)
             break;
     }
+    if (queue_.empty()) want_room_.store(false, std::memory_order_relaxed);
     if (fill.bytes == 0) {
         stuck_ = true;
         return false;

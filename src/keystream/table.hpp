@@ -62,6 +62,7 @@ struct SaTable::State {
     double rate = 0;                               // of all of them, blocks a second
     std::uint32_t under_way = 0;                   // jobs
     std::uint64_t fill_errors = 0, unclaimed = 0;  // bytes that came for nobody
+    std::uint64_t looked_at = 0;                   // the last fill that found none free
     bool blocked = false;                          // wants a buffer, and none is free
     std::uint32_t blocked_ticks = 0;
 

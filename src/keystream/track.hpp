@@ -59,7 +59,9 @@ struct alignas(64) Track {
     std::atomic<std::uint64_t> refill_at{0};  // ask the filler once `next` is there
     std::atomic<bool> asked{false};
     std::atomic<Window*> inbox{nullptr};
-    // By how many numbers windows came late, of late.
+
+    // How many numbers are used up between the order of a window and its coming, of late: the
+    // scheduler's.
     std::atomic<std::uint64_t> lead{0};
     Slot* slot = nullptr;
     Track* next_asking = nullptr;  // in the scheduler's inbox

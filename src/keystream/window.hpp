@@ -21,8 +21,9 @@ struct Window {
     std::uint8_t* data = nullptr;
     Buffer* buffer = nullptr;
     Track* track = nullptr;
-    std::uint64_t epoch = 0;  // of the SA that it was ordered for
-    Window* next = nullptr;   // in the inbox
+    std::uint64_t epoch = 0;      // of the SA that it was ordered for
+    std::uint64_t next_then = 0;  // the track's next number when it was ordered
+    Window* next = nullptr;       // in the inbox
 
     std::size_t bytes() const noexcept {
         return static_cast<std::size_t>(end - first) * blocks * 16;

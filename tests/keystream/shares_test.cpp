@@ -184,6 +184,33 @@ TEST_F(Shares, DeficitRoundRobinWhereTheDeviceIsTheBottleneck) {
     expect_clean(device);
 }
 
+// Where a fill takes longer than the budget lasts, windows begin beyond what is used up until they
+// come: few packets find their keystream, but next to nothing is made in vain.
+TEST_F(Shares, WhatTakesLongBeginsBeyondWhatIsUsedUpMeanwhile) {
+    HostDevice device({.delay = std::chrono::microseconds(1500)});
+    {
+        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+        SaTableOptions options;
+        options.plan = SaTableOptions::Plan::ahead;
+        options.budget = std::size_t{256} << 10;
+        options.idle_ms = 10000;
+        SaTable table = *SaTable::open(*SaFiller::open(engine), options);
+        Sender sender(table, random_, {});
+        SaCounters before;
+        auto next = std::chrono::steady_clock::now();
+        for (int round = 0; round < 1600; ++round) {  // 16 KiB each
+            if (round == 400) before = table.counters();
+            (void)sender.send(std::vector<std::size_t>(16, 1024), false);
+            next += std::chrono::microseconds(500);
+            std::this_thread::sleep_until(next);
+        }
+        const SaCounters after = table.counters();
+        EXPECT_GT(after.hits - before.hits, 500u);
+        EXPECT_LT((after.dropped - before.dropped) * 5, (after.made - before.made) * 2);
+    }
+    expect_clean(device);
+}
+
 TEST_F(Shares, WhoIsIdleGivesUpItsKeystream) {
     SaTable table = open(std::size_t{1} << 20, [](SaTableOptions& o) { o.idle_ms = 20; });
     Sender sender(table, random_, {});
