@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Data in device memory: one message, or batches that are made ready once and launched. Include
- * daelstrom.h, which says what holds for every call: errors, who owns what, threads, fork().
+ * Data in device memory: one message, a few, or batches that are made ready once and launched.
+ * Include daelstrom.h, which says what holds for every call: errors, who owns what, threads,
+ * fork().
  *
  * `stream` is a cudaStream_t, or what dael_opencl_stream() or dael_stream_create() gave; null is
  * the default stream. Every launch returns at once; errors of the device while it runs show at the
@@ -20,9 +21,9 @@ extern "C" {
 /* One message whose pointers are to device memory: launches and returns, without synchronising or
  * allocating; but the first use of an OpenCL kernel compiles it. `message` itself lies on the host
  * and may go when this returns, its data when the stream has come to its end. Any number of threads
- * at once. Pointers to multiples of 16 are fast. Errors: as dael_run; DAEL_UNSUPPORTED for gcm, and
- * for CBC, CFB and OFB where they are sequential (prepare those), and for engines without a device.
- */
+ * at once. Pointers to multiples of 16 are fast. Errors: as dael_run; DAEL_UNSUPPORTED for gcm
+ * (dael_launch_messages), and for CBC, CFB and OFB where they are sequential (prepare those), and
+ * for engines without a device. */
 DAEL_API dael_status dael_run_device(dael_engine* engine, const dael_cipher* cipher,
                                      const dael_key* key, const dael_message* message, void* stream,
                                      dael_ran* ran);
@@ -85,6 +86,37 @@ DAEL_API dael_status dael_results(const dael_batch* batch, void* stream, int32_t
                                   size_t count);
 /* When no launch of it is under way any more: its memory on the device goes at once. */
 DAEL_API void dael_batch_free(dael_batch* batch);
+
+/* Most messages of one dael_launch_messages(), and most bytes of AAD of the host's that go along.
+ */
+#define DAEL_MOST_LAUNCHED 32
+#define DAEL_MOST_LAUNCHED_AAD 1024
+
+/* Zero is the default of every member but the first. */
+typedef struct dael_launch_options {
+    size_t struct_size; /* sizeof(dael_launch_options) */
+    /* A dael_status for each message, as a 32-bit number, once the launch has ended: memory of the
+     * device, or page-locked (dael_device_allocate_pinned). Null where every message is done:
+     * anything but gcm decryption. */
+    uint32_t* codes;
+    int32_t host_aad; /* other than 0: the messages' AAD lies in the host's memory, and is copied */
+    int32_t unused;
+} dael_launch_options;
+
+/* A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
+ * (cuda): launches on the stream and returns, without allocation or synchronisation, from any
+ * number of threads. List, options and the host's AAD are yours and may go at once, the data when
+ * the launch has ended; the set's end waits for that. Up to 32 KiB a message it is one kernel for
+ * each size of keys; longer ones take a few, and have memory that streams may share: their launches
+ * on different streams may follow each other. Opening writes nothing of a message that is not
+ * authentic. What encrypts cannot be captured into a CUDA graph (DAEL_LIMIT), and of the rest what
+ * is one kernel. Errors: as dael_run, of the first message that is bad; DAEL_LIMIT for more
+ * messages or AAD; DAEL_UNSUPPORTED for other modes (dael_run_device and dael_prepare have them)
+ * and elsewhere. */
+DAEL_API dael_status dael_launch_messages(dael_engine* engine, const dael_cipher* cipher,
+                                          const dael_keyset* keys, const dael_message* messages,
+                                          uint32_t count, void* stream,
+                                          const dael_launch_options* options, dael_ran* ran);
 
 #ifdef __cplusplus
 }

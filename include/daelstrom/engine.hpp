@@ -97,8 +97,8 @@ class DAEL_API Engine {
     // The same in device memory: launches on the stream and returns, without synchronising or
     // allocating; but the first use of an OpenCL kernel compiles it. Errors of the launch return
     // here; errors of the device while it runs show at the stream's next synchronisation, as with
-    // any kernel. 16-byte aligned pointers are fast. Errors: as above; unsupported for gcm, and for
-    // CBC, CFB and OFB where they are sequential: prepare() those.
+    // any kernel. 16-byte aligned pointers are fast. Errors: as above; unsupported for gcm, which
+    // launch() has, and for CBC, CFB and OFB where they are sequential: prepare() those.
     Result<Ran> run(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
 
     // Many messages in host memory at once, each under its key of the set; done when it returns.
@@ -121,6 +121,20 @@ class DAEL_API Engine {
     // often as wanted. It can be captured into a CUDA graph if it may be launched again, or has
     // nonces that count on the device.
     Result<Ran> launch(Batch& batch, Stream stream);
+
+    // A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
+    // (cuda): the list lies on the host and travels with the launch, at most kMostLaunched messages
+    // under keys of the set. Launches on the stream and returns, without allocation or
+    // synchronisation, from any number of threads; list and options may go at once, the set when
+    // the work is done, and its end waits for that. Up to 32 KiB a message it is one kernel for
+    // each size of keys; longer ones take a few, and have memory that streams may share: their
+    // launches on different streams may follow each other. No message disturbs another; opening
+    // writes nothing of one that is not authentic. Each launch encrypts: of what encrypts, none can
+    // be captured into a CUDA graph (Code::limit), and of the rest what is one kernel. Errors: as
+    // above; limit for more messages or AAD; unsupported for other modes, which run() and
+    // prepare() have, and elsewhere.
+    Result<Ran> launch(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
+                       Stream stream, const LaunchOptions& options = {});
 
     // A message in host memory in pieces; see pieces.hpp. With an engine on a device, through that.
     Result<Pieces> begin(const Cipher& cipher, const Key& key, const Block& start);

@@ -56,4 +56,15 @@ struct Messages {
     DeviceNonces* nonces = nullptr;
 };
 
+// A few messages that travel with their launch; see Engine::launch. Most messages, and most bytes
+// of AAD of all of them together where that lies in the host's memory.
+inline constexpr std::uint32_t kMostLaunched = 32, kMostLaunchedAad = 1024;
+struct LaunchOptions {
+    // A Code for each message, as a 32-bit number, once the launch has ended: in the device's
+    // memory, or in page-locked memory of the host. Null where every message is done: anything but
+    // gcm decryption.
+    std::uint32_t* codes = nullptr;
+    bool host_aad = false;  // the messages' AAD lies in the host's memory, and is copied
+};
+
 }  // namespace dael

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data in device memory, for C: one message, and prepared batches.
+// Data in device memory, for C: one message, prepared batches, and a few messages without one.
 #include <new>
 #include <vector>
 
@@ -72,6 +72,22 @@ dael_status dael_results(const dael_batch* batch, void* stream, int32_t* codes, 
 }
 void dael_batch_free(dael_batch* batch) {
     release(batch);
+}
+
+dael_status dael_launch_messages(dael_engine* engine, const dael_cipher* what,
+                                 const dael_keyset* keys, const dael_message* messages,
+                                 uint32_t count, void* stream, const dael_launch_options* options,
+                                 dael_ran* ran) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {keys, "keys"}}));
+        DAEL_TRY(readable(messages, count, "messages"));
+        DAEL_LET(chosen, sized(options, "dael_launch_options"));
+        return report(
+            engine->engine.launch(cipher(what), keys->keys, {message(messages), count},
+                                  dael::Stream{stream},
+                                  {.codes = chosen.codes, .host_aad = chosen.host_aad != 0}),
+            ran);
+    });
 }
 
 }  // extern "C"

@@ -91,6 +91,14 @@ class Device {
                                                       const Messages& messages) = 0;
     virtual Result<> run(Prepared& prepared, Stream stream) = 0;
 
+    // Engine::launch of a few messages of gcm or gcm_ctr, at most kMostLaunched, that are valid and
+    // whose list, and AAD if so said, lie on the host: launches on the stream and returns, without
+    // allocation or synchronisation. `keys` has tables, which must outlive the work or wait for it
+    // at their end. Errors: unsupported, where the device does not take lists along, and for
+    // messages that need a workspace on a stream that is captured.
+    virtual Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,
+                         const LaunchOptions& options, Stream stream);
+
     // What not every device has; null where it has not.
     virtual Forms* forms() { return nullptr; }
     virtual Adoption* adoption() { return nullptr; }

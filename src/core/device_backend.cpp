@@ -13,6 +13,13 @@ Result<> DeviceBackend::run(const Cipher&, const Keys&, std::span<const Message>
                  profile_.name + ": data in host memory goes through the pipeline"};
 }
 
+Result<> Device::run(const Cipher& cipher, const Keys&, std::span<const Message>,
+                     const LaunchOptions&, Stream) {
+    return Error{Code::unsupported, info().name + ": messages of " +
+                                        std::string(name(cipher.mode)) +
+                                        " take a batch there; prepare() and launch() it"};
+}
+
 std::string description_of(const DeviceInfo& info, std::string_view processors) {
     const auto tenths = info.memory * 10 >> 30;
     return info.name + ", " + info.architecture + ", " + std::to_string(info.multiprocessors) +

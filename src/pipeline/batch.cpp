@@ -53,7 +53,7 @@ Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, st
     for (std::size_t i = 0; i < list.size(); ++i)
         if (auto valid = modes::check(cipher, list[i], keys); !valid)
             return pipeline::of_message(i, std::move(valid).error());
-    if (repeats(cipher) && modes::traits(cipher.mode).start_once)
+    if (list.size() > 1 && repeats(cipher) && modes::traits(cipher.mode).start_once)
         DAEL_TRY(modes::check_starts(list));
     return {};
 }
@@ -144,6 +144,60 @@ Result<Ran> Engine::launch(Batch& batch, Stream stream) {
         for (const auto& part : state.parts)
             DAEL_TRY(state.lane->device.run(*part.prepared, stream));
         return state.lane->ran(1, 0);
+    });
+}
+
+namespace {
+
+// What a launch without a batch asks for besides messages that are valid.
+Result<> check_launch(const Cipher& cipher, std::span<const Message> list,
+                      const LaunchOptions& options) {
+    if (cipher.mode != Mode::gcm && cipher.mode != Mode::gcm_ctr)
+        return Error{Code::unsupported, "launch() of a list is for gcm and gcm_ctr; " +
+                                            std::string(name(cipher.mode)) +
+                                            " has run() for one message, and prepare()"};
+    if (list.size() > kMostLaunched)
+        return Error{Code::limit, std::to_string(list.size()) + " messages; a launch takes " +
+                                      std::to_string(kMostLaunched) +
+                                      " along: prepare() a batch, or launch twice"};
+    if (authenticates(cipher.mode) && !modes::encrypts(cipher) && !options.codes)
+        return Error{Code::invalid_argument,
+                     "codes is null; only they tell which messages are authentic"};
+    if (!options.host_aad) return {};
+    std::uint64_t aad = 0;
+    for (const Message& m : list) aad += std::min<std::uint64_t>(m.aad_size, kMostLaunchedAad + 1);
+    if (aad <= kMostLaunchedAad) return {};
+    return Error{Code::limit, "a launch takes at most " + std::to_string(kMostLaunchedAad) +
+                                  " bytes of the host's AAD along; copy it to the device"};
+}
+
+}  // namespace
+
+Result<Ran> Engine::launch(const Cipher& cipher, const KeySet& keys,
+                           std::span<const Message> messages, Stream stream,
+                           const LaunchOptions& options) {
+    return core::guarded([&]() -> Result<Ran> {
+        KeySet::State& set = keys.state();
+        DAEL_TRY(modes::check(cipher, set.list.front()));
+        DAEL_TRY(set.check_owner(*state_));
+        DAEL_TRY(check_launch(cipher, messages, options));
+        DAEL_TRY(check_host_list(cipher, messages, set.list.size()));
+        DAEL_LET(lane, state_->lane_of(messages, options.host_aad));
+        core::Device& device = lane->device;
+        const core::Can can = lane->backend->can(cipher, set.list.front().bits());
+        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
+        if (options.codes && !messages.empty() &&
+            !device.memory().is_pinned(options.codes, messages.size() * sizeof *options.codes) &&
+            !device.memory().owns(options.codes))
+            return Error{Code::invalid_argument, "codes is neither memory of '" + lane->name() +
+                                                     "' nor page-locked; Memory has both"};
+        if (repeats(cipher) && device.order().is_capturing(stream))
+            return Error{Code::limit,
+                         "a captured launch would repeat its nonces or counters with each replay; "
+                         "prepare a list in device memory with nonces that count there"};
+        DAEL_LET(ready, set.on(*lane));
+        if (!messages.empty()) DAEL_TRY(device.run(cipher, ready, messages, options, stream));
+        return lane->ran(1, 0);
     });
 }
 

@@ -118,7 +118,7 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
         if (authenticates(cipher.mode))
             return Error{Code::unsupported, std::string(name(cipher.mode)) +
                                                 " in device memory takes keys made ready; use "
-                                                "Engine::keys(), prepare() and launch()"};
+                                                "Engine::keys() and launch()"};
         const core::Can can = lane->backend->can(cipher, key.bits());
         if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
         if (message.size != 0)

@@ -359,12 +359,12 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
                      : "the pointer is in no device's memory"};
 }
 
-Result<Lane*> Engine::State::lane_of(std::span<const Message> messages) {
+Result<Lane*> Engine::State::lane_of(std::span<const Message> messages, bool host_aad) {
     Lane* all = nullptr;
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];
         const void* const places[] = {m.size != 0 ? m.in : nullptr, m.size != 0 ? m.out : nullptr,
-                                      m.aad_size != 0 ? m.aad : nullptr, m.tag};
+                                      m.aad_size != 0 && !host_aad ? m.aad : nullptr, m.tag};
         for (const void* place : places) {
             if (!place) continue;
             auto lane = lane_of(place);

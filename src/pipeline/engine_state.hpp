@@ -103,8 +103,9 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // The device that holds the memory (null: no memory). Errors: unsupported, backend_absent,
     // invalid_argument for memory of no device, device in a child of fork().
     Result<pipeline::Lane*> lane_of(const void* device_memory);
-    // The device that holds all of a message, or of a list: what has a size. Errors: as above.
-    Result<pipeline::Lane*> lane_of(std::span<const Message> messages);
+    // The device that holds all of a message, or of a list: what has a size; AAD may be the host's.
+    // Errors: as above.
+    Result<pipeline::Lane*> lane_of(std::span<const Message> messages, bool host_aad = false);
 
     Plan explain(const Job& job);
     std::vector<std::string> backends();

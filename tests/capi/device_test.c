@@ -3,7 +3,7 @@
 #include "capi.h"
 
 void host_device_tests(dael_engine* engine) {
-    uint8_t data[16] = {0};
+    uint8_t data[16] = {0}, tag[16];
     dael_key* const key = key_of(KEY);
     const dael_key* const keys[1] = {key};
     dael_message message = {.in = data, .out = data, .size = 16};
@@ -31,6 +31,18 @@ void host_device_tests(dael_engine* engine) {
     REFUSED(dael_prepare(engine, &kCtr, set, &message, 1, &options, &batch), DAEL_INVALID_ARGUMENT,
             "dael_prepare_options");
     EXPECT(dael_launch(engine, NULL, NULL, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_launch_messages(engine, &kSeal, set, &message, 1, NULL, NULL, NULL) ==
+           DAEL_INVALID_ARGUMENT); /* it has no tag */
+    message.tag = tag;
+    EXPECT(dael_launch_messages(engine, &kSeal, set, &message, 1, NULL, NULL, NULL) ==
+           DAEL_UNSUPPORTED);
+    EXPECT(dael_launch_messages(engine, &kSeal, NULL, &message, 1, NULL, NULL, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_launch_messages(engine, &kSeal, set, NULL, 1, NULL, NULL, NULL) ==
+           DAEL_INVALID_ARGUMENT);
+    dael_launch_options launch_options = {.struct_size = 3};
+    REFUSED(dael_launch_messages(engine, &kSeal, set, &message, 1, NULL, &launch_options, NULL),
+            DAEL_INVALID_ARGUMENT, "dael_launch_options");
     EXPECT(dael_results(NULL, NULL, NULL, 0) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_batch_codes(NULL) == NULL);
     dael_batch_free(NULL);
@@ -204,6 +216,63 @@ static void batches(struct place* p) {
     dael_key_free(other);
 }
 
+/* A message that is known only now: its AAD comes from the host, its code goes there. */
+static void launches(struct place* p) {
+    uint8_t bytes[1024] = {0}, aad[20], nonce[12];
+    uint8_t* const at = p->memory;
+    void* pinned = NULL;
+    dael_key* const key = key_of(GCM_KEY);
+    const dael_key* const keys[1] = {key};
+    dael_keyset* set = NULL;
+    from_hex(GCM_PLAIN, bytes);
+    from_hex(GCM_AAD, aad);
+    from_hex(GCM_NONCE, nonce);
+    dael_message message = {.in = at,
+                            .out = at + 64,
+                            .size = GCM_SIZE,
+                            .aad = aad,
+                            .aad_size = sizeof aad,
+                            .tag = at + kTags};
+    dael_launch_options options = {.struct_size = sizeof options, .host_aad = 1};
+    EXPECT(dael_gcm_start(nonce, message.start) == DAEL_OK);
+    EXPECT(dael_keyset_make(p->engine, keys, 1, &set) == DAEL_OK);
+    EXPECT(dael_device_copy_in(p->device, at, bytes, sizeof bytes, p->stream) == DAEL_OK);
+    if (!dael_device_describe(p->device)->reads_lists) {
+        message.aad_size = 0;
+        REFUSED(dael_launch_messages(p->engine, &kSeal, set, &message, 1, p->stream, NULL, NULL),
+                DAEL_UNSUPPORTED, "prepare()");
+        dael_keyset_free(set);
+        dael_key_free(key);
+        return;
+    }
+    EXPECT(dael_launch_messages(p->engine, &kSeal, set, &message, 1, p->stream, &options, NULL) ==
+           DAEL_OK);
+    EXPECT(dael_device_copy_out(p->device, bytes, at, sizeof bytes, p->stream) == DAEL_OK);
+    EXPECT(dael_stream_wait(p->device, p->stream) == DAEL_OK);
+    EXPECT(equals_hex(bytes + 64, GCM_CIPHER) && equals_hex(bytes + kTags, GCM_TAG));
+
+    message.in = message.out;
+    REFUSED(dael_launch_messages(p->engine, &kOpen, set, &message, 1, p->stream, &options, NULL),
+            DAEL_INVALID_ARGUMENT, "codes");
+    EXPECT(dael_device_allocate_pinned(p->device, 4, &pinned) == DAEL_OK);
+    uint32_t* const code = options.codes = pinned;
+    for (int forged = 1; forged >= 0; --forged) {
+        aad[7] ^= (uint8_t)forged;
+        *code = DAEL_INTERNAL;
+        EXPECT(dael_launch_messages(p->engine, &kOpen, set, &message, 1, p->stream, &options,
+                                    NULL) == DAEL_OK);
+        EXPECT(dael_stream_wait(p->device, p->stream) == DAEL_OK);
+        EXPECT(*code == (forged ? DAEL_AUTHENTICATION : DAEL_OK));
+        EXPECT(dael_device_copy_out(p->device, bytes, at, sizeof bytes, p->stream) == DAEL_OK);
+        EXPECT(dael_stream_wait(p->device, p->stream) == DAEL_OK);
+        EXPECT(equals_hex(bytes + 64, forged ? GCM_CIPHER : GCM_PLAIN));
+        aad[7] ^= (uint8_t)forged;
+    }
+    dael_device_release_pinned(p->device, pinned);
+    dael_keyset_free(set);
+    dael_key_free(key);
+}
+
 void device_tests(const char* backend) {
     const dael_engine_options options = {.struct_size = sizeof options, .backend = backend};
     struct place p = {NULL, NULL, NULL, NULL};
@@ -220,6 +289,7 @@ void device_tests(const char* backend) {
         copies(&p);
         one_message(&p, key);
         batches(&p);
+        launches(&p);
     }
     if (strncmp(backend, "opencl", 6) == 0) opencl_tests(p.engine, p.device);
     set_tests(p.engine);

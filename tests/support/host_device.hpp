@@ -56,6 +56,8 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
+    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+                 const LaunchOptions& options, Stream stream) override;
 
     // What its backend passes on.
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);

@@ -62,6 +62,7 @@ struct HostDevice::Mark {
 struct HostDevice::Tables final : core::KeyTables {
     explicit Tables(HostDevice& owner) : device(owner) { ++device.batches_; }
     ~Tables() override {
+        while (lent != 0) std::this_thread::yield();  // launches without a batch
         if (in_use != 0) device.violation("tables of keys destroyed while work uses them");
         --device.batches_;
     }
@@ -71,7 +72,7 @@ struct HostDevice::Tables final : core::KeyTables {
     HostDevice& device;
     std::vector<Key> copies;
     std::unique_ptr<core::KeyTables> maths;
-    mutable std::atomic<int> in_use{0};
+    mutable std::atomic<int> in_use{0}, lent{0};
 };
 
 // A list of the host's is copied; one in device memory is read when the batch runs.

@@ -199,6 +199,41 @@ Result<> HostDevice::run(core::Prepared& prepared, Stream stream) {
     return {};
 }
 
+// All that the caller may drop at once is taken at the call: the list, and AAD of the host's.
+Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys,
+                         std::span<const Message> messages, const LaunchOptions& options,
+                         Stream stream) {
+    DAEL_TRY(attempt("run list"));
+    DAEL_LET(tables, own(keys));
+    if (!options_.reads_lists) return core::Device::run(cipher, keys, messages, options, stream);
+    if (messages.size() > kMostLaunched) violation("run of a list that is too long");
+    auto list = std::make_shared<std::vector<Message>>(messages.begin(), messages.end());
+    auto aad = std::make_shared<std::vector<std::vector<std::uint8_t>>>();
+    for (Message& m : *list) {
+        if (!modes::takes(cipher, m, tables->copies.size())) violation("run of an invalid message");
+        if (options.host_aad) {
+            aad->emplace_back(m.aad, m.aad + m.aad_size);
+            m.aad = nullptr;
+        }
+        Message where = m;
+        if (options.host_aad) where.aad_size = 0;
+        check_message(cipher, where, "run list");
+        if (options.host_aad) m.aad = aad->back().data();
+    }
+    if (options.codes && !is_pinned(options.codes, messages.size() * sizeof *options.codes))
+        check_device_range(options.codes, messages.size() * sizeof *options.codes, "codes");
+    ++tables->lent;
+    enqueue(stream, [this, list, aad, cipher, tables, codes = options.codes] {
+        ++kernels_;
+        for (std::size_t i = 0; i < list->size(); ++i) {
+            const Code code = compute(cipher, tables->keys(), (*list)[i]);
+            if (codes) codes[i] = static_cast<std::uint32_t>(code);
+        }
+        --tables->lent;
+    });
+    return {};
+}
+
 void HostDevice::execute(Batch& batch) {
     ++kernels_;
     const bool on_host = batch.given.place == Place::host;

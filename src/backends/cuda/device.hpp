@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "backends/cuda/context.hpp"
+#include "backends/cuda/gcm_launch.hpp"
 #include "backends/cuda/memory.hpp"
 #include "backends/cuda/work.hpp"
 #include "core/device.hpp"
@@ -34,6 +35,9 @@ class CudaDevice final : public core::Device {
     Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
+    // A few messages of GCM: gcm_launch.cpp.
+    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+                 const LaunchOptions& options, Stream stream) override;
 
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
     // GCM in pieces: pieces.cpp.
@@ -55,9 +59,15 @@ class CudaDevice final : public core::Device {
     }
     // One message of XTS: xts.cpp.
     Result<> run_xts(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
-    // Whether GHASH runs on this device's tensor cores.
+    // Whether GHASH runs on this device's tensor cores, and how many workers it has there, or
+    // elsewhere.
     Result<bool> tensor_cores_hash(const SetUp& set_up);
+    std::uint32_t hash_workers(bool tensor_cores) const;
+    // Memory for launches of GCM without a batch. Keys have it made, so that no launch need.
+    Result<GcmRooms*> gcm_rooms(const SetUp& set_up);
 
+    // For tests: from which size on such a launch goes the long way.
+    void force_team_message(std::uint64_t most) { team_message_ = most; }
     // For tests: the tables of XTS's decryption, as xts_kernel() takes them.
     void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
@@ -85,6 +95,8 @@ class CudaDevice final : public core::Device {
     std::mutex mutex_;                        // guards what follows
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
     std::optional<bool> hashes_on_tensor_cores_;
+    std::unique_ptr<GcmRooms> gcm_rooms_;
+    std::uint64_t team_message_ = kTeamMessage;
 };
 
 // How many CUDA devices this machine has; 0 with the reason.

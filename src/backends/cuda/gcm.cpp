@@ -40,8 +40,7 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
     b.key_count = keys->count();
     b.tag_size = authenticates(cipher.mode) ? cipher.tag : 0;
     b.opening = b.tag_size != 0 && cipher.direction == Direction::decrypt;
-    b.data.workers = b.aad.workers = static_cast<std::uint32_t>(device.info().multiprocessors) *
-                                     (b.matrices ? shapes::kTileWorkers : shapes::kRowWorkers);
+    b.data.workers = b.aad.workers = device.hash_workers(b.matrices != nullptr);
 
     Places places;
     const std::size_t starts = (count + 1) * sizeof(std::uint64_t),
@@ -82,69 +81,66 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     if (!many_keys_ && only_key_ < its_keys.list.size())
         DAEL_TRY(keys->keep(only_key_, its_keys.list[only_key_]));
     if (!any_long_) return {};
-    DAEL_TRY(launch_all(gcm_plan_kernel(), 1, Stream{set_up.stream()}));
+    DAEL_TRY(steps(Stream{set_up.stream()}).launch(gcm_plan_kernel(), 1));
     return set_up.wait();
 }
 
-Result<> GcmPrepared::launch_all(const Kernel& kernel, unsigned grid, Stream stream) {
-    void* arguments[] = {&batch_};
+Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid) const {
+    void* arguments[] = {const_cast<GcmBatch*>(&batch)};
     return device.launch(kernel, grid, false, arguments, stream);
 }
 
-Result<> GcmPrepared::hash(Part part, Stream stream) {
-    void* arguments[] = {&batch_, &part};
-    return device.launch(batch_.matrices ? ghash_tiles_kernel() : ghash_rows_kernel(),
+Result<> GcmSteps::hash(Part part) const {
+    void* arguments[] = {const_cast<GcmBatch*>(&batch), &part};
+    return device.launch(batch.matrices ? ghash_tiles_kernel() : ghash_rows_kernel(),
                          static_cast<unsigned>(device.info().multiprocessors), false, arguments,
                          stream);
 }
 
-Result<> GcmPrepared::crypt(int rounds, Stream stream) {
+Result<> GcmSteps::crypt(int rounds) const {
     RoundKeys key{};
     const core::WipeAtEnd wiped(key);
-    if (!many_keys_)
-        keys->with(only_key_, [&](const Key& only) {
+    if (!many_keys)
+        keys.with(only_key, [&](const Key& only) {
             std::memcpy(key.w, only.schedule().encrypt.data(), sizeof key.w);
         });
     const Layout& layout = device.layout();
-    const int tables = many_keys_ ? layout.gcm_ctr_keys : layout.gcm_ctr;
-    void* arguments[] = {&batch_, &key};
-    return device.launch(gcm_ctr_kernel(rounds, tables, many_keys_),
+    const int tables = many_keys ? layout.gcm_ctr_keys : layout.gcm_ctr;
+    void* arguments[] = {const_cast<GcmBatch*>(&batch), &key};
+    return device.launch(gcm_ctr_kernel(rounds, tables, many_keys),
                          static_cast<unsigned>(device.info().multiprocessors), false, arguments,
                          stream);
 }
 
-// Kernels are made for one key size; messages under others are left to other launches.
-template <class Run>
-Result<> GcmPrepared::for_each_size(Run run) {
-    if (!many_keys_)
-        return run(keys->with(only_key_, [](const Key& only) { return only.rounds(); }));
-    for (const int rounds : keys->sizes()) DAEL_TRY(run(rounds));
-    return {};
+Result<> GcmSteps::long_messages(bool any_long_aad) const {
+    if (batch.tag_size == 0) return crypt_all();  // there is no tag to wait for
+    if (!batch.opening) DAEL_TRY(crypt_all());
+    if (any_long_aad) DAEL_TRY(hash(Part::aad));
+    DAEL_TRY(hash(Part::data));
+    const auto most = static_cast<unsigned>(device.info().multiprocessors) * 4;
+    DAEL_TRY(for_each_size([&](int rounds) {
+        return launch(gcm_finish_kernel(rounds), std::min(most, (batch.count + 7) / 8));
+    }));
+    return batch.opening ? crypt_all() : Result<>{};
 }
 
 Result<> GcmPrepared::launch(Stream stream) {
     if (batch_.count == 0) return {};
     const auto all = static_cast<unsigned>(device.info().multiprocessors);
-    const auto crypt_all = [&] {
-        return for_each_size([&](int rounds) { return crypt(rounds, stream); });
-    };
-    if (batch_.nonces) DAEL_TRY(launch_all(gcm_number_kernel(), all, stream));
-    if (!from_host_) DAEL_TRY(launch_all(gcm_plan_kernel(), 1, stream));
+    const GcmSteps steps = this->steps(stream);
+    if (batch_.nonces) DAEL_TRY(steps.launch(gcm_number_kernel(), all));
+    if (!from_host_) DAEL_TRY(steps.launch(gcm_plan_kernel(), 1));
     if (any_short_)  // of lists in device memory always: it writes results, of what is invalid too
-        DAEL_TRY(for_each_size([&](int rounds) {
-            return launch_all(gcm_short_kernel(rounds, device.layout().gcm_short),
-                              std::min(all, batch_.count), stream);
+        DAEL_TRY(steps.for_each_size([&](int rounds) {
+            return steps.launch(gcm_short_kernel(rounds, device.layout().gcm_short),
+                                std::min(all, batch_.count));
         }));
-    if (!any_long_) return {};
-    if (batch_.tag_size == 0) return crypt_all();  // there is no tag to wait for
-    if (!batch_.opening) DAEL_TRY(crypt_all());
-    if (any_long_aad_) DAEL_TRY(hash(Part::aad, stream));
-    DAEL_TRY(hash(Part::data, stream));
-    DAEL_TRY(for_each_size([&](int rounds) {
-        return launch_all(gcm_finish_kernel(rounds), std::min(all * 4, (batch_.count + 7) / 8),
-                          stream);
-    }));
-    return batch_.opening ? crypt_all() : Result<>{};
+    return any_long_ ? steps.long_messages(any_long_aad_) : Result<>{};
+}
+
+std::uint32_t CudaDevice::hash_workers(bool tensor_cores) const {
+    return static_cast<std::uint32_t>(info_.multiprocessors) *
+           (tensor_cores ? shapes::kTileWorkers : shapes::kRowWorkers);
 }
 
 Result<bool> CudaDevice::tensor_cores_hash(const SetUp& set_up) {

@@ -8,6 +8,35 @@
 
 namespace dael::cuda {
 
+// The launches for a batch whose workspace is ready.
+struct GcmSteps {
+    Result<> launch(const Kernel& kernel, unsigned grid) const;
+    // Of its long messages all there is to do, from where their units begin on.
+    Result<> long_messages(bool any_long_aad) const;
+    // Kernels are made for one key size; messages under others are left to other launches.
+    template <class Run>
+    Result<> for_each_size(Run run) const {
+        if (!many_keys)
+            return run(keys.with(only_key, [](const Key& only) { return only.rounds(); }));
+        for (const int rounds : keys.sizes()) DAEL_TRY(run(rounds));
+        return {};
+    }
+
+    CudaDevice& device;
+    const DeviceKeys& keys;
+    const GcmBatch& batch;
+    Stream stream;
+    bool many_keys;
+    std::uint32_t only_key;  // of all messages, where they have but one
+
+  private:
+    Result<> hash(Part part) const;
+    Result<> crypt(int rounds) const;
+    Result<> crypt_all() const {
+        return for_each_size([&](int rounds) { return crypt(rounds); });
+    }
+};
+
 class GcmPrepared final : public Batch {
   public:
     // As Device::prepare. Of ctr the messages' counters must not wrap in their low 32 bits.
@@ -25,16 +54,14 @@ class GcmPrepared final : public Batch {
   private:
     Result<> allocate(const Messages& messages);
     Result<> put(const SetUp& set_up, const core::Keys& keys, std::span<const Message> messages);
-    Result<> launch_all(const Kernel& kernel, unsigned grid, Stream stream);
-    Result<> hash(Part part, Stream stream);
-    Result<> crypt(int rounds, Stream stream);
-    template <class Run>
-    Result<> for_each_size(Run run);
+    GcmSteps steps(Stream stream) const {
+        return {device, *keys, batch_, stream, many_keys_, only_key_};
+    }
 
     GcmBatch batch_{};
     bool from_host_ = false;  // the list: where its tiles begin is known
     bool many_keys_ = false;
-    std::uint32_t only_key_ = 0;  // of all messages, where they have but one
+    std::uint32_t only_key_ = 0;
     bool any_short_ = true, any_long_ = true, any_long_aad_ = true;
 };
 

@@ -5,7 +5,7 @@
 #include <daelstrom/error.hpp>
 
 #include "backends/cuda/context.hpp"
-#include "backends/cuda/gcm_work.hpp"
+#include "backends/cuda/gcm_launch_work.hpp"
 
 namespace dael::cuda {
 
@@ -23,6 +23,11 @@ Kernel gcm_plan_kernel();
 
 // (GcmBatch): short messages as a whole, and the results of invalid ones. Any grid.
 Kernel gcm_short_kernel(int rounds, int tables);
+
+// (GcmTeamWork<1> or of kMostLaunched): messages of at most kTeamMessage bytes, a block of threads
+// to each. (GcmPlaceWork): the list into device memory, one block. gcm_team.cu
+Kernel gcm_team_kernel(int rounds, bool one);
+Kernel gcm_place_kernel();
 
 // (GcmBatch, Part): hashes the tiles of long messages. The grid is workers / workers_per_block.
 // With tensor cores, for which the code must have been built (sm_90a) and the keys have matrices;

@@ -8,6 +8,8 @@ namespace dael::cuda {
 namespace {
 
 constexpr std::uint32_t kThreads = kernels::kTileThreads;
+constexpr std::uint32_t kPowers = kernels::kLanes + 2;  // beside the leaps of 32
+static_assert(kPowers + kernels::kTeamWarps <= kThreads && kernels::kTeamWarps <= 8);
 
 __device__ Words4 encrypt_zero(const kernels::Tables<1, false>& tables, const GcmKey& key) {
     const RoundKeys& keys = key.encrypt;
@@ -57,7 +59,10 @@ __global__ void __launch_bounds__(kThreads)
             square = kernels::gf_multiply(square, square);
         }
         __syncthreads();  // the squares are written
-        if (thread < kernels::kLanes + 2) key.powers[thread] = power(key.squares, thread, 6);
+        if (thread < kPowers)
+            key.powers[thread] = power(key.squares, thread, 6);
+        else if (const std::uint32_t leap = thread - kPowers; leap < kernels::kTeamWarps)
+            key.leaps[leap] = power(key.squares + 5, leap, 3);
         if (!matrices) continue;
 
         GcmMatrices& out = matrices[i];

@@ -11,6 +11,7 @@
 #include <daelstrom/gcm.hpp>
 
 #include "backends/cuda/work.hpp"
+#include "kernels/gcm_team.hpp"
 #include "kernels/ghash_tile.hpp"
 
 namespace dael::cuda {
@@ -32,6 +33,7 @@ struct KeyHead {
 };
 struct GcmKey : KeyHead {
     Words4 powers[kernels::kLanes + 2];  // H^0 to H^33
+    Words4 leaps[kernels::kTeamWarps];   // H^(32 j)
     Words4 squares[kSquares];            // H^(2^j)
 };
 static_assert(sizeof(KeyHead) == 256 && sizeof(GcmKey) % 16 == 0);

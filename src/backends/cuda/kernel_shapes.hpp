@@ -10,7 +10,9 @@
 #include <string_view>
 
 #include <daelstrom/device/detail/ttable.hpp>
+#include <daelstrom/message.hpp>
 
+#include "kernels/gcm_team.hpp"
 #include "kernels/ghash_tile.hpp"
 
 namespace dael::cuda {
@@ -73,6 +75,15 @@ constexpr Shape gcm_plan() {
 constexpr Shape gcm_short(int tables) {
     return {kGcmShortWarps * kernels::kLanes,
             tables_bytes(tables, false) + kGcmShortWarps * kWarpKeys};
+}
+// Eight warps for a message's blocks and one for what its tag takes besides; one table, which is
+// filled soonest. `aad`: bytes of AAD that may travel along.
+constexpr Shape gcm_team(std::uint32_t aad) {
+    return {(kernels::kTeamWarps + 1) * kernels::kLanes, tables_bytes(1, false),
+            kWarpKeys + kernels::kTeamWarps * 16 + aad + 16};
+}
+constexpr Shape gcm_place() {
+    return {256};
 }
 // With one key for all it is a parameter of the kernel, else each warp keeps its message's.
 constexpr Shape gcm_ctr(int tables, bool many_keys) {
@@ -147,6 +158,8 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("GCM's nonces", shapes::gcm_number());
     visit("GCM's plan", shapes::gcm_plan());
     visit("GCM of short messages", shapes::gcm_short(layout.gcm_short));
+    visit("GCM of a few messages", shapes::gcm_team(kMostLaunchedAad));
+    visit("GCM's list of a few", shapes::gcm_place());
     visit("GCM's counter mode", shapes::gcm_ctr(layout.gcm_ctr, false));
     visit("GCM's counter mode with many keys", shapes::gcm_ctr(layout.gcm_ctr_keys, true));
     if (tensor_cores) visit("GHASH on tensor cores", shapes::ghash_tiles());

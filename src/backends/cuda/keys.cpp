@@ -30,6 +30,13 @@ DeviceKeys::DeviceKeys(CudaDevice& device)
       matrices_block_(device.index()),
       replacements_(device.index()) {}
 
+DeviceKeys::~DeviceKeys() {
+    if (!lent_) return;
+    const CurrentDevice current(device_.index());
+    const BesideCaptures beside;
+    (void)cudaDeviceSynchronize();
+}
+
 Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device,
                                                      std::span<const Key> keys) {
     if (keys.empty()) return Error{Code::invalid_argument, "a set of no keys; give one or more"};
@@ -49,6 +56,7 @@ Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device,
 
     DAEL_TRY(made->keys_block_.allocate(keys.size() * sizeof(GcmKey), true));
     DAEL_TRY(made->upload(set_up, keys));
+    DAEL_TRY(device.gcm_rooms(set_up));
     DAEL_LET(tensor_cores, device.tensor_cores_hash(set_up));
     if (tensor_cores && keys.size() <= kSmallSet)
         DAEL_TRY(made->matrices_block_.allocate(keys.size() * sizeof(GcmMatrices), true));
@@ -90,6 +98,16 @@ std::vector<int> DeviceKeys::sizes() const {
     std::vector<int> sizes;
     for (const auto& [rounds, keys] : with_rounds_) sizes.push_back(rounds);
     return sizes;
+}
+
+int DeviceKeys::rounds(std::uint32_t index) const {
+    const std::lock_guard lock(mutex_);
+    return rounds_[index];
+}
+
+bool DeviceKeys::keeps(std::uint32_t index) const {
+    const std::lock_guard lock(mutex_);
+    return host_.contains(index);
 }
 
 Result<> DeviceKeys::keep(std::uint32_t index, const Key& key) {

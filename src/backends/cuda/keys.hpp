@@ -3,6 +3,7 @@
 // host, for kernels that take a key as a parameter.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,7 @@ class DeviceKeys {
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
     // Asked at every launch, so that keys are counted when they come and not searched then.
     std::vector<int> sizes() const;  // rounds: of 10, 12 and 14 those that there are
+    int rounds(std::uint32_t index) const;
     // Has `key`, which is key `index` of the set, on the host from now on. All are, of small sets.
     Result<> keep(std::uint32_t index, const Key& key);
     // Calls use(key) with a key that is kept.
@@ -38,7 +40,13 @@ class DeviceKeys {
         return use(host_.at(index));
     }
 
+    // Whether with() has it.
+    bool keeps(std::uint32_t index) const;
+    // Something reads the keys that has no share in them: their end waits for the device.
+    void lend() { lent_.store(true, std::memory_order_relaxed); }
+
     Result<> replace(std::uint32_t index, const Key& key, Stream stream);
+    ~DeviceKeys();
 
   private:
     Result<> upload(const SetUp& set_up, std::span<const Key> keys);
@@ -46,6 +54,7 @@ class DeviceKeys {
 
     CudaDevice& device_;
     DeviceBlock keys_block_, matrices_block_;
+    std::atomic<bool> lent_{false};
     Runs replacements_;         // after what its end waits for
     mutable std::mutex mutex_;  // guards what follows
     std::vector<std::uint8_t> rounds_;

@@ -53,12 +53,17 @@ __device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {
 template <std::uint32_t kBytes, std::uint32_t kThreads>
 __device__ __forceinline__ void wipe_shared(void* memory, std::uint32_t thread) {
     static_assert(kBytes % 16 == 0);
+#ifdef __CUDA_ARCH__
     const auto at = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory)) + thread * 16;
 #pragma unroll
     for (std::uint32_t i = 0; i < kBytes; i += kThreads * 16)
         if (i + kThreads * 16 <= kBytes || i + thread * 16 < kBytes)
             asm volatile("st.shared.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(at + i), "r"(0)
                          : "memory");
+#else
+    for (std::uint32_t at = thread * 16; at < kBytes; at += kThreads * 16)
+        std::memset(static_cast<unsigned char*>(memory) + at, 0, 16);
+#endif
 }
 
 }  // namespace dael::cuda

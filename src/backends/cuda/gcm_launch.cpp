@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few messages of GCM whose list comes with the call: the host has looked at it, so that only the
+// kernels that they need are launched, and it travels as a parameter.
+#include "backends/cuda/gcm_launch.hpp"
+
+#include <algorithm>
+
+#include "backends/cuda/gcm.hpp"
+#include "backends/cuda/gcm_launch_plan.hpp"
+
+namespace dael::cuda {
+namespace {
+
+constexpr int kSizes[] = {10, 12, 14};  // rounds
+
+std::uint64_t size_of(const Message& m) {
+    return m.size + m.skip + m.aad_size;
+}
+
+// A call of Device::run, as long as it lasts.
+class Launch {
+  public:
+    Launch(CudaDevice& device, DeviceKeys& keys, const Cipher& cipher,
+           std::span<const Message> messages, const LaunchOptions& options, Stream stream)
+        : device_(device),
+          keys_(keys),
+          messages_(messages),
+          options_(options),
+          stream_(stream),
+          count_(static_cast<std::uint32_t>(messages.size())),
+          tag_size_(authenticates(cipher.mode) ? cipher.tag : 0),
+          opening_(tag_size_ != 0 && cipher.direction == Direction::decrypt) {
+        for (const Message& m : messages) aad_ += options.host_aad ? m.aad_size : 0;
+    }
+
+    // All of them by thread blocks of their own.
+    Result<> teams() const {
+        return count_ == 1 && aad_ <= kSmallAad ? teams<1>() : teams<kMostLaunched>();
+    }
+
+    // Long ones through device memory, the others by thread blocks from there.
+    Result<> through(GcmRoom& room) const {
+        return room.runs.in_turn(stream_, [&] { return put_and_run(room); });
+    }
+
+  private:
+    // What all launches are told, but for the list.
+    template <std::uint32_t kMost>
+    GcmTeamWork<kMost> work(std::uint32_t* results) const {
+        GcmTeamWork<kMost> work{};
+        work.keys = keys_.keys();
+        work.results = results;
+        work.tag_size = tag_size_;
+        work.opening = opening_;
+        return work;
+    }
+
+    // A launch for each size of keys that messages `which` asks for have.
+    template <std::uint32_t kMost, class Which>
+    Result<> launch(GcmTeamWork<kMost>& work, Which which) const {
+        std::uint32_t by_size[std::size(kSizes)] = {};
+        for (std::uint32_t i = 0; i < count_; ++i)
+            if (which(messages_[i])) by_size[(keys_.rounds(messages_[i].key) - 10) / 2] |= 1u << i;
+        for (std::size_t s = 0; s < std::size(kSizes); ++s) {
+            if (by_size[s] == 0) continue;
+            work.ours = by_size[s];
+            void* arguments[] = {&work};
+            DAEL_TRY(device_.launch(gcm_team_kernel(kSizes[s], kMost == 1), count_, false,
+                                    arguments, stream_));
+        }
+        return {};
+    }
+
+    template <std::uint32_t kMost>
+    Result<> teams() const {
+        auto work = this->work<kMost>(options_.codes);
+        put_list(messages_, options_.host_aad, nullptr, work.list.messages, work.list.aad);
+        work.aad_words = static_cast<std::uint32_t>((aad_ + 3) / 4);
+        return launch(work, [](const Message&) { return true; });
+    }
+
+    Result<> put_and_run(const GcmRoom& room) const {
+        GcmPlace* const at = room.place();
+        GcmPlaceWork place{};
+        place.to = at;
+        place.count = count_;
+        place.aad_words = static_cast<std::uint32_t>((aad_ + 3) / 4);
+        put_list(messages_, options_.host_aad, at->aad, place.from.messages, place.from.aad);
+
+        GcmBatch batch{};
+        batch.keys = keys_.keys();
+        batch.matrices = keys_.matrices();
+        batch.count = count_;
+        batch.key_count = keys_.count();
+        batch.tag_size = tag_size_;
+        batch.opening = opening_;
+        batch.data.workers = batch.aad.workers = device_.hash_workers(batch.matrices != nullptr);
+        batch.aad.partials = room.partials();
+        batch.data.partials = room.partials() + batch.aad.workers + kMostLaunched;
+        plan_units(batch, place.from);
+        void* arguments[] = {&place};
+        DAEL_TRY(device_.launch(gcm_place_kernel(), 1, false, arguments, stream_));
+
+        batch.messages = at->messages;
+        batch.aad.starts = at->aad_starts;
+        batch.data.starts = at->data_starts;
+        batch.groups.starts = at->group_starts;
+        batch.results = at->results;
+        auto work = this->work<kMostLaunched>(at->results);
+        std::ranges::copy(std::span(place.from.messages, count_), work.list.messages);
+        DAEL_TRY(launch(work, [](const Message& m) { return !is_long(m); }));
+        const std::uint32_t first = messages_.front().key;
+        const bool many_keys =
+            !keys_.keeps(first) ||
+            std::ranges::any_of(messages_, [&](const Message& m) { return m.key != first; });
+        const GcmSteps steps{device_, keys_, batch, stream_, many_keys, first};
+        DAEL_TRY(steps.long_messages(std::ranges::any_of(
+            messages_, [](const Message& m) { return is_long(m) && m.aad_size > kShortAad; })));
+        if (!options_.codes) return {};
+        return checked(
+            cudaMemcpyAsync(options_.codes, at->results, count_ * sizeof at->results[0],
+                            cudaMemcpyDefault, static_cast<cudaStream_t>(stream_.handle)),
+            "cudaMemcpyAsync of codes");
+    }
+
+    CudaDevice& device_;
+    DeviceKeys& keys_;
+    const std::span<const Message> messages_;
+    const LaunchOptions& options_;
+    const Stream stream_;
+    const std::uint32_t count_, tag_size_;
+    const bool opening_;
+    std::uint64_t aad_ = 0;  // bytes that travel along
+};
+
+}  // namespace
+
+GcmRooms::GcmRooms(int device) {
+    for (auto& room : rooms_) room = std::make_unique<GcmRoom>(device);
+}
+
+Result<std::unique_ptr<GcmRooms>> GcmRooms::make(int device, std::uint32_t workers) {
+    auto made = std::make_unique<GcmRooms>(device);
+    for (const auto& room : made->rooms_) {
+        DAEL_TRY(room->block.allocate(
+            sizeof(GcmPlace) + 2 * (workers + kMostLaunched) * sizeof(Words4), true));
+        DAEL_TRY(room->runs.prepare());
+    }
+    return made;
+}
+
+GcmRoom& GcmRooms::of(Stream stream) const {
+    const auto handle = reinterpret_cast<std::uintptr_t>(stream.handle);
+    return *rooms_[handle * 0x9e3779b97f4a7c15u >> 61];
+}
+
+Result<GcmRooms*> CudaDevice::gcm_rooms(const SetUp&) {
+    const std::lock_guard lock(mutex_);
+    if (!gcm_rooms_) {
+        DAEL_LET(made, GcmRooms::make(index_, std::max(hash_workers(true), hash_workers(false))));
+        gcm_rooms_ = std::move(made);
+    }
+    return gcm_rooms_.get();
+}
+
+Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
+                         std::span<const Message> messages, const LaunchOptions& options,
+                         Stream stream) {
+    if (messages.empty()) return {};
+    DAEL_LET(tables, tables_of(keys, *this));
+    tables->lend();
+    const Launch launch(*this, *tables, cipher, messages, options, stream);
+    if (std::ranges::all_of(messages,
+                            [&](const Message& m) { return size_of(m) <= team_message_; }))
+        return launch.teams();
+    if (order_.is_capturing(stream))
+        return Error{Code::unsupported,
+                     "cuda: the stream is being captured, and messages of more than " +
+                         std::to_string(team_message_) +
+                         " bytes need memory that is the launch's alone; prepare() a batch"};
+    return launch.through(gcm_rooms_->of(stream));
+}
+
+}  // namespace dael::cuda

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What launches of GCM need of device memory where no batch was made ready for them: only where a
+// message is long.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "backends/cuda/batch.hpp"
+#include "backends/cuda/gcm_launch_work.hpp"
+
+namespace dael::cuda {
+
+// Room for the list of one launch, its results and partial hashes. One launch at a time.
+struct GcmRoom {
+    explicit GcmRoom(int device) : block(device), runs(device) {}
+    GcmPlace* place() const { return reinterpret_cast<GcmPlace*>(block.data()); }
+    // For AAD and data, each `workers` + kMostLaunched.
+    Words4* partials() const { return reinterpret_cast<Words4*>(place() + 1); }
+
+    DeviceBlock block;
+    Runs runs;  // after what its end waits for
+};
+
+// A few of them for each device: launches on one stream have the same, which they follow each other
+// in anyhow, and those on different streams seldom wait for each other.
+class GcmRooms {
+  public:
+    // Within a SetUp. `workers`: the most that hash.
+    static Result<std::unique_ptr<GcmRooms>> make(int device, std::uint32_t workers);
+    explicit GcmRooms(int device);
+    GcmRoom& of(Stream stream) const;
+
+  private:
+    static constexpr std::size_t kRooms = 8;
+    std::array<std::unique_ptr<GcmRoom>, kRooms> rooms_;
+};
+
+}  // namespace dael::cuda

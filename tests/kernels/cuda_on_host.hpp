@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread block of CUDA on the host, so that a kernel's own code can run where there is no GPU:
+// one thread takes the part of all, and goes from one to the next where they wait for each other.
+// A file that includes this goes on to include the headers of kernels, then says that __shared__ is
+// static, and includes the kernels themselves. Blocks run one after another.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+
+struct HostDim3 {
+    unsigned x = 0, y = 0, z = 0;
+};
+inline HostDim3 threadIdx, blockIdx, blockDim, gridDim;
+using std::max;
+using std::min;
+
+namespace dael::test {
+
+// The threads of a block, in lockstep where they meet.
+class HostBlock {
+  public:
+    static constexpr std::size_t kStack = 64 * 1024;
+
+    static void run(unsigned threads, const std::function<void()>& kernel) {
+        HostBlock block(threads, kernel);
+        current() = &block;
+        block.all();
+        current() = nullptr;
+    }
+    static HostBlock*& current() {
+        static HostBlock* block = nullptr;
+        return block;
+    }
+
+    // Until `size` threads of this one's group have come.
+    void meet(unsigned group, unsigned size) {
+        Meeting& meeting = meetings_.at(group);
+        if (++meeting.come == size) {
+            meeting.come = 0;
+            ++meeting.held;
+            return;
+        }
+        fibers_[at_].waits_for = &meeting;
+        fibers_[at_].held = meeting.held;
+        // By setjmp, which asks nothing of the system, as swapcontext() does.
+        if (_setjmp(fibers_[at_].place) == 0) _longjmp(main_place_, 1);
+    }
+    void meet_all() { meet(0, static_cast<unsigned>(fibers_.size())); }
+    void meet_warp() { meet(1 + at_ / 32, 32); }
+    // What another lane of the warp gives.
+    std::uint32_t exchange(std::uint32_t value, unsigned lane) {
+        given_[at_] = value;
+        meet_warp();
+        const std::uint32_t taken = given_[at_ / 32 * 32 + lane % 32];
+        meet_warp();
+        return taken;
+    }
+    unsigned thread() const { return at_; }
+
+  private:
+    struct Meeting {
+        unsigned come = 0;
+        std::uint64_t held = 0;
+    };
+    struct Fiber {
+        ucontext_t context{};
+        jmp_buf place{};
+        const Meeting* waits_for = nullptr;  // until it was held more often than
+        std::uint64_t held = 0;
+        bool begun = false, done = false;
+        bool can_run() const { return !done && (!waits_for || waits_for->held != held); }
+    };
+
+    HostBlock(unsigned threads, const std::function<void()>& kernel)
+        : kernel_(kernel), fibers_(threads), meetings_(2 + threads / 32), given_(threads) {
+        blockDim.x = threads;
+        static std::vector<std::unique_ptr<char[]>> stacks;  // for the next block, too
+        while (stacks.size() < threads) stacks.push_back(std::make_unique<char[]>(kStack));
+        for (std::size_t i = 0; i < threads; ++i) {
+            ucontext_t& context = fibers_[i].context;
+            getcontext(&context);
+            context.uc_stack.ss_sp = stacks[i].get();
+            context.uc_stack.ss_size = kStack;
+            makecontext(&context, &HostBlock::begin, 0);
+        }
+    }
+    static void begin() {
+        HostBlock& block = *current();
+        block.kernel_();
+        block.fibers_[block.at_].done = true;
+        _longjmp(block.main_place_, 1);
+    }
+    // Threads come in one order and then in the other, so that a barrier that is missing shows.
+    static bool& backwards() {
+        static bool backwards = false;
+        return backwards;
+    }
+    void all() {
+        for (bool any = true; any;) {
+            any = false;
+            const auto count = static_cast<unsigned>(fibers_.size());
+            backwards() = !backwards();
+            for (unsigned i = 0; i < count; ++i) {
+                at_ = backwards() ? count - 1 - i : i;
+                if (!fibers_[at_].can_run()) continue;
+                any = true;
+                threadIdx.x = at_;
+                resume(fibers_[at_]);
+            }
+        }
+    }
+    void resume(Fiber& fiber) {
+        if (_setjmp(main_place_) != 0) return;
+        if (fiber.begun) _longjmp(fiber.place, 1);
+        fiber.begun = true;
+        setcontext(&fiber.context);
+    }
+
+    const std::function<void()>& kernel_;
+    std::vector<Fiber> fibers_;
+    std::vector<Meeting> meetings_;  // of all, then of each warp
+    std::vector<std::uint32_t> given_;
+    jmp_buf main_place_{};
+    unsigned at_ = 0;  // the thread that runs
+};
+
+}  // namespace dael::test
+
+inline void __syncthreads() {
+    dael::test::HostBlock::current()->meet_all();
+}
+inline void __syncwarp() {
+    dael::test::HostBlock::current()->meet_warp();
+}
+inline std::uint32_t __shfl_sync(unsigned, std::uint32_t value, unsigned lane) {
+    return dael::test::HostBlock::current()->exchange(value, lane);
+}
+inline std::uint32_t __shfl_xor_sync(unsigned, std::uint32_t value, int distance) {
+    auto* const block = dael::test::HostBlock::current();
+    return block->exchange(value, block->thread() % 32 ^ static_cast<unsigned>(distance));
+}
+inline std::size_t __cvta_generic_to_shared(const void* address) {
+    return reinterpret_cast<std::size_t>(address);
+}

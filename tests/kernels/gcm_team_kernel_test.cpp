@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of a few messages without a batch, their own code, run by a thread block on the host
+// against OpenSSL: what only a GPU can show besides is the launch.
+#include <gtest/gtest.h>
+
+// clang-format off: in this order, as cuda_on_host.hpp says.
+#include "kernels/cuda_on_host.hpp"
+
+#include "backends/cuda/find_kernel.hpp"
+#include "backends/cuda/gcm_kernels.hpp"
+#include "backends/cuda/gcm_launch_plan.hpp"
+#include "backends/cuda/gcm_tag.cuh"
+#include "core/key_schedule.hpp"
+#include "kernels/gcm_team.hpp"
+#include "support/test_batch.hpp"
+
+#undef __shared__
+#define __shared__ static
+#include "backends/cuda/gcm_team.cu"
+#define kThreads kKeyThreads
+#include "backends/cuda/gcm_keys.cu"
+#undef kThreads
+#define kThreads kPlanThreads
+#include "backends/cuda/gcm_plan.cu"
+#undef kThreads
+// clang-format on
+
+namespace dael::cuda {
+alignas(1024) unsigned char table_image[32 * 1024];
+}
+
+namespace dael::test {
+namespace {
+
+using cuda::GcmKey;
+using cuda::GcmPlace;
+using cuda::GcmTeamWork;
+
+class GcmTeamKernel : public testing::Test {
+  protected:
+    // As the device has them: made by the kernel that makes them there.
+    static std::vector<GcmKey> device_keys(std::span<const Key> keys) {
+        std::vector<GcmKey> made(keys.size());
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            std::memset(&made[i], 0xee, sizeof made[i]);
+            std::memcpy(made[i].encrypt.w, keys[i].schedule().encrypt.data(),
+                        sizeof made[i].encrypt.w);
+            made[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
+        }
+        gridDim.x = 1;
+        HostBlock::run(cuda::shapes::gcm_key_setup().threads, [&] {
+            cuda::gcm_key_setup(made.data(), nullptr, static_cast<std::uint32_t>(made.size()));
+        });
+        return made;
+    }
+
+    template <int kRounds, std::uint32_t kMost>
+    static void launch(const GcmTeamWork<kMost>& work, std::uint32_t count) {
+        gridDim.x = count;
+        for (blockIdx.x = 0; blockIdx.x < count; ++blockIdx.x)
+            HostBlock::run(cuda::shapes::gcm_team(0).threads,
+                           [&] { cuda::gcm_team<kRounds, kMost>(work); });
+        blockIdx.x = 0;
+    }
+    template <std::uint32_t kMost>
+    static void launch(const Cipher& cipher, std::span<const Key> keys,
+                       const std::vector<GcmKey>& made, std::span<const Message> messages,
+                       bool host_aad, std::uint32_t* results) {
+        GcmTeamWork<kMost> work{};
+        work.keys = made.data();
+        work.results = results;
+        work.tag_size = authenticates(cipher.mode) ? cipher.tag : 0;
+        work.opening = work.tag_size != 0 && cipher.direction == Direction::decrypt;
+        std::uint64_t aad = 0;
+        for (const Message& m : messages) aad += host_aad ? m.aad_size : 0;
+        work.aad_words = static_cast<std::uint32_t>((aad + 3) / 4);
+        cuda::put_list(messages, host_aad, nullptr, work.list.messages, work.list.aad);
+        const auto count = static_cast<std::uint32_t>(messages.size());
+        const auto of = [&](int rounds) {
+            work.ours = 0;
+            for (std::uint32_t i = 0; i < count; ++i)
+                if (keys[messages[i].key].rounds() == rounds) work.ours |= 1u << i;
+            return work.ours != 0;
+        };
+        if (of(10)) launch<10>(work, count);
+        if (of(12)) launch<12>(work, count);
+        if (of(14)) launch<14>(work, count);
+    }
+
+    // All of a batch, in launches of 1 to 32 messages, AAD along with every second that has little.
+    std::string run(TestBatch& batch) {
+        return batch.fault_of([&](const Cipher& cipher, std::span<const Key> keys,
+                                  std::span<const Message> messages,
+                                  std::span<Code> codes) -> Result<> {
+            const std::vector<GcmKey> made = device_keys(keys);
+            bool one = true;
+            for (std::size_t at = 0; at < messages.size();) {
+                const std::size_t count =
+                    one ? 1 : std::min<std::size_t>(kMostLaunched, messages.size() - at);
+                const auto part = messages.subspan(at, count);
+                std::uint64_t aad = 0;
+                for (const Message& m : part) aad += m.aad_size;
+                std::vector<std::uint32_t> results(count, ~0u);
+                if (count == 1)
+                    launch<1>(cipher, keys, made, part,
+                              aad != 0 && aad <= cuda::kSmallAad && at % 3 == 0, results.data());
+                else
+                    launch<kMostLaunched>(cipher, keys, made, part,
+                                          aad != 0 && aad <= kMostLaunchedAad && at % 3 == 1,
+                                          results.data());
+                for (std::size_t i = 0; i < count; ++i)
+                    codes[at + i] = static_cast<Code>(results[i]);
+                at += count;
+                one = !one;
+            }
+            return {};
+        });
+    }
+
+    Random random_{2718};
+    const KeyRing ring_{random_, 3};
+};
+
+constexpr Cipher kCiphers[] = {{Mode::gcm},
+                               {Mode::gcm, Direction::decrypt},
+                               {Mode::gcm_ctr},
+                               {Mode::gcm, Direction::encrypt, 4},
+                               {Mode::gcm, Direction::decrypt, 13}};
+
+TEST_F(GcmTeamKernel, SizesAlignmentsAndAad) {
+    for (const Cipher& cipher : kCiphers) {
+        const bool tags = authenticates(cipher.mode);
+        TestBatch batch(random_, ring_, cipher);
+        for (std::size_t size = 0; size <= 66; ++size)
+            batch.add({.size = size,
+                       .in_at = size % 16,
+                       .out_at = size * 5 % 16,
+                       .in_place = size % 4 == 3,
+                       .aad_size = tags ? size * 7 % 39 : 0});
+        for (const std::size_t edge : {512, 3584, 4096, 8192, 12288})
+            for (const int by : {-17, -1, 0, 1, 16})
+                batch.add({.size = edge + static_cast<std::size_t>(by),
+                           .in_at = by == 1 ? 3u : 0u,
+                           .in_place = by == 16,
+                           .aad_size = tags && by <= 0 ? 20u : 0u});
+        for (const std::size_t aad : {15, 16, 17, 257, 600, 1024, 1025, 4096, 9000})
+            batch.add({.size = 40, .aad_size = tags ? aad : 0});
+        batch.add({.size = 32768});
+        EXPECT_EQ(run(batch), "") << batch.what();
+    }
+}
+
+TEST_F(GcmTeamKernel, CountersThatWrap) {
+    for (const Direction direction : kDirections) {
+        TestBatch batch(random_, ring_, {Mode::gcm, direction});
+        for (const std::uint32_t left : {0u, 1u, 2u, 5u, 200u, 255u, 256u, 300u}) {
+            Block j0 = random_.block();
+            for (std::size_t i = 0; i < 4; ++i)
+                j0[15 - i] = static_cast<std::uint8_t>(~left >> (8 * i));
+            batch.add({.size = 4500, .aad_size = 5, .start = j0});
+        }
+        EXPECT_EQ(run(batch), "");
+    }
+}
+
+TEST_F(GcmTeamKernel, ForgeriesReleaseNothing) {
+    for (int round = 0; round < 4; ++round) {
+        TestBatch batch(random_, ring_, {Mode::gcm, Direction::decrypt});
+        for (std::size_t i = 0; i < 40; ++i)
+            batch.add({.size = i % 5 == 0 ? 5000 : i * 11,
+                       .in_place = i % 2 == 1,
+                       .aad_size = i % 3 == 0 ? 30u : 0u});
+        for (std::size_t i = static_cast<std::size_t>(round) % 3; i < batch.size(); i += 3)
+            batch.forge(i);
+        EXPECT_EQ(run(batch), "");
+    }
+}
+
+// A key that was replaced by one of another size since the host looked: nothing is written.
+TEST_F(GcmTeamKernel, AKeyOfAnotherSizeIsNotUsed) {
+    std::vector<GcmKey> made = device_keys(ring_.keys);
+    Bytes plain = random_.bytes(300), out(300, Poisoned::kPoison), tag(16, Poisoned::kPoison);
+    const Message m{.in = plain.data(), .out = out.data(), .size = 300, .tag = tag.data()};
+    std::uint32_t result = ~0u;
+    made[0].rounds = 14;
+    launch<1>({Mode::gcm}, ring_.keys, made, {&m, 1}, false, &result);
+    EXPECT_EQ(static_cast<Code>(result), Code::internal);
+    EXPECT_EQ(out, Bytes(300, Poisoned::kPoison));
+    EXPECT_EQ(tag, Bytes(16, Poisoned::kPoison));
+}
+
+// What the host plans of a list is what the kernel plans that has it in device memory, and comes
+// to where it is wanted whole.
+TEST_F(GcmTeamKernel, TheHostPlansAsTheDeviceDoes) {
+    const Bytes room(16);
+    for (const bool tags : {true, false})
+        for (std::uint32_t count = 1; count <= kMostLaunched; count += 7) {
+            std::vector<Message> list(count);
+            std::vector<Bytes> aad;
+            std::uint64_t aad_size = 0;
+            for (std::uint32_t i = 0; i < count; ++i) {
+                Message& m = list[i];
+                m.in = m.out = m.tag = const_cast<std::uint8_t*>(room.data());
+                m.size = i % 3 == 0 ? i * 100 : 100'000 + random_.below(1 << 22);
+                m.start = random_.block();
+                m.start[12] = 0;
+                if (!tags) {
+                    m.skip = static_cast<std::uint8_t>(i % 16);
+                    continue;
+                }
+                aad.push_back(random_.bytes(i % 31));
+                m.aad = aad.back().data();
+                m.aad_size = aad.back().size();
+                aad_size += m.aad_size;
+            }
+            cuda::GcmBatch batch{};
+            batch.count = count;
+            batch.key_count = 1;
+            batch.tag_size = tags ? 16 : 0;
+            auto to = std::make_unique<GcmPlace>();
+            std::memset(static_cast<void*>(to.get()), 0xa5, sizeof *to);
+            auto work = std::make_unique<cuda::GcmPlaceWork>();
+            work->to = to.get();
+            work->count = count;
+            work->aad_words = static_cast<std::uint32_t>((aad_size + 3) / 4);
+            cuda::put_list(list, tags, to->aad, work->from.messages, work->from.aad);
+            cuda::plan_units(batch, work->from);
+            HostBlock::run(cuda::shapes::gcm_place().threads, [&] { cuda::gcm_place(*work); });
+            for (std::uint32_t i = 0; i < count; ++i) {
+                EXPECT_EQ(std::memcmp(&to->messages[i].start, &list[i].start, 16), 0);
+                EXPECT_EQ(to->messages[i].size, list[i].size);
+                EXPECT_EQ(static_cast<Code>(to->results[i]), tags ? Code::internal : Code::ok);
+                EXPECT_TRUE(!tags || std::ranges::equal(
+                                         std::span(to->messages[i].aad, list[i].aad_size), aad[i]));
+            }
+            auto planned = std::make_unique<GcmPlace>();
+            batch.messages = to->messages;
+            batch.aad.starts = planned->aad_starts;
+            batch.data.starts = planned->data_starts;
+            batch.groups.starts = planned->group_starts;
+            batch.results = planned->results;
+            HostBlock::run(cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(batch); });
+            const std::size_t starts = (count + 1) * sizeof(std::uint64_t);
+            EXPECT_EQ(std::memcmp(to->aad_starts, planned->aad_starts, starts), 0);
+            EXPECT_EQ(std::memcmp(to->data_starts, planned->data_starts, starts), 0);
+            EXPECT_EQ(std::memcmp(to->group_starts, planned->group_starts, starts), 0);
+            EXPECT_EQ(planned->group_starts[count] != 0, count > 1);
+        }
+}
+
+}  // namespace
+}  // namespace dael::test
