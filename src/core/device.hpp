@@ -14,6 +14,7 @@
 #include <daelstrom/message.hpp>
 
 #include "core/backend.hpp"
+#include "core/keystream_maker.hpp"
 
 namespace dael::core {
 
@@ -100,6 +101,9 @@ class Device {
                          const LaunchOptions& options, Stream stream);
 
     // What not every device has; null where it has not.
+    virtual Result<std::unique_ptr<KeystreamMaker>> keystream_maker() {
+        return std::unique_ptr<KeystreamMaker>();
+    }
     virtual Forms* forms() { return nullptr; }
     virtual Adoption* adoption() { return nullptr; }
 };

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/error.hpp"
 #include "backends/cuda/gcm.hpp"
+#include "backends/cuda/keystream_kernel.hpp"
 #include "backends/cuda/modes.hpp"
 #include "modes/counter.hpp"
 
@@ -155,6 +156,10 @@ Result<> CudaDevice::run(core::Prepared& prepared, Stream stream) {
 Result<std::unique_ptr<core::KeyTables>> CudaDevice::tables(std::span<const Key> keys) {
     DAEL_LET(made, DeviceKeys::make(*this, keys));
     return std::unique_ptr<core::KeyTables>(std::make_unique<CudaKeys>(made));
+}
+
+Result<std::unique_ptr<core::KeystreamMaker>> CudaDevice::keystream_maker() {
+    return make_keystream_maker(*this);
 }
 
 }  // namespace dael::cuda

@@ -39,6 +39,8 @@ class CudaDevice final : public core::Device {
     Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                  const LaunchOptions& options, Stream stream) override;
 
+    Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker() override;
+
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
     // GCM in pieces: pieces.cpp.
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,

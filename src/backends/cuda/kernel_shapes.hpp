@@ -32,6 +32,7 @@ inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp
 // Warps of a thread block, where the kernel has a reason for their number.
 inline constexpr std::uint32_t kStreamWarps = 28, kKeyedWarps = 16;
 inline constexpr std::uint32_t kGcmCtrWarps = 28, kGcmShortWarps = 24, kGcmFinishWarps = 8;
+inline constexpr std::uint32_t kKeystreamWarps = 16;
 inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block of GHASH's
 // Warpgroups take tiles from a ring of their own, and end with the columns' states and sums.
 inline constexpr std::uint32_t kTileStages = 4;
@@ -89,6 +90,12 @@ constexpr Shape gcm_place() {
 constexpr Shape gcm_ctr(int tables, bool many_keys) {
     return {kGcmCtrWarps * kernels::kLanes,
             tables_bytes(tables, false) + (many_keys ? kGcmCtrWarps * kWarpKeys : 0)};
+}
+// One table, so that it is soon filled and thread blocks of several launches share a
+// multiprocessor: what bounds it is the bus.
+constexpr Shape keystream_runs() {
+    return {kKeystreamWarps * kernels::kLanes,
+            tables_bytes(1, false) + kKeystreamWarps * kWarpKeys};
 }
 constexpr Shape ghash_tiles() {
     return {kTileWorkers * kernels::kTileThreads,
@@ -162,6 +169,7 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("GCM's list of a few", shapes::gcm_place());
     visit("GCM's counter mode", shapes::gcm_ctr(layout.gcm_ctr, false));
     visit("GCM's counter mode with many keys", shapes::gcm_ctr(layout.gcm_ctr_keys, true));
+    visit("keystream of runs", shapes::keystream_runs());
     if (tensor_cores) visit("GHASH on tensor cores", shapes::ghash_tiles());
     visit("GHASH", shapes::ghash_rows());
     visit("GCM's tags", shapes::gcm_finish());

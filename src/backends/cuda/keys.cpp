@@ -24,8 +24,9 @@ void write_head(void* to, const Key& key) {
 
 }  // namespace
 
-DeviceKeys::DeviceKeys(CudaDevice& device)
+DeviceKeys::DeviceKeys(CudaDevice& device, bool hash)
     : device_(device),
+      hash_(hash),
       keys_block_(device.index()),
       matrices_block_(device.index()),
       replacements_(device.index()) {}
@@ -37,25 +38,26 @@ DeviceKeys::~DeviceKeys() {
     (void)cudaDeviceSynchronize();
 }
 
-Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device,
-                                                     std::span<const Key> keys) {
+Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device, std::span<const Key> keys,
+                                                     bool hash) {
     if (keys.empty()) return Error{Code::invalid_argument, "a set of no keys; give one or more"};
     if (keys.size() > 0xffffffffu)
         return Error{Code::limit, "a set takes at most 2^32 - 1 keys; divide it"};
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
-    auto made = std::make_shared<DeviceKeys>(device);
+    auto made = std::make_shared<DeviceKeys>(device, hash);
     DAEL_TRY(made->replacements_.prepare());
     for (const Key& key : keys) {
         made->rounds_.push_back(static_cast<std::uint8_t>(key.rounds()));
         ++made->with_rounds_[key.rounds()];
     }
-    for (std::uint32_t i = 0; i < keys.size() && keys.size() <= kSmallSet; ++i)
+    for (std::uint32_t i = 0; i < keys.size() && keys.size() <= kSmallSet && hash; ++i)
         DAEL_TRY(made->keep(i, keys[i]));
     if (keys.front().is_xts()) return made;  // whose kernels take keys as parameters
 
     DAEL_TRY(made->keys_block_.allocate(keys.size() * sizeof(GcmKey), true));
     DAEL_TRY(made->upload(set_up, keys));
+    if (!hash) return made;
     DAEL_TRY(device.gcm_rooms(set_up));
     DAEL_LET(tensor_cores, device.tensor_cores_hash(set_up));
     if (tensor_cores && keys.size() <= kSmallSet)
@@ -135,7 +137,7 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
         auto launched = replacements_.in_turn(stream, [&]() -> Result<> {
             void* arguments[] = {&at, &head};
             DAEL_TRY(device_.launch(gcm_key_replace_kernel(), 1, false, arguments, stream));
-            return set_up_keys(index, 1, stream);
+            return hash_ ? set_up_keys(index, 1, stream) : Result<>{};
         });
         DAEL_TRY(std::move(launched));
     }

@@ -18,8 +18,10 @@ namespace dael::cuda {
 // A set of keys and all batches under them have a share in them: the last to go wipes them.
 class DeviceKeys {
   public:
-    static Result<std::shared_ptr<DeviceKeys>> make(CudaDevice& device, std::span<const Key> keys);
-    explicit DeviceKeys(CudaDevice& device);
+    // `hash`: with what GHASH needs of each key. Without it they are for keystream.cpp alone.
+    static Result<std::shared_ptr<DeviceKeys>> make(CudaDevice& device, std::span<const Key> keys,
+                                                    bool hash = true);
+    DeviceKeys(CudaDevice& device, bool hash);
 
     CudaDevice& device() const { return device_; }
     std::uint32_t count() const { return static_cast<std::uint32_t>(rounds_.size()); }
@@ -53,6 +55,7 @@ class DeviceKeys {
     Result<> set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream);
 
     CudaDevice& device_;
+    const bool hash_;
     DeviceBlock keys_block_, matrices_block_;
     std::atomic<bool> lent_{false};
     Runs replacements_;         // after what its end waits for
