@@ -52,7 +52,8 @@ Result<std::map<std::string, Json>> read_run(const fs::path& path) {
     std::map<std::string, Json> documents;
     const auto read = [&documents](const fs::path& file) -> Result<> {
         DAEL_LET(json, read_document(file));
-        documents[json["suite"].get<std::string>()] = std::move(json);
+        const auto study = json["suite"].get<std::string>();
+        documents[study] = std::move(json);
         return {};
     };
     std::error_code status;
