@@ -57,7 +57,8 @@ Result<> Heat::run(const Sampling& sampling, const std::string& what, Report& re
                 spread(own).median,
                 static_cast<int>(own.size()),
                 {},
-                {}};
+                {},
+                own};
         if (entry.figures) row.figures = entry.figures(row.seconds);
         for (const std::size_t other : entry.against)
             row.ceilings.push_back({entries_[other].contestant.name,

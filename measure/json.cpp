@@ -21,20 +21,27 @@ Json ceiling_json(const Ceiling& ceiling) {
     return {{"name", ceiling.name}, {"gbps", rounded(ceiling.gbps)}};
 }
 
-Json row_json(const Row& row) {
-    Json json;
-    for (const auto& [field, value] : row.point.fields()) {
+Json point_json(const Point& point) {
+    Json json = Json::object();
+    for (const auto& [field, value] : point.fields()) {
         const auto* number = std::get_if<std::uint64_t>(&value);
         const auto* text = std::get_if<std::string>(&value);
         if (number && *number != 0) json[field] = *number;
         if (text && !text->empty()) json[field] = *text;
     }
+    return json;
+}
+
+Json row_json(const Row& row, bool every_sample) {
+    Json json = point_json(row.point);
     json["gbps"] = {{"median", rounded(row.gbps.median)},
                     {"min", rounded(row.gbps.min)},
                     {"max", rounded(row.gbps.max)}};
     json["seconds"] = rounded(row.seconds);
     json["samples"] = row.samples;
     for (const auto& [name, value] : row.figures) json[name] = rounded(value);
+    if (every_sample)
+        for (const double seconds : row.series) json["series"].push_back(rounded(seconds));
     if (row.ceilings.empty()) return json;
     json["ceiling"] = ceiling_json(row.ceilings.front());
     json["ratio"] = rounded(row.ceilings.front().ratio);
@@ -74,9 +81,12 @@ std::string to_json(const Report& report) {
     field("compiler", report.compiler);
     field("suite", report.suite);
     field("skipped", report.skipped);
+    const Json about = point_json(report.about);
+    for (const auto& [name, value] : about.items()) field(name.c_str(), value);
     text += "\"rows\": [";
     for (const Row& row : report.rows)
-        text += (&row == report.rows.data() ? "\n" : ",\n") + row_json(row).dump();
+        text +=
+            (&row == report.rows.data() ? "\n" : ",\n") + row_json(row, report.every_sample).dump();
     return text + "\n]}\n";
 }
 

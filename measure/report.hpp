@@ -30,6 +30,7 @@ struct Row {
     int samples = 0;
     std::vector<Ceiling> ceilings;  // the first is the one that the table shows; may be empty
     Figures figures;                // what else was found out, in JSON fields of the row's own
+    std::vector<double> series;     // seconds of one call, every sample; printed if asked for
 };
 
 struct Machine {
@@ -52,6 +53,8 @@ struct Report {
     std::string suite;
     std::vector<Row> rows;
     std::vector<std::string> skipped;  // one line each: what was left out and why
+    Point about;                       // what else is said of the run, in fields of its own
+    bool every_sample = false;         // whether rows are printed with their series
 
     void skip(std::string line);  // once
 };

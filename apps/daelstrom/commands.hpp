@@ -64,6 +64,7 @@ void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
 void add_provider(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
+void add_lab(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_manual(CLI::App& app, Context& context);
 void add_help(CLI::App& app, Context& context);

@@ -119,6 +119,12 @@ constexpr std::array kBench{
             "daelstrom bench --backend cpu --mode ctr --bits 256 --json figures.json"},
 };
 
+constexpr std::array kLab{
+    Example{"The studies", "daelstrom lab list"},
+    Example{"A small run of two, and their documents",
+            "daelstrom lab run placement picture --quick --out runs"},
+};
+
 constexpr std::array kHelp{
     Example{"How a file is sealed", "daelstrom help seal"},
 };
@@ -250,6 +256,14 @@ constexpr std::array kTexts{
         "memcpy, a copy within device memory, copies both ways over the bus. Outputs are compared "
         "with OpenSSL's first. Leave the machine alone meanwhile.",
         kBench},
+    CommandText{
+        "lab", "Repeat the measurements of the systems that daelstrom comes from",
+        "list names the studies and what each asks. run runs them, or all of them, prints a table "
+        "of each, and with --out writes a document of each, with every sample, into a folder. "
+        "compare holds two runs against each other, row by row. What the machine lacks, a GPU for "
+        "one, is left out with a line; outputs are compared with OpenSSL's before they are timed. "
+        "The studies are a program of their own, daelstrom-lab, which lies beside this one.",
+        kLab},
     CommandText{
         "provider", "Give programs that use OpenSSL this program's AES",
         "daelstrom.so is a provider for OpenSSL 3. status loads it and prints what it says of "

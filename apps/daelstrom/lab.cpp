@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// `daelstrom lab`: starts daelstrom-lab, which lies beside this program, with the same words. The
+// lab's kernels are none of this program's business (lab/README.md).
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "commands.hpp"
+#include "io/text.hpp"
+
+namespace dael::cli {
+namespace {
+
+struct LabArguments {
+    std::string action, folder;
+    std::vector<std::string> names;
+    int repeats = 0;
+    bool quick = false, quiet = false;
+};
+
+Result<> start(const LabArguments& arguments) {
+    std::error_code status;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", status);
+    const std::string program = (self.parent_path() / "daelstrom-lab").string();
+    if (access(program.c_str(), X_OK) != 0)
+        return Error{Code::unsupported, in_quotes(program) +
+                                            " is not there; build it: cmake --build --preset dev "
+                                            "--target daelstrom_lab"};
+    std::vector<std::string> words{program};
+    if (!arguments.folder.empty()) words.push_back("--out=" + arguments.folder);
+    if (arguments.repeats) words.push_back("--repeats=" + std::to_string(arguments.repeats));
+    if (arguments.quick) words.emplace_back("--quick");
+    if (arguments.quiet) words.emplace_back("--quiet");
+    words.emplace_back("--");
+    words.push_back(arguments.action);
+    words.insert(words.end(), arguments.names.begin(), arguments.names.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    execv(program.c_str(), argv.data());
+    return Error{Code::io, "cannot start " + in_quotes(program) + ": " + std::strerror(errno)};
+}
+
+}  // namespace
+
+void add_lab(CLI::App& app, Context& context) {
+    CLI::App* command = add_command(app, "lab");
+    const auto arguments = std::make_shared<LabArguments>();
+    auto* action =
+        command->add_option("ACTION", arguments->action, "list, run or compare")->type_name("");
+    action->required();
+    context.choices[action] = {"list", "run", "compare"};
+    command
+        ->add_option("NAME", arguments->names,
+                     "run: studies, or all; compare: two runs, as files or folders")
+        ->type_name("");
+    command->add_option("--out", arguments->folder, "run: write documents into this folder")
+        ->type_name("DIR");
+    command->add_flag("--quick", arguments->quick, "run: small data, few points, few samples");
+    command
+        ->add_option("--repeats", arguments->repeats,
+                     "run: samples of each figure (default: 15, with --quick 3)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 10000));
+    command->add_flag("-q,--quiet", arguments->quiet, "No progress on standard error");
+    command->callback(
+        [arguments, &context] { context.action = [arguments] { return start(*arguments); }; });
+}
+
+}  // namespace dael::cli

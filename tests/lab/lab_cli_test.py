@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`daelstrom lab` as a user meets it: lab_cli_test.py PROGRAM [CLASS ...]."""
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv.pop(1)
+
+
+def lab(*arguments):
+    return subprocess.run([PROGRAM, "lab", *map(str, arguments)], capture_output=True, text=True, timeout=240)
+
+
+class Lab(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_study(self, name):
+        ran = lab("run", name, "--quick", "--out", self.folder / "run")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertIn(f"suite {name}", ran.stdout)
+        document = json.loads((self.folder / "run" / f"{name}.json").read_text())
+        self.assertEqual((document["suite"], document["format"], document["quick"]), (name, 1, 1))
+        for field in "machine", "date", "version", "commit", "compiler", "openssl", "skipped", "load_before":
+            self.assertIn(field, document)
+        for row in document["rows"]:
+            self.assertEqual(len(row["series"]), row["samples"], row)
+            self.assertGreater(row["seconds"], 0)
+            self.assertLessEqual(row["gbps"]["min"], row["gbps"]["median"])
+            self.assertLessEqual(row["gbps"]["median"], row["gbps"]["max"])
+        return document
+
+
+class Program(Lab):
+    def test_list(self):
+        ran = lab("list")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        names = [line.split()[0] for line in ran.stdout.splitlines()]
+        self.assertTrue({"placement", "sizes", "picture", "packets"} <= set(names), names)
+
+    def test_picture(self):
+        document = self.run_study("picture")
+        repeats = {row["mode"]: row.get("repeats") for row in document["rows"]}
+        self.assertGreater(repeats["ecb"], 50)
+        self.assertEqual((repeats["cbc"], repeats["ctr"]), (0, 0))
+        if "picture" in document:
+            head = (self.folder / "run" / document["picture"]).read_bytes()[:24]
+            self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+            width, height = int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+            self.assertEqual(width, 4 * height)
+        else:
+            self.assertTrue(any("libpng" in line for line in document["skipped"]))
+
+    def test_compare(self):
+        before = self.run_study("picture")
+        after = copy.deepcopy(before)
+        after["commit"] = "another"
+        for figure in "median", "min", "max":
+            after["rows"][0]["gbps"][figure] = 10 * before["rows"][0]["gbps"]["max"]
+        after["rows"][1]["size"] += 16
+        (self.folder / "after.json").write_text(json.dumps(after))
+        ran = lab("compare", self.folder / "run", self.folder / "after.json")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertIn("not the same: commit\n", ran.stdout)
+        rows = [line for line in ran.stdout.splitlines() if "GB/s" in line]
+        self.assertEqual(["*" in line for line in rows], [True, False], ran.stdout)
+        self.assertIn("1 rows only in the first", ran.stdout)
+        self.assertIn("1 rows only in the second", ran.stdout)
+
+    def test_faults_name_the_thing(self):
+        wrong = self.folder / "wrong.json"
+        wrong.write_text('{"suite": "picture", "rows": [{"gbps": {"median": 1}}]}')
+        (self.folder / "empty").mkdir()
+        for status, word, arguments in [
+                (2, "abacus", ["run", "abacus"]),
+                (2, "which study", ["run"]),
+                (2, "juggle", ["juggle"]),
+                (2, "takes no names", ["list", "picture"]),
+                (2, "leave them out", ["list", "--quick"]),
+                (2, "two runs", ["compare", wrong]),
+                (1, "nowhere", ["compare", self.folder / "nowhere", wrong]),
+                (2, "not median", ["compare", wrong, wrong]),
+                (2, "there is no document", ["compare", self.folder / "empty", wrong]),
+                (1, "--out", ["run", "picture", "--quick", "--out", wrong])]:
+            with self.subTest(arguments=arguments):
+                ran = lab(*arguments)
+                self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
+                self.assertIn(word, ran.stderr)
+                self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+
+
+class Kernels(Lab):
+    def test_placement(self):
+        document = self.run_study("placement")
+        if not document["rows"]:
+            self.assertTrue(any(line.startswith("opencl") for line in document["skipped"]), document["skipped"])
+            self.skipTest("this machine has no OpenCL")
+        own = {row["kernel"]: row for row in document["rows"] if row["study_part"] == "own kernels"}
+        thirteen = {str(number) for number in range(1, 14)}
+        self.assertTrue(thirteen <= set(own), own.keys())
+        for rank in "rank", "rank_2017":
+            self.assertEqual({own[kernel][rank] for kernel in thirteen}, set(range(1, 14)))
+        self.assertEqual(own["3"]["rank_2017"], 1)
+        self.assertEqual(own["13"]["bytes_per_thread"], 1)
+        self.assertIn("computed S-box", own)
+        self.assertEqual({row["mode"] for row in document["rows"] if row["study_part"] == "the library"},
+                         {"ecb", "ctr"})
+
+
+if __name__ == "__main__":
+    unittest.main()
