@@ -177,7 +177,7 @@ TEST_P(CudaLaunch, StartsThatAreOfNoNonceAndCountersThatWrap) {
 
 TEST_P(CudaLaunch, ShortTags) {
     const KeyRing ring(random_, 3);
-    for (const std::uint8_t tag : {4, 8, 12, 13, 14, 15})
+    for (const auto tag : std::to_array<std::uint8_t>({4, 8, 12, 13, 14, 15}))
         check(ring, {{Mode::gcm, Direction::encrypt, tag}, {Mode::gcm, Direction::decrypt, tag}},
               [](TestBatch& batch) {
                   batch.add_sizes({0, 1, 100, 8192, 8193, 70000});

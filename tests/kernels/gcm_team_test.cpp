@@ -58,8 +58,9 @@ TEST(GcmTeam, EveryBlockIsOneThreadsInOrder) {
                 ASSERT_EQ(rows.aad_here(row), expected);
                 if (block >= 0) ++seen.at(static_cast<std::size_t>(block));
                 // The last block ends the last row.
-                if (row + 1 == rows.count && place + 1 == kTeamBlocks)
+                if (row + 1 == rows.count && place + 1 == kTeamBlocks) {
                     ASSERT_EQ(static_cast<std::size_t>(block) + 1, seen.size());
+                }
             }
         }
         ASSERT_EQ(std::ranges::count(seen, 1), static_cast<std::ptrdiff_t>(seen.size()));

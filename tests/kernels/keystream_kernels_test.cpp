@@ -54,7 +54,9 @@ TEST(KeystreamKernel, MakesEachBlockOnceFromItsCounter) {
                         if (block >= run.total) continue;
                         const auto to = reinterpret_cast<std::uintptr_t>(run.out) + block * 16u;
                         // Whole lines, but for a run's ends.
-                        if (lane % cuda::kLineBlocks == 0) EXPECT_EQ(to % 128, 0u);
+                        if (lane % cuda::kLineBlocks == 0) {
+                            EXPECT_EQ(to % 128, 0u);
+                        }
                         const Block counter = as_block(cuda::counter_in(run, block));
                         ASSERT_TRUE(made.emplace(to, counter).second) << "made twice";
                     }
