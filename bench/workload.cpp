@@ -74,7 +74,9 @@ Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
     if (options.suite == "generations") workload.through = 256 * MiB;  // the slowest takes a second
-    workload.gcm_cache = {{16, 1}, {KiB, 1}, {16 * KiB, 1}, {KiB, 256}};
+    workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
+    if (options.suite != "quick")
+        workload.gcm_cache.insert(workload.gcm_cache.end(), {{16, 1}, {KiB, 1}});
     workload.sampling.repeats = options.repeats;
     if (!options.bits.empty()) workload.bits = options.bits;
     if (!options.sizes.empty()) {

@@ -4,6 +4,7 @@
 // all sizes, streams and threads, and what may be captured.
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
