@@ -109,7 +109,7 @@ void fill(Provider& provider, std::size_t offer, const OSSL_DISPATCH* from) noex
     if (kind == Kind::gcm)
         offer_gcm(functions);
     else if (kind != Kind::as_it_is)
-        offer_blocks(functions);
+        offer_blocks(functions, kind);
     replace_those_of(offer, functions, std::make_index_sequence<kOfferCount>());
 }
 
@@ -130,7 +130,10 @@ bool make_ready(Provider& provider) noexcept {
     for (std::size_t offer = 0; offer < kOfferCount; ++offer) {
         for (const OSSL_ALGORITHM* a = theirs; a->algorithm_names; ++a) {
             if (!first_of(a->algorithm_names, kOffers[offer].name)) continue;
-            provider.basis[offer] = read(a->implementation);
+            Basis& basis = provider.basis[offer] = read(a->implementation);
+            basis.provider_context = provider.default_context;
+            basis.kind = kOffers[offer].kind;
+            basis.key_bytes = kOffers[offer].key_bytes;
             if (!provider.basis[offer].complete()) break;
             fill(provider, offer, a->implementation);
             provider.algorithms[count++] = {a->algorithm_names, "provider=daelstrom",

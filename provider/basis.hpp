@@ -12,6 +12,8 @@
 
 namespace dael::provider {
 
+enum class Kind { ecb, cbc, cfb, ctr, gcm, as_it_is };
+
 // A cipher's functions there. Those that a version of OpenSSL lacks are null.
 struct Basis {
     OSSL_FUNC_cipher_newctx_fn* newctx;
@@ -26,14 +28,15 @@ struct Basis {
     OSSL_FUNC_cipher_set_ctx_params_fn* set_ctx_params;
     OSSL_FUNC_cipher_gettable_ctx_params_fn* gettable_ctx_params;
     OSSL_FUNC_cipher_settable_ctx_params_fn* settable_ctx_params;
+    void* provider_context;  // for newctx
+    Kind kind;
+    std::size_t key_bytes;
 
     bool complete() const noexcept {
         return newctx && freectx && encrypt_init && decrypt_init && update && final && cipher &&
                get_ctx_params && set_ctx_params;
     }
 };
-
-enum class Kind { ecb, cbc, cfb, ctr, gcm, as_it_is };
 
 // What we offer, and by which name the default provider has it first.
 struct Offer {
@@ -76,7 +79,7 @@ bool make_ready(Provider& provider) noexcept;
 void let_go(Provider& provider) noexcept;
 
 // Our own functions, written over the default provider's in a table of `Kind`.
-void offer_blocks(OSSL_DISPATCH* functions) noexcept;
+void offer_blocks(OSSL_DISPATCH* functions, Kind kind) noexcept;
 void offer_gcm(OSSL_DISPATCH* functions) noexcept;
 // newctx for offer number i, since it alone is not told of which cipher it is.
 void* new_blocks(Provider& provider, std::size_t offer) noexcept;
@@ -88,6 +91,15 @@ void replace(OSSL_DISPATCH* functions, int id, Function* function) noexcept {
     for (; functions->function_id != 0; ++functions)
         if (functions->function_id == id)
             functions->function = reinterpret_cast<void (*)()>(function);
+}
+// Puts `function` behind the last.
+template <class Function>
+void add(OSSL_DISPATCH* functions, int id, Function* function) noexcept {
+    OSSL_DISPATCH* at = functions;
+    while (at->function_id != 0) ++at;
+    if (at + 1 >= functions + kMostFunctions) return;
+    *at++ = {id, reinterpret_cast<void (*)()>(function)};
+    *at = {0, nullptr};
 }
 
 }  // namespace dael::provider

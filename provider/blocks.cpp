@@ -13,6 +13,7 @@
 #include <new>
 
 #include "basis.hpp"
+#include "pipelines.hpp"
 #include "worker.hpp"
 
 namespace dael::provider {
@@ -36,6 +37,7 @@ struct Blocks {
     bool iv_set = false, tls = false;
     bool iv_fresh = false;  // the last initialisation gave one
     Kind kind;
+    Pipes* pipes = nullptr;
     Worker worker;
 };
 
@@ -326,16 +328,18 @@ void free_context(void* context) noexcept {
     Blocks& c = of(context);
     c.worker.tell();
     c.worker.drop();
+    Pipes::drop(c.pipes);
     c.basis->freectx(c.inner);
     OPENSSL_cleanse(c.worker.bytes, sizeof c.worker.bytes);  // the one secret
     OPENSSL_free(context);
 }
 void* duplicate(void* context) noexcept {
     Blocks& c = of(context);
-    if (!c.basis->dupctx || !hand_down(c)) return nullptr;
+    if (!c.basis->dupctx || (c.pipes && c.pipes->running()) || !hand_down(c)) return nullptr;
     void* const memory = OPENSSL_malloc(sizeof(Blocks));
     if (!memory) return nullptr;
     auto* const copy = new (memory) Blocks(c);
+    copy->pipes = nullptr;
     copy->worker.key = nullptr;  // made ready again when there is need
     copy->worker.updates = copy->worker.done = 0;
     copy->inner = c.basis->dupctx(c.inner);
@@ -358,7 +362,7 @@ void* new_blocks(Provider& provider, std::size_t offer) noexcept {
     return nullptr;
 }
 
-void offer_blocks(OSSL_DISPATCH* functions) noexcept {
+void offer_blocks(OSSL_DISPATCH* functions, Kind kind) noexcept {
     replace(functions, OSSL_FUNC_CIPHER_FREECTX, &free_context);
     replace(functions, OSSL_FUNC_CIPHER_DUPCTX, &duplicate);
     replace(functions, OSSL_FUNC_CIPHER_ENCRYPT_INIT, &encrypt_init);
@@ -368,6 +372,7 @@ void offer_blocks(OSSL_DISPATCH* functions) noexcept {
     replace(functions, OSSL_FUNC_CIPHER_CIPHER, &cipher);
     replace(functions, OSSL_FUNC_CIPHER_GET_CTX_PARAMS, &get_ctx_params);
     replace(functions, OSSL_FUNC_CIPHER_SET_CTX_PARAMS, &set_ctx_params);
+    if (kind == Kind::cbc || kind == Kind::ctr) offer_pipelines<Blocks>(functions);
 }
 
 }  // namespace dael::provider

@@ -14,6 +14,7 @@
 #include <new>
 
 #include "basis.hpp"
+#include "pipelines.hpp"
 #include "wide_gcm.hpp"
 #include "worker.hpp"
 
@@ -46,6 +47,7 @@ struct Gcm {
     std::size_t key_bytes;
     dael_pieces* pieces[2] = {};  // by direction
     WideGcm* wide = nullptr;
+    Pipes* pipes = nullptr;
     Worker worker;
 };
 
@@ -169,6 +171,7 @@ int gcm_set(void* context, const OSSL_PARAM* params) noexcept {
     }
     // A key, an IV or an AAD by way of TLS goes on from the IV that we kept.
     if (theirs && c.way == Way::open && !to_basis(c)) return 0;
+    if (c.pipes && !c.pipes->set(params)) return 0;
     if (c.basis->set_ctx_params(c.inner, params) != 1) return 0;
     if (theirs) {
         c.way = Way::basis;
@@ -357,6 +360,7 @@ bool get_ours(const Gcm& c, OSSL_PARAM* p) noexcept {
 }
 int gcm_get(void* context, OSSL_PARAM* params) noexcept {
     Gcm& c = gcm_of(context);
+    if (c.pipes && !c.pipes->get(params)) return 0;
     // To ask for an IV that TLS counts is to go its way.
     if (c.way == Way::open && OSSL_PARAM_locate(params, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN) &&
         !to_basis(c))
@@ -373,6 +377,7 @@ void gcm_free(void* context) noexcept {
     c.worker.tell();
     drop_handles(c);
     c.worker.drop();
+    Pipes::drop(c.pipes);
     c.basis->freectx(c.inner);
     OPENSSL_cleanse(c.worker.bytes, sizeof c.worker.bytes);  // the one secret
     OPENSSL_free(context);
@@ -380,12 +385,13 @@ void gcm_free(void* context) noexcept {
 
 void* gcm_duplicate(void* context) noexcept {
     Gcm& c = gcm_of(context);
-    if (!c.basis->dupctx) return nullptr;
+    if (!c.basis->dupctx || (c.pipes && c.pipes->running())) return nullptr;
     void* const memory = OPENSSL_malloc(sizeof(Gcm));
     if (!memory) return nullptr;
     auto* const copy = new (memory) Gcm(c);
     copy->pieces[0] = copy->pieces[1] = nullptr;
     copy->wide = nullptr;
+    copy->pipes = nullptr;
     copy->worker.key = nullptr;
     copy->worker.updates = copy->worker.done = 0;
     copy->inner = c.basis->dupctx(c.inner);
@@ -436,6 +442,7 @@ void offer_gcm(OSSL_DISPATCH* functions) noexcept {
     replace(functions, OSSL_FUNC_CIPHER_CIPHER, &gcm_cipher);
     replace(functions, OSSL_FUNC_CIPHER_GET_CTX_PARAMS, &gcm_get);
     replace(functions, OSSL_FUNC_CIPHER_SET_CTX_PARAMS, &gcm_set);
+    offer_pipelines<Gcm>(functions);
 }
 
 }  // namespace dael::provider
