@@ -33,6 +33,7 @@ struct Basis {
     std::size_t key_bytes;
 
     bool complete() const noexcept {
+        if (kind == Kind::as_it_is) return newctx;
         return newctx && freectx && encrypt_init && decrypt_init && update && final && cipher &&
                get_ctx_params && set_ctx_params;
     }
