@@ -13,6 +13,7 @@
 #include <new>
 
 #include "basis.hpp"
+#include "contest.hpp"
 #include "pipelines.hpp"
 #include "worker.hpp"
 
@@ -46,18 +47,6 @@ Blocks& of(void* context) noexcept {
 }
 bool buffers(const Blocks& c) noexcept {
     return c.kind == Kind::ecb || c.kind == Kind::cbc;
-}
-int mode_of(Kind kind) noexcept {
-    switch (kind) {
-        case Kind::ecb:
-            return DAEL_ECB;
-        case Kind::cbc:
-            return DAEL_CBC;
-        case Kind::cfb:
-            return DAEL_CFB;
-        default:
-            return DAEL_CTR;
-    }
 }
 
 bool start_basis(Blocks& c, const Bytes* key, std::size_t key_size, const Bytes* iv,
@@ -237,6 +226,13 @@ bool entangled(const Bytes* in, const Bytes* out, std::size_t size) noexcept {
         return small(c, out, written, room, in, size);
     const dael_key* const key = c.worker.ready(size);
     if (!key) return small(c, out, written, room, in, size);
+    if (size < settings().threshold) {
+        const std::size_t won = won_from(*c.basis, c.encrypts);
+        if (size < won) {
+            c.from = std::max(c.from, std::min(won, settings().threshold));
+            return small(c, out, written, room, in, size);
+        }
+    }
 
     std::size_t total = 0;
     const auto failed = [&] {

@@ -14,6 +14,7 @@
 #include <new>
 
 #include "basis.hpp"
+#include "contest.hpp"
 #include "pipelines.hpp"
 #include "wide_gcm.hpp"
 #include "worker.hpp"
@@ -24,7 +25,7 @@ namespace {
 constexpr std::size_t kNonce = 12;
 constexpr std::size_t kTag = 16;
 constexpr std::size_t kShortAad = 32;  // kept until the data comes
-// A message that begins with less is the basis's: OpenSSL's code is as quick there.
+// A message that begins with less is the basis's: OpenSSL's code is as quick there, of any version.
 constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
 constexpr std::size_t kWideFrom = 8;
@@ -133,29 +134,11 @@ bool to_pieces(Gcm& c) noexcept {
     return true;
 }
 
-// Whether the engine does GCM by vector units, and not by OpenSSL as well: asked once, of a message
-// of zeros under a key of zeros.
-bool worthwhile() noexcept {
-    constinit static std::atomic<int> known{0};  // 1: it is, 2: it is not
-    if (const int answer = known.load(std::memory_order_relaxed)) return answer == 1;
-    static constexpr unsigned char kZeros[1024] = {};
-    unsigned char out[sizeof kZeros], tag[kTag];
-    dael_ran ran{};
-    dael_key* key = nullptr;
-    const bool is = dael_key_import(kZeros, 16, &key) == DAEL_OK &&
-                    dael_gcm_seal(opened_engine(), key, kZeros, kNonce, nullptr, 0, kZeros, out,
-                                  sizeof out, tag, kTag, &ran) == DAEL_OK &&
-                    std::strcmp(ran.backend, "openssl") != 0;
-    dael_key_free(key);
-    known.store(is ? 1 : 2, std::memory_order_relaxed);
-    return is;
-}
-
 // The way of a message whose first data, or end, has come.
 bool choose(Gcm& c, std::size_t size) noexcept {
     if (size < kLeast || !c.keyed || !c.worker.ready(size)) return to_basis(c);
     if (size >= kWideFrom * settings().threshold && to_wide(c)) return true;
-    return (worthwhile() && to_pieces(c)) || to_basis(c);
+    return (size >= won_from(*c.basis, c.encrypts) && to_pieces(c)) || to_basis(c);
 }
 
 int gcm_set(void* context, const OSSL_PARAM* params) noexcept {
@@ -248,8 +231,9 @@ int add_aad(Gcm& c, std::size_t* written, const unsigned char* in, std::size_t s
             c.aad_size += size;
             return 1;
         }
-        if (!(c.keyed && c.worker.ready(size) && worthwhile() && to_pieces(c)) && !to_basis(c))
-            return 0;
+        const bool engine = c.keyed && c.worker.ready(size) &&
+                            size >= won_from(*c.basis, c.encrypts) && to_pieces(c);
+        if (!engine && !to_basis(c)) return 0;
         if (c.way == Way::basis) return c.basis->update(c.inner, nullptr, written, size, in, size);
     }
     if (c.way == Way::pieces && dael_pieces_aad(c.pieces[c.encrypts ? 0 : 1], in, size) == DAEL_OK)
