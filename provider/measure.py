@@ -10,13 +10,13 @@ daelstrom's is the default's. Leave the machine alone meanwhile. `openssl speed`
 and gives AES-GCM its key anew for each operation.
 """
 import argparse
-import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import tempfile
+
+from results import begun, keep
 
 CIPHERS = "aes-256-ecb,aes-256-cbc,aes-256-cfb,aes-256-ofb,aes-256-ctr,aes-256-gcm,aes-256-xts,aes-128-ctr,aes-128-gcm"
 SIZES = "16,64,256,1024,1500,2048,4096,16384,65536,1048576,16777216,67108864"
@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     version = subprocess.run(["openssl", "version"], check=True, capture_output=True, text=True).stdout.strip()
-    rows = []
+    about, rows = begun(), []
     with tempfile.NamedTemporaryFile("w", suffix=".cnf") as config:
         config.write(configuration(options.module.resolve()))
         config.flush()
@@ -72,8 +72,7 @@ def main():
                     rows.append({"cipher": cipher, "direction": direction, "size": size,
                                  "default": best[0] / 1e9, "daelstrom": best[1] / 1e9})
     if options.json:
-        options.json.write_text(json.dumps({"openssl": version, "machine": platform.processor() or platform.machine(),
-                                            "processors": os.cpu_count(), "rows": rows}, indent=1) + "\n")
+        keep(options.json, "speed", about, rows)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,8 @@ out. Leave the machine alone meanwhile.
 import argparse
 import contextlib
 import hashlib
-import json
 import os
 import pathlib
-import platform
 import shutil
 import signal
 import socket
@@ -33,6 +31,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from measure import configuration  # noqa: E402
+from results import begun, keep  # noqa: E402
 
 SUITES = (("1.3", "TLS_AES_128_GCM_SHA256"), ("1.3", "TLS_AES_256_GCM_SHA384"),
           ("1.2", "ECDHE-RSA-AES128-GCM-SHA256"), ("1.2", "ECDHE-RSA-AES256-GCM-SHA384"))
@@ -276,16 +275,15 @@ def main():
     parser.add_argument("--only", choices=("nginx", "postgres", "connections"))
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    version = subprocess.run(["openssl", "version"], check=True, capture_output=True, text=True).stdout.strip()
-    print(f"{version}, {os.cpu_count()} processors", flush=True)
+    about = begun()
+    print(f"OpenSSL {about['openssl']}, {os.cpu_count()} processors", flush=True)
     with tempfile.TemporaryDirectory(prefix="daelstrom-servers-") as folder:
         os.chmod(folder, 0o755)
         place = Place(pathlib.Path(folder), options.module.resolve())
         rows = [r for kind in (nginx, postgres, connections) if options.only in (None, kind.__name__)
                 for r in kind(place, options)]
     if options.json:
-        options.json.write_text(json.dumps({"openssl": version, "machine": platform.processor() or platform.machine(),
-                                            "processors": os.cpu_count(), "rows": rows}, indent=1) + "\n")
+        keep(options.json, "servers", about, rows)
 
 
 if __name__ == "__main__":
