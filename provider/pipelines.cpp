@@ -73,6 +73,7 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
         dael_keyset_free(set_);
         set_ = nullptr;
         worker_.set(key, key_size);
+        for (Pipe& pipe : pipes_) pipe.keyed = false;
     }
     encrypts_ = encrypts;
     iv_size_ = iv_size;
@@ -87,7 +88,7 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
         if (worker_.size == 0) return fault(PROV_R_NO_KEY_SET, "no key is set");
         pipe.way = Way::begun;
         if (gcm && iv_size != kNonce) {  // which the default provider makes a counter of
-            if (!start_single(pipe, worker_.bytes, ivs[i], iv_size)) return false;
+            if (!start_single(pipe, ivs[i], iv_size)) return false;
             pipe.way = Way::single;
         } else {
             std::memcpy(pipe.iv, ivs[i], iv_size);
@@ -105,32 +106,40 @@ bool Pipes::give_tag(const Pipe& pipe) noexcept {
     return basis_.set_ctx_params(pipe.single, tag) == 1;
 }
 
-bool Pipes::start_single(Pipe& pipe, const unsigned char* key, const unsigned char* iv,
-                         std::size_t iv_size) noexcept {
-    // Anew each time: of a context that has been used some things would stay.
-    if (pipe.single) basis_.freectx(pipe.single);
-    pipe.single = basis_.newctx(basis_.provider_context);
-    if (!pipe.single) return false;
+bool Pipes::start_single(Pipe& pipe, const unsigned char* iv, std::size_t iv_size) noexcept {
+    // One that has been used may go on under its key; but of what it opened, a tag would stay.
+    const bool same = pipe.single && pipe.keyed && pipe.sealed && encrypts_ &&
+                      pipe.iv_size == iv_size && pipe.padded == padded_;
+    if (!same) {
+        if (pipe.single) basis_.freectx(pipe.single);
+        pipe.single = basis_.newctx(basis_.provider_context);
+        if (!pipe.single) return false;
+    }
     if (basis_.kind == Kind::gcm) {
         OSSL_PARAM size[] = {OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &iv_size),
                              OSSL_PARAM_construct_end()};
-        if (iv_size != kNonce && basis_.set_ctx_params(pipe.single, size) != 1) return false;
+        if (!same && iv_size != kNonce && basis_.set_ctx_params(pipe.single, size) != 1)
+            return false;
     }
-    if (basis_.kind == Kind::cbc) {
+    if (basis_.kind == Kind::cbc && !same) {
         unsigned padded = padded_ ? 1 : 0;
         OSSL_PARAM padding[] = {OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_PADDING, &padded),
                                 OSSL_PARAM_construct_end()};
         if (basis_.set_ctx_params(pipe.single, padding) != 1) return false;
     }
     const auto init = encrypts_ ? basis_.encrypt_init : basis_.decrypt_init;
-    return init(pipe.single, key, basis_.key_bytes, iv, iv_size, nullptr) == 1 &&
-           (!pipe.tagged || encrypts_ || give_tag(pipe));
+    pipe.keyed = init(pipe.single, same ? nullptr : worker_.bytes, same ? 0 : basis_.key_bytes, iv,
+                      iv_size, nullptr) == 1;
+    pipe.sealed = encrypts_;
+    pipe.padded = padded_;
+    pipe.iv_size = iv_size;
+    return pipe.keyed && (!pipe.tagged || encrypts_ || give_tag(pipe));
 }
 
 // From where the message stands, which is not GCM's after a batch.
 bool Pipes::to_single(Pipe& pipe) noexcept {
     const bool gcm = basis_.kind == Kind::gcm;
-    if (!start_single(pipe, worker_.bytes, pipe.iv, gcm ? kNonce : kBlock)) return false;
+    if (!start_single(pipe, pipe.iv, gcm ? kNonce : kBlock)) return false;
     pipe.way = Way::single;
     unsigned char nowhere[kBlock];
     std::size_t made = 0;
@@ -179,7 +188,7 @@ bool Pipes::fits(std::size_t total) const noexcept {
             return total >= 2048 &&
                    (encrypts_ || tag_size_ == 4 || tag_size_ == 8 || tag_size_ >= 12);
         case Kind::cbc:
-            return encrypts_ && count_ >= 4 && total >= 2048;
+            return encrypts_ && count_ >= 4 && total >= 8192;
         default:
             return total >= 4096;
     }

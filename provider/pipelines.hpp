@@ -64,7 +64,10 @@ class Pipes {
 
     struct Pipe {
         Way way = Way::none;
-        bool tagged = false;      // GCM: `tag` is ours (sealing) or the caller's (opening)
+        bool tagged = false;  // GCM: `tag` is ours (sealing) or the caller's (opening)
+        // Of `single`: whether it has the key, to seal, and how it was begun.
+        bool keyed = false, sealed = false, padded = true;
+        std::size_t iv_size = 0;
         void* single = nullptr;   // the default provider's context
         WideGcm* wide = nullptr;  // GCM: goes on after a batch
         std::uint64_t size = 0;   // bytes that a batch has done
@@ -78,8 +81,7 @@ class Pipes {
     explicit Pipes(const Basis& basis) noexcept : basis_(basis) {}
     ~Pipes();
 
-    bool start_single(Pipe& pipe, const unsigned char* key, const unsigned char* iv,
-                      std::size_t iv_size) noexcept;
+    bool start_single(Pipe& pipe, const unsigned char* iv, std::size_t iv_size) noexcept;
     bool to_single(Pipe& pipe) noexcept;
     bool give_tag(const Pipe& pipe) noexcept;
     bool go_on(Pipe& pipe, const unsigned char* in, unsigned char* out, std::size_t size) noexcept;
