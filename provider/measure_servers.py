@@ -122,6 +122,8 @@ http {{ access_log off; {temporary} sendfile on;
                 with running([program, "-c", folder / "nginx.conf", "-e", folder / "error.log"],
                              env=environment) as server:
                     wait_for(port, server)
+                    while not children(server.pid):  # the port is there before the worker is
+                        time.sleep(0.01)
                     worker, = children(server.pid)
                     curl = ["curl", "-sk", "--fail", f"https://127.0.0.1:{port}/file"]
                     if turn == 0:
@@ -280,10 +282,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="daelstrom-servers-") as folder:
         os.chmod(folder, 0o755)
         place = Place(pathlib.Path(folder), options.module.resolve())
-        rows = [r for kind in (nginx, postgres, connections) if options.only in (None, kind.__name__)
-                for r in kind(place, options)]
-    if options.json:
-        keep(options.json, "servers", about, rows)
+        for kind in (nginx, postgres, connections):
+            if options.only in (None, kind.__name__):
+                rows = kind(place, options)
+                if options.json and rows:
+                    keep(options.json, kind.__name__, about, rows)
 
 
 if __name__ == "__main__":
