@@ -179,6 +179,12 @@ def cluster(place, name, environment, suite=None):
                   *(word for key, value in settings.items() for word in ("-c", f"{key}={value}"))],
                  stop=signal.SIGINT, cwd="/", env=environment) as server:
         wait_for(port, server)
+        # It listens before it takes connections.
+        for _ in range(400):
+            if subprocess.run([programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)],
+                              env=place.environments[0]).returncode == 0:
+                break
+            time.sleep(0.05)
         yield port, server
 
 
@@ -259,7 +265,8 @@ def connections(place, options):
                 subprocess.run([postgres_programs() / "pgbench", "-n", "-c", "200", "-j", "2", "-t", "5", "-f",
                                 place.folder / "query.sql", f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
                                 " sslmode=require"], check=True, capture_output=True, env=place.environments[0])
-                took = time.monotonic() - began
+                best[side] = max(best[side], 200 / (time.monotonic() - began))
+                time.sleep(0.5)  # until the last of them has ended
                 # What the children that have ended took is their parent's now.
                 fields = pathlib.Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
                 least[side] = min(least[side], (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK"))
