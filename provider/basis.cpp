@@ -109,8 +109,58 @@ void fill(Provider& provider, std::size_t offer, const OSSL_DISPATCH* from) noex
     if (kind == Kind::gcm)
         offer_gcm(functions);
     else if (kind != Kind::as_it_is)
-        offer_blocks(functions);
+        offer_blocks(functions, kind);
     replace_those_of(offer, functions, std::make_index_sequence<kOfferCount>());
+}
+
+// Keys of AES by reference: the default provider's functions, those that get a provider with its
+// own.
+constexpr int kImport = 2, kGenerate = 4, kImportSettable = 6, kGenerateSettable = 7;
+#ifdef OSSL_FUNC_SKEYMGMT_GEN_SETTABLE_PARAMS
+static_assert(kOperationKeys == OSSL_OP_SKEYMGMT && kImport == OSSL_FUNC_SKEYMGMT_IMPORT &&
+              kGenerate == OSSL_FUNC_SKEYMGMT_GENERATE &&
+              kImportSettable == OSSL_FUNC_SKEYMGMT_IMP_SETTABLE_PARAMS &&
+              kGenerateSettable == OSSL_FUNC_SKEYMGMT_GEN_SETTABLE_PARAMS);
+#endif
+
+void* import_key(void* provider, int selection, const OSSL_PARAM* params) noexcept {
+    const auto& mine = *static_cast<Provider*>(provider);
+    return mine.keys.import(mine.default_context, selection, params);
+}
+void* generate_key(void* provider, const OSSL_PARAM* params) noexcept {
+    const auto& mine = *static_cast<Provider*>(provider);
+    return mine.keys.generate(mine.default_context, params);
+}
+const OSSL_PARAM* import_settable(void* provider) noexcept {
+    const auto& mine = *static_cast<Provider*>(provider);
+    return mine.keys.import_settable(mine.default_context);
+}
+const OSSL_PARAM* generate_settable(void* provider) noexcept {
+    const auto& mine = *static_cast<Provider*>(provider);
+    return mine.keys.generate_settable(mine.default_context);
+}
+
+void offer_keys(Provider& provider) noexcept {
+    int no_cache = 0;
+    const OSSL_ALGORITHM* theirs =
+        OSSL_PROVIDER_query_operation(provider.default_provider, kOperationKeys, &no_cache);
+    while (theirs && theirs->algorithm_names && !first_of(theirs->algorithm_names, "AES")) ++theirs;
+    if (!theirs || !theirs->algorithm_names) return;
+    Keys& keys = provider.keys;
+    std::size_t count = 0;
+    for (const OSSL_DISPATCH* f = theirs->implementation; f->function_id != 0; ++f)
+        if (f->function_id < 8 && count < 7) keys.functions[count++] = *f;
+    keys.functions[count] = {0, nullptr};
+    find(theirs->implementation, kImport, keys.import);
+    find(theirs->implementation, kGenerate, keys.generate);
+    find(theirs->implementation, kImportSettable, keys.import_settable);
+    find(theirs->implementation, kGenerateSettable, keys.generate_settable);
+    replace(keys.functions, kImport, &import_key);
+    replace(keys.functions, kGenerate, &generate_key);
+    replace(keys.functions, kImportSettable, &import_settable);
+    replace(keys.functions, kGenerateSettable, &generate_settable);
+    keys.algorithms[0] = {theirs->algorithm_names, "provider=daelstrom", keys.functions,
+                          theirs->algorithm_description};
 }
 
 }  // namespace
@@ -130,7 +180,10 @@ bool make_ready(Provider& provider) noexcept {
     for (std::size_t offer = 0; offer < kOfferCount; ++offer) {
         for (const OSSL_ALGORITHM* a = theirs; a->algorithm_names; ++a) {
             if (!first_of(a->algorithm_names, kOffers[offer].name)) continue;
-            provider.basis[offer] = read(a->implementation);
+            Basis& basis = provider.basis[offer] = read(a->implementation);
+            basis.provider_context = provider.default_context;
+            basis.kind = kOffers[offer].kind;
+            basis.key_bytes = kOffers[offer].key_bytes;
             if (!provider.basis[offer].complete()) break;
             fill(provider, offer, a->implementation);
             provider.algorithms[count++] = {a->algorithm_names, "provider=daelstrom",
@@ -139,6 +192,7 @@ bool make_ready(Provider& provider) noexcept {
         }
     }
     provider.algorithms[count] = {};
+    offer_keys(provider);
     provider.ready = true;
     return true;
 }

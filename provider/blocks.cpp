@@ -29,11 +29,13 @@ Blocks::Blocks(const Provider& provider, std::size_t offer) noexcept
 }
 // Without AVX-512 the basis is the one place that can be copied.
 bool Blocks::before_copy() noexcept {
+    if (pipes_ && pipes_->running()) return false;
     return quick_ || hand_down();
 }
 bool Blocks::after_copy() noexcept {
     worker_.key = nullptr;  // made ready again when there is need
     worker_.updates = worker_.done = 0;
+    pipes_ = nullptr;
     void* const theirs = inner_.context;
     inner_.context = nullptr;
     if (theirs && !behind_) {
@@ -47,6 +49,7 @@ bool Blocks::after_copy() noexcept {
 Blocks::~Blocks() {
     worker_.tell();
     worker_.drop();
+    Pipes::drop(pipes_);
     inner_.drop();
     OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
 }
@@ -278,11 +281,18 @@ int Blocks::set(const OSSL_PARAM* params) noexcept {
     return 1;
 }
 
+Pipes* Blocks::pipes(bool make) noexcept {
+    if (!pipes_ && make) pipes_ = Pipes::make(*inner_.basis);
+    if (pipes_) pipes_->pad(padded_);
+    return pipes_;
+}
+
 void* new_blocks(const Provider& provider, std::size_t offer) noexcept {
     return Dispatch<Blocks>::make(provider, offer);
 }
-void offer_blocks(OSSL_DISPATCH* functions) noexcept {
+void offer_blocks(OSSL_DISPATCH* functions, Kind kind) noexcept {
     Dispatch<Blocks>::offer(functions);
+    if (kind == Kind::cbc || kind == Kind::ctr) offer_pipelines<Blocks>(functions);
 }
 
 }  // namespace dael::provider

@@ -8,18 +8,13 @@
 // chain is then here until the basis goes on.
 #pragma once
 
+#include "contest.hpp"
 #include "context.hpp"
+#include "pipelines.hpp"
 #include "vector_aes.hpp"
 #include "worker.hpp"
 
 namespace dael::provider {
-
-constexpr int mode_of(Kind kind) noexcept {
-    return kind == Kind::ecb   ? DAEL_ECB
-           : kind == Kind::cbc ? DAEL_CBC
-           : kind == Kind::cfb ? DAEL_CFB
-                               : DAEL_CTR;
-}
 
 class Blocks {
   public:
@@ -40,6 +35,7 @@ class Blocks {
                std::size_t size) noexcept;
     int get(OSSL_PARAM* params) noexcept;
     int set(const OSSL_PARAM* params) noexcept;
+    Pipes* pipes(bool make) noexcept;  // see offer_pipelines()
 
   private:
     bool buffers() const noexcept { return kind_ == Kind::ecb || kind_ == Kind::cbc; }
@@ -96,6 +92,7 @@ class Blocks {
     // What is begun of a block: in ECB and CBC input that waits (a whole block where decryption
     // holds back what may be padding), in CFB ciphertext. Of CTR and CFB the block's keystream.
     Bytes held_[kBlock], mask_[kBlock];
+    Pipes* pipes_ = nullptr;
     Worker worker_;
     Schedule schedule_;
 };

@@ -250,6 +250,13 @@ int Blocks::small(Bytes* out, std::size_t* written, std::size_t room, const Byte
         return small(out, written, room, in, size);
     const dael_key* const key = worker_.ready(size);
     if (!key) return small(out, written, room, in, size);
+    if (size < settings().threshold) {
+        const std::size_t won = won_from(*inner_.basis, encrypts_);
+        if (size < won) {
+            from_ = std::max(from_, std::min(won, settings().threshold));
+            return small(out, written, room, in, size);
+        }
+    }
 
     std::size_t total = 0;
     const auto failed = [&] {

@@ -16,10 +16,14 @@ Gcm::~Gcm() {
     worker_.tell();
     drop_handles();
     worker_.drop();
+    Pipes::drop(pipes_);
     inner_.drop();
     OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
 }
 
+bool Gcm::before_copy() noexcept {
+    return !(pipes_ && pipes_->running());
+}
 bool Gcm::after_copy() noexcept {
     const Handles theirs{worker_.key, pieces(), wide_};
     void* const basis = inner_.context;
@@ -27,6 +31,7 @@ bool Gcm::after_copy() noexcept {
     worker_.updates = worker_.done = 0;
     pieces_[0] = pieces_[1] = nullptr;
     wide_ = nullptr;
+    pipes_ = nullptr;
     inner_.context = nullptr;
     if (basis && (way_ == Way::basis || basis_counts_)) {
         if (inner_.basis->dupctx) inner_.context = inner_.basis->dupctx(basis);
@@ -190,6 +195,8 @@ bool Gcm::set_one(const OSSL_PARAM* p, bool& theirs) noexcept {
         return set_fixed_iv(p);
     } else if (octets && counts_ && is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD)) {
         return set_tls_aad(p);
+    } else if (pipes_ && is(p, kPipelineTag)) {
+        return pipes_->set(p);
     } else if (!is(p, OSSL_CIPHER_PARAM_PADDING)) {
         theirs = true;
     }
@@ -236,6 +243,10 @@ bool Gcm::get_one(OSSL_PARAM* p) noexcept {
 int Gcm::get(OSSL_PARAM* params) noexcept {
     for (OSSL_PARAM* p = params; p && p->key; ++p) {
         if (get_one(p)) continue;
+        if (pipes_ && is(p, kPipelineTag)) {
+            if (!pipes_->get(p)) return 0;
+            continue;
+        }
         // To ask for an IV that TLS counts is to go the basis's way.
         if (way_ == Way::open && is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) {
             if (!to_basis()) return 0;
@@ -249,11 +260,17 @@ int Gcm::get(OSSL_PARAM* params) noexcept {
     return 1;
 }
 
+Pipes* Gcm::pipes(bool make) noexcept {
+    if (!pipes_ && make) pipes_ = Pipes::make(*inner_.basis);
+    return pipes_;
+}
+
 void* new_gcm(const Provider& provider, std::size_t offer) noexcept {
     return Dispatch<Gcm>::make(provider, offer);
 }
 void offer_gcm(OSSL_DISPATCH* functions) noexcept {
     Dispatch<Gcm>::offer(functions);
+    offer_pipelines<Gcm>(functions);
 }
 
 }  // namespace dael::provider

@@ -6,7 +6,9 @@
 // 1.2, is the basis's.
 #pragma once
 
+#include "contest.hpp"
 #include "context.hpp"
+#include "pipelines.hpp"
 #include "vector_gcm.hpp"
 #include "wide_gcm.hpp"
 #include "worker.hpp"
@@ -18,7 +20,7 @@ class Gcm {
     Gcm(const Provider& provider, std::size_t offer) noexcept;
     ~Gcm();
     bool whole() const noexcept { return true; }
-    bool before_copy() noexcept { return true; }
+    bool before_copy() noexcept;
     bool after_copy() noexcept;  // called for what a copy constructor made
 
     using Bytes = unsigned char;
@@ -32,6 +34,7 @@ class Gcm {
                std::size_t size) noexcept;
     int get(OSSL_PARAM* params) noexcept;
     int set(const OSSL_PARAM* params) noexcept;
+    Pipes* pipes(bool make) noexcept;  // see offer_pipelines()
 
     static constexpr std::size_t kNonce = 12;
     static constexpr std::size_t kTag = 16;
@@ -90,6 +93,7 @@ class Gcm {
     Bytes tag_[kTag];
     dael_pieces* pieces_[2] = {};  // by direction
     WideGcm* wide_ = nullptr;
+    Pipes* pipes_ = nullptr;
     Worker worker_;
     VectorGcm message_;
     VectorGcmKey vector_key_;

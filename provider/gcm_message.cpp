@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message of GCM: who does it, and what passes.
 #include <algorithm>
-#include <atomic>
 
 #include "gcm.hpp"
 
@@ -9,28 +8,10 @@ namespace dael::provider {
 namespace {
 
 // Without AVX-512, a message that begins with less is the basis's: OpenSSL's code is as quick
-// there.
+// there, of any version.
 constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
 constexpr std::size_t kWideFrom = 8;
-
-// Whether the engine does GCM by vector units, and not by OpenSSL as well: asked once, of a message
-// of zeros under a key of zeros.
-bool worthwhile() noexcept {
-    constinit static std::atomic<int> known{0};  // 1: it is, 2: it is not
-    if (const int answer = known.load(std::memory_order_relaxed)) return answer == 1;
-    static constexpr unsigned char kZeros[1024] = {};
-    unsigned char out[sizeof kZeros], tag[Gcm::kTag];
-    dael_ran ran{};
-    dael_key* key = nullptr;
-    const bool is = dael_key_import(kZeros, 16, &key) == DAEL_OK &&
-                    dael_gcm_seal(opened_engine(), key, kZeros, Gcm::kNonce, nullptr, 0, kZeros,
-                                  out, sizeof out, tag, Gcm::kTag, &ran) == DAEL_OK &&
-                    std::strcmp(ran.backend, "openssl") != 0;
-    dael_key_free(key);
-    known.store(is ? 1 : 2, std::memory_order_relaxed);
-    return is;
-}
 
 int at_its_end() noexcept {
     return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message is at its end: set an IV");
@@ -103,7 +84,7 @@ bool Gcm::choose(std::size_t size) noexcept {
     if (size >= kWideFrom * settings().threshold && worker_.ready(size) && to_wide()) return true;
     if (quick_) return to_vectors();
     if (size < kLeast || !worker_.ready(size)) return to_basis();
-    return (worthwhile() && to_pieces()) || to_basis();
+    return (size >= won_from(*inner_.basis, encrypts_) && to_pieces()) || to_basis();
 }
 
 int Gcm::add_aad(std::size_t* written, const unsigned char* in, std::size_t size) noexcept {
@@ -114,9 +95,10 @@ int Gcm::add_aad(std::size_t* written, const unsigned char* in, std::size_t size
             aad_size_ += size;
             return 1;
         }
-        const bool begun =
-            keyed_ && !counts_ &&
-            (quick_ ? to_vectors() : worker_.ready(size) && worthwhile() && to_pieces());
+        const bool begun = keyed_ && !counts_ &&
+                           (quick_ ? to_vectors()
+                                   : worker_.ready(size) &&
+                                         size >= won_from(*inner_.basis, encrypts_) && to_pieces());
         if (!begun && !to_basis()) return 0;
         if (way_ == Way::basis)
             return inner_.basis->update(inner_.context, nullptr, written, size, in, size);

@@ -13,13 +13,13 @@ so that what remains is what OpenSSL itself takes for a call. What a message cos
 of its own: measure/messages.cpp.
 """
 import argparse
-import json
 import os
 import pathlib
-import platform
 import re
 import subprocess
 import tempfile
+
+from results import begun, keep
 
 CIPHERS = "aes-256-ecb,aes-256-cbc,aes-256-cfb,aes-256-ofb,aes-256-ctr,aes-256-gcm,aes-256-xts,aes-128-ctr,aes-128-gcm"
 SIZES = "16,64,256,1024,1500,2048,4096,16384,65536,1048576,16777216,67108864"
@@ -51,7 +51,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     version = subprocess.run(["openssl", "version"], check=True, capture_output=True, text=True).stdout.strip()
-    rows = []
+    about, rows = begun(), []
     with tempfile.TemporaryDirectory() as folder:
         config, floor = pathlib.Path(folder, "daelstrom.cnf"), pathlib.Path(folder, "nothing.cnf")
         config.write_text(configuration(options.module.resolve()))
@@ -82,8 +82,7 @@ def main():
                                  "default": best[0] / 1e9, "daelstrom": best[1] / 1e9}
                                 | ({"nothing": best[2] / 1e9} if options.nothing and best[2] else {}))
     if options.json:
-        options.json.write_text(json.dumps({"openssl": version, "machine": platform.processor() or platform.machine(),
-                                            "processors": os.cpu_count(), "rows": rows}, indent=1) + "\n")
+        keep(options.json, "speed", about, rows)
 
 
 if __name__ == "__main__":

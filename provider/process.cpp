@@ -21,7 +21,8 @@ constinit std::atomic<bool> told{false};
 constinit std::atomic<bool> left_alone{false};
 
 // Measured with OpenSSL 3.0 on AMD EPYC with VAES (README.md, "Who does what"): where the engine's
-// call is as quick as the default provider's code, rounded up.
+// call is as quick as the default provider's code, rounded up. What the process measures once more
+// (contest.hpp) is never below.
 constexpr std::size_t kNever = SIZE_MAX;
 constinit std::atomic<std::size_t> starts[DAEL_XTS + 1][2] = {
     {2048, 2048},      // ECB
@@ -29,7 +30,7 @@ constinit std::atomic<std::size_t> starts[DAEL_XTS + 1][2] = {
     {kNever, 256},     // CFB
     {kNever, kNever},  // OFB
     {1024, 1024},      // CTR
-    {0, 0},            // GCM
+    {256, 256},        // GCM
     {kNever, kNever},  // GCM_CTR
     {kNever, kNever},  // XTS
 };

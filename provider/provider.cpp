@@ -81,13 +81,14 @@ int get_params(void* context, OSSL_PARAM params[]) noexcept {
 const OSSL_ALGORITHM* query(void* context, int operation, int* no_cache) noexcept {
     auto& provider = *static_cast<Provider*>(context);
     *no_cache = 0;
-    if (operation != OSSL_OP_CIPHER) return nullptr;
+    if (operation != OSSL_OP_CIPHER && operation != kOperationKeys) return nullptr;
     if (!make_ready(provider)) {
         log_line("OpenSSL's default provider cannot be had, so there is nothing to build on",
                  nullptr);
         return nullptr;
     }
-    return provider.algorithms;
+    if (operation == OSSL_OP_CIPHER) return provider.algorithms;
+    return provider.keys.algorithms[0].algorithm_names ? provider.keys.algorithms : nullptr;
 }
 
 void teardown(void* context) noexcept {

@@ -68,6 +68,16 @@ Element power(Element a, std::uint64_t exponent) noexcept {
     return z;
 }
 
+// a^(2^128 - 2), by Fermat; of zero it is zero.
+Element inverse(Element a) noexcept {
+    Element z{std::uint64_t{1} << 63, 0};
+    for (int bit = 1; bit < 128; ++bit) {
+        a = multiply(a, a);
+        z = multiply(z, a);
+    }
+    return z;
+}
+
 WideGcm::~WideGcm() {
     OPENSSL_cleanse(this, sizeof *this);
 }
@@ -214,6 +224,19 @@ bool WideGcm::tag(unsigned char tag[16]) noexcept {
     save(t.high, tag);
     save(t.low, tag + 8);
     return true;
+}
+
+// What the tag has more than Y is taken away again: the lengths, and the block that was not full.
+void WideGcm::adopt(std::uint64_t aad_size, std::uint64_t size, const unsigned char* begun,
+                    const unsigned char tag[16]) noexcept {
+    aad_size_ = aad_size;
+    size_ = size;
+    y_ = add(add(element(tag), mask_), multiply(lengths(aad_size, size), h_));
+    if (size % kUnit == 0) return;
+    unsigned char padded[kUnit] = {};
+    std::memcpy(padded, begun, size % kUnit);
+    std::memcpy(begun_, begun, size % kUnit);
+    y_ = add(multiply(y_, inverse(h_)), multiply(element(padded), h_));
 }
 
 WideGcm WideGcm::copy_for(dael_engine* engine, const dael_key* key) const noexcept {

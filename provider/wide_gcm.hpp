@@ -24,6 +24,7 @@ struct Element {
 // In a time that depends on neither.
 Element multiply(Element a, Element b) noexcept;
 Element power(Element a, std::uint64_t exponent) noexcept;  // the exponent is no secret
+Element inverse(Element a) noexcept;
 
 class WideGcm {
   public:
@@ -37,6 +38,10 @@ class WideGcm {
     // or the message is too long; nothing can be had from it after that.
     bool update(const unsigned char* in, unsigned char* out, std::size_t size) noexcept;
     bool tag(unsigned char tag[16]) noexcept;
+    // After begin(): the message was encrypted up to here by somebody else, who had ended it with
+    // this tag. `begun`: the ciphertext behind its last whole block.
+    void adopt(std::uint64_t aad_size, std::uint64_t size, const unsigned char* begun,
+               const unsigned char tag[16]) noexcept;
 
     // For another context: the same message, with handles of that context's.
     WideGcm copy_for(dael_engine* engine, const dael_key* key) const noexcept;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider in programs that people use, unchanged: openssl, nginx and curl, Python, ssh. Each against the
+"""The provider in programs that people use, unchanged: openssl, nginx and curl, Python, ssh, PostgreSQL. Each against the
 same program without it. What is not installed is skipped, with the reason."""
 import hashlib
 import os
@@ -405,6 +405,72 @@ class Ssh(ProviderTest):
                         self.skipTest("this account may not log in by a key")
                     self.assertEqual(got.returncode, 0, got.stderr[-800:])
                     self.assertTrue(got.stdout == self.plain.read_bytes())
+
+
+class Postgres(ProviderTest):
+    """A server of its own, whose backends fork from a process that has loaded the provider."""
+    KEY = "sixteen-byte-key"
+
+    def test_pgcrypto_and_tls(self):
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "provider"))
+        import measure_servers as servers
+        programs = servers.postgres_programs()
+        if not programs:
+            self.skipTest("no PostgreSQL")
+        folder = self.dir / "postgres"
+        folder.mkdir(mode=0o755)
+        place = servers.Place(folder, MODULE)
+        log = folder / "provider.log"
+        log.touch()
+        log.chmod(0o666)
+        settings = {"DAELSTROM_PROVIDER_WARMUP": "0", "DAELSTROM_PROVIDER_LOG": str(log)}
+        forked_from = set()
+        for suite in (None, "ECDHE-RSA-AES128-GCM-SHA256"):
+            with (self.subTest(suite=suite or "TLS 1.3"),
+                  servers.cluster(place, suite or "tls13", place.environments[1] | settings, suite) as (port, server)):
+                def sql(*commands):
+                    ran = servers.psql(place, port, *commands, output=subprocess.PIPE)
+                    told, _ = ran.communicate(timeout=60)
+                    self.assertEqual(ran.returncode, 0)
+                    return told
+                version, used = sql("select version, cipher from pg_stat_ssl where pid = pg_backend_pid()").strip().split("|")
+                self.assertEqual((version, used), ("TLSv1.2", suite) if suite else ("TLSv1.3", "TLS_AES_256_GCM_SHA384"))
+                # 16 MiB through libpq, in rows of 100000 bytes.
+                right = "".join(f"{chr(97 + n % 26) * 100000}\n" for n in range(168))
+                self.assertTrue(sql("select repeat(chr(97 + n % 26), 100000) from generate_series(0, 167) n") == right)
+                if not suite:
+                    self.crypto(sql)
+                    self.connections(programs, folder, port, place.environments[0])
+                self.assertEqual(len(list(pathlib.Path(f"/proc/{server.pid}/task").iterdir())), 1)
+                forked_from.add(server.pid)
+        # The backends opened engines of their own, the process that forked them none.
+        opened = {int(pid) for pid in re.findall(r"\[(\d+)\]: engine opened", log.read_text())}
+        self.assertTrue(opened)
+        self.assertFalse(opened & forked_from)
+
+    def crypto(self, sql):
+        """What the server encrypts, OpenSSL without the provider decrypts, and the other way round."""
+        sql("create extension pgcrypto")
+        key = self.KEY.encode().hex()
+        for kind in ("cbc", "ecb"):
+            iv = ["-iv", "0" * 32] if kind == "cbc" else []
+            told = sql(f"select encode(encrypt(convert_to(repeat('daelstrom ', 100000), 'UTF8'), '{self.KEY}',"
+                       f" 'aes-{kind}/pad:pkcs'), 'hex')")
+            secret = self.write("pg.secret", bytes.fromhex(told.strip()))
+            back = self.openssl("enc", "-d", f"-aes-128-{kind}", "-K", key, *iv, "-in", secret, ours=False)
+            self.assertTrue(back.stdout == b"daelstrom " * 100000)
+            length, digest = sql(f"select length(d), encode(sha256(d), 'hex') from (select decrypt(decode('{told.strip()[:32000]}',"
+                                 f" 'hex'), '{self.KEY}', 'aes-{kind}/pad:none') d) x").strip().split("|")
+            self.assertEqual((int(length), digest),
+                             (16000, hashlib.sha256((b"daelstrom " * 1600)).hexdigest()))
+
+    def connections(self, programs, folder, port, environment):
+        (folder / "query.sql").write_text("select repeat('x', 50000);\n")
+        ran = subprocess.run([programs / "pgbench", "-n", "-c", "200", "-j", "2", "-t", "1", "-f", folder / "query.sql",
+                              f"host=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=require"],
+                             env=environment, capture_output=True, text=True, timeout=120)
+        self.assertEqual(ran.returncode, 0, ran.stderr[-800:])
+        self.assertRegex(ran.stdout, r"transactions actually processed: 200/200")
 
 
 if __name__ == "__main__":
