@@ -25,7 +25,7 @@ RoundKeys128 expand(const std::vector<std::uint8_t>& key) {
 }
 
 std::vector<std::uint32_t> tables() {
-    constexpr kernels::Words256 first = kernels::make_encrypt_table();
+    static const kernels::Words256 first = kernels::make_encrypt_table();
     std::vector<std::uint32_t> words;
     for (unsigned table = 0; table < 4; ++table)
         for (const std::uint32_t word : first)
