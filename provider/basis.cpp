@@ -163,10 +163,7 @@ void offer_keys(Provider& provider) noexcept {
                           theirs->algorithm_description};
 }
 
-}  // namespace
-
-bool make_ready(Provider& provider) noexcept {
-    if (provider.ready) return true;
+bool load(Provider& provider) noexcept {
     provider.library = OSSL_LIB_CTX_new();
     if (!provider.library) return false;
     provider.default_provider = OSSL_PROVIDER_load(provider.library, "default");
@@ -193,8 +190,17 @@ bool make_ready(Provider& provider) noexcept {
     }
     provider.algorithms[count] = {};
     offer_keys(provider);
-    provider.ready = true;
     return true;
+}
+
+}  // namespace
+
+bool make_ready(Provider& provider) noexcept {
+    const std::lock_guard<std::mutex> lock(provider.making_ready);
+    if (provider.ready) return true;
+    provider.ready = load(provider);
+    if (!provider.ready) let_go(provider);
+    return provider.ready;
 }
 
 void let_go(Provider& provider) noexcept {

@@ -9,6 +9,7 @@
 #include <openssl/provider.h>
 
 #include <cstddef>
+#include <mutex>
 
 namespace dael::provider {
 
@@ -126,12 +127,14 @@ struct Provider {
     OSSL_DISPATCH functions[kOfferCount][kMostFunctions] = {};
     OSSL_ALGORITHM algorithms[kOfferCount + 1] = {};
     Keys keys = {};
-    bool ready = false;
+    std::mutex making_ready;  // OpenSSL asks what there is by every thread that looks for a cipher
+    bool ready = false;       // under it
 };
 
-// Loads the default provider and fills the tables of what it has. False where that cannot be;
-// errors are on OpenSSL's queue. One thread at a time: OpenSSL asks under its lock.
+// Loads the default provider and fills the tables of what it has, once. False where that cannot
+// be; errors are on OpenSSL's queue, and the next call tries again. Any thread.
 bool make_ready(Provider& provider) noexcept;
+// When nobody uses it any more.
 void let_go(Provider& provider) noexcept;
 
 // Our own functions, written over the default provider's in a table of `Kind`.

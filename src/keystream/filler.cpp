@@ -343,7 +343,10 @@ bool SaFiller::State::wipe_idle(Worker& worker) {
         if (lane->busy || !lane->dirty) continue;
         lane->dirty = false;
         any = true;
-        (void)lane->wipe();
+        if (auto wiped = lane->wipe(); !wiped) {
+            Fill none;
+            fail(none, wiped.error());
+        }
     }
     const std::lock_guard lock(mutex_);
     for (SaTable::State* table : tables_)
