@@ -36,6 +36,27 @@ struct Resident {
     DeviceBuffer in, out, tags;
     bool whole = true;  // whether `in` does
 
+    // GCM of one message that is known only now, which travels with its launch.
+    Result<Launches> travelling(const Work& work, const Message& message,
+                                const std::vector<Key>& keys) const {
+        DAEL_LET(set, subject.engine->keys(keys));
+        DAEL_LET(code,
+                 DeviceBuffer::allocate(subject.device, MemoryKind::pinned, sizeof(std::uint32_t)));
+        const auto opened = reinterpret_cast<std::uint32_t*>(code.data());
+        *opened = static_cast<std::uint32_t>(Code::ok);
+        return Launches{
+            [engine = subject.engine, cipher = work.cipher, message, code, opened,
+             set = std::make_shared<KeySet>(std::move(set))](Stream s) -> Result<> {
+                DAEL_TRY(engine->launch(cipher, *set, {&message, 1}, s, {.codes = opened}));
+                return {};
+            },
+            {},
+            [work, code, opened] {
+                const Code all[] = {static_cast<Code>(*opened)};
+                return check_codes(work, all);
+            }};
+    }
+
     // One message that needs no list, or a batch in one launch. A batch that encrypts may be
     // launched once, so that there is a new one for each sample.
     Result<Launches> launches(const Work& work, const std::uint8_t* from, std::uint8_t* to) {
@@ -50,6 +71,8 @@ struct Resident {
         const auto engine = subject.engine;
         auto messages = lay_out(work, from, to, tags.data());
         DAEL_LET(keys, make_keys(work));
+        if (work.measure == "launch" && work.is(Mode::gcm))
+            return travelling(work, messages.front(), keys);
         if (messages.size() == 1 && !work.is(Mode::gcm))
             return Launches{
                 [engine, cipher = work.cipher, message = messages.front(),
@@ -169,12 +192,16 @@ struct Resident {
 };
 
 // Which shapes a way has in device memory.
-bool has(const Options& options, const Workload& workload, const Point& point) {
+bool has(const Options& options, const Workload& workload, bool cuda, const Point& point) {
     const Work work(point);
     const bool kernel = work.measure == "kernel", apart = work.placement == "apart";
     if (!has_bits(options, work)) return false;
+    if (work.is(Mode::gcm) && !kernel)  // which OpenCL has not
+        return cuda && apart && work.keys == 1 && work.messages == 1 && !work.mac_only &&
+               work.size == workload.device_sweep.front();
     if (work.is(Mode::gcm))
-        return kernel && apart && work.keys != 0 && (!work.mac_only || work.messages == 1);
+        return apart && work.keys != 0 && (!work.mac_only || work.messages == 1) &&
+               (work.messages != 1 || work.size == workload.device);
     if (work.keys != 0) return false;
     if (work.is(Mode::xts))
         return kernel && apart && work.messages == 1 && work.size == workload.device;
@@ -215,6 +242,8 @@ Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject) {
     shapes.push_back(shape(workload.device));
     for (const std::uint64_t bytes : workload.device_sweep) shapes.push_back(shape(bytes));
     shapes.push_back(shape(workload.device, 1, 1));
+    if (workload.device_sweep.front() != workload.device)
+        shapes.push_back(shape(workload.device_sweep.front(), 1, 1));
     for (const auto& [bytes, count] : workload.gcm_device)
         for (const std::uint64_t keys : {std::uint64_t{1}, count})
             shapes.push_back(shape(bytes, count, keys));
@@ -224,9 +253,8 @@ Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject) {
          measure::axis("bits", workload.bits), ways(suite.options), std::move(shapes),
          measure::axis("measure", std::vector<const char*>{"kernel", "launch"}),
          measure::axis("placement", std::vector<const char*>{"apart", "in place", "unaligned"})},
-        [options = suite.options, workload](const Point& point) {
-            return has(options, workload, point);
-        },
+        [options = suite.options, workload, cuda = subject.name.starts_with("cuda")](
+            const Point& point) { return has(options, workload, cuda, point); },
         [state](const Point& point) { return state->prepare(Work(point)); }};
 }
 
