@@ -106,7 +106,7 @@ typedef struct dael_launch_options {
 /* A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
  * (cuda): launches on the stream and returns, without allocation or synchronisation, from any
  * number of threads. List, options and the host's AAD are yours and may go at once, the data when
- * the launch has ended; the set's end waits for that. Up to 32 KiB a message it is one kernel for
+ * the launch has ended; the set's end waits for that. Up to 64 KiB a message it is one kernel for
  * each size of keys; longer ones take a few, and have memory that streams may share: their launches
  * on different streams may follow each other. Opening writes nothing of a message that is not
  * authentic. What encrypts cannot be captured into a CUDA graph (DAEL_LIMIT), and of the rest what

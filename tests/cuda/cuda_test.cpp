@@ -2,8 +2,6 @@
 // The CUDA backend's modes without authentication, in every layout of its tables, against OpenSSL:
 // lengths, alignments, in place, batches, keystreams, counters that carry, streams and threads, and
 // errors.
-#include <cuda_runtime_api.h>
-
 #include <thread>
 
 #include "backends/cuda/gcm_kernels.hpp"
@@ -262,10 +260,10 @@ TEST_F(CudaTest, KernelsAreOfTheirShapes) {
                                       cuda::gcm_absorb_kernel(),
                                       cuda::gcm_stream_tag_kernel(14)};
     for (std::size_t i = 0; i < kernels.size(); ++i) {
-        cudaFuncAttributes made{};
-        ASSERT_EQ(cudaFuncGetAttributes(&made, kernels[i].function), cudaSuccess) << i;
-        EXPECT_EQ(made.sharedSizeBytes, kernels[i].shape.fixed) << i;
-        EXPECT_GE(made.maxThreadsPerBlock, static_cast<int>(kernels[i].shape.threads)) << i;
+        const auto made = device_->made(kernels[i]);
+        ASSERT_TRUE(made) << i << made.error().message;
+        EXPECT_EQ(made->shared, kernels[i].shape.fixed) << i;
+        EXPECT_GE(made->threads, static_cast<int>(kernels[i].shape.threads)) << i;
     }
 }
 

@@ -97,6 +97,14 @@ Result<> CudaDevice::load(const Kernel& kernel) {
     return {};
 }
 
+Result<CudaDevice::Made> CudaDevice::made(const Kernel& kernel) const {
+    const CurrentDevice current(index_);
+    DAEL_TRY(current.result());
+    cudaFuncAttributes attributes{};
+    DAEL_TRY(checked(cudaFuncGetAttributes(&attributes, kernel.function), "cudaFuncGetAttributes"));
+    return Made{attributes.sharedSizeBytes, attributes.maxThreadsPerBlock};
+}
+
 unsigned CudaDevice::grid_for(std::uint64_t units) const {
     // Few units are spread over many multiprocessors, down to four warps on each.
     const std::uint64_t wanted = std::max<std::uint64_t>(1, (units + 3) / 4);

@@ -68,6 +68,13 @@ class CudaDevice final : public core::Device {
     // Memory for launches of GCM without a batch. Keys have it made, so that no launch need.
     Result<GcmRooms*> gcm_rooms(const SetUp& set_up);
 
+    // For tests, which may have a run-time library of their own that knows no kernels: a kernel's
+    // fixed shared memory, in bytes, and the most threads of a block, as it was compiled.
+    struct Made {
+        std::size_t shared;
+        int threads;
+    };
+    Result<Made> made(const Kernel& kernel) const;
     // For tests: from which size on such a launch goes the long way.
     void force_team_message(std::uint64_t most) { team_message_ = most; }
     // For tests: the tables of XTS's decryption, as xts_kernel() takes them.

@@ -11,9 +11,10 @@
 
 namespace dael::cuda {
 
-// Up to here one thread block is sooner done than the launches of the long way, by a count of
-// clocks: 11 us against as much for four launches. Not measured.
-inline constexpr std::uint64_t kTeamMessage = std::uint64_t{32} << 10;
+// Up to here one thread block is sooner done than the launches of the long way: on an H200 a
+// message of 4 KiB takes 7.2 us against 26, one of 64 KiB 43 against 51, one of 128 KiB 81
+// against 52.
+inline constexpr std::uint64_t kTeamMessage = std::uint64_t{64} << 10;
 // AAD that travels with a single message, at the smaller kernel's parameters.
 inline constexpr std::uint32_t kSmallAad = 256;
 
