@@ -21,7 +21,10 @@ int number_of(const dael_device* device) {
 }  // namespace
 
 KeptDevice::~KeptDevice() {
-    for (void* block : blocks_) dael_device_release_pinned(get(), block);
+    for (void* block : blocks_) {
+        dael_wipe(block, kSets * sizeof(Codes));
+        dael_device_release_pinned(get(), block);
+    }
 }
 
 dael_status KeptDevice::take(Codes*& codes) {
