@@ -208,9 +208,14 @@ def calls_of_4_kib(machine):
     key, ready = daelstrom.Key(KEY), AESGCM(KEY)
     little = torch.zeros(4096 + 16, dtype=torch.uint8, device="cuda")
     part = little[:4096]
+    sealed, room = ready.encrypt(NONCE, part), torch.empty_like(part)
+    ready.decrypt_into(NONCE, sealed, None, room)
+    assert torch.equal(room, part)
     each = {
         "ctr in place": lambda: daelstrom.ctr(key, bytes(16), part, out=part),
         "gcm in place": lambda: ready.encrypt_into(NONCE, part, None, little),
+        "gcm, a new tensor": lambda: ready.encrypt(NONCE, part),
+        "gcm opened, to the end": lambda: ready.decrypt_into(NONCE, sealed, None, room),
         "torch.bitwise_not in place": lambda: torch.bitwise_not(part, out=part),
     }
     for name, call in each.items():

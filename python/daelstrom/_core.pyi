@@ -112,7 +112,7 @@ class AESGCM:
     def decrypt_into(
         self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
     ) -> int:
-        """On InvalidTag `buf` is wiped; in place it holds the ciphertext again."""
+        """On InvalidTag `buf` is wiped; in place it holds the ciphertext again, and on a GPU what it held before."""
 
     @property
     def keys(self) -> KeySet: ...

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gcm.hpp"
+#include "gcm_device.hpp"
 
 namespace daelpy {
 namespace {
@@ -92,10 +93,19 @@ void Batch::run(void* stream) {
 }
 
 void Batch::run_on_device(void* stream) {
+    const dael_cipher cipher = cipher_of(direction);
+    if (go_along(messages, true)) {
+        if (keys.engine.devices->in_child()) raise_forked();
+        dael_status status;
+        {
+            const Released released;
+            status = run_along(keys, cipher, messages, first->device, true, stream, codes.data());
+        }
+        return check(status);
+    }
     const Device device = Device::of(keys.engine, first->data);
     if (messages.size() > UINT32_MAX)
         value_error("a batch on a device has at most 2^32 - 1 messages");
-    const dael_cipher cipher = cipher_of(direction);
     dael_status status;
     {
         const Released released;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -85,9 +86,29 @@ void in_large_pages(std::uint8_t* memory, std::uint64_t size) {
     (void)madvise(memory + before, (size - before) / kPage * kPage, MADV_HUGEPAGE);
 }
 
-nb::object helpers() {
-    return nb::module_::import_("daelstrom._tensors");
-}
+// A function of daelstrom/_tensors.py, looked up once and kept: that takes longer than its work.
+// Threads that come here for the first time may all look; a lock would have to be waited for while
+// an import lets others run.
+class Helper {
+  public:
+    explicit constexpr Helper(const char* name) : name_(name) {}
+    template <class... Arguments>
+    nb::object operator()(Arguments... arguments) {
+        PyObject* function = found_.load(std::memory_order_acquire);
+        if (!function) function = find();
+        return nb::handle(function)(arguments...);
+    }
+
+  private:
+    PyObject* find() {
+        nb::object fresh = nb::module_::import_("daelstrom._tensors").attr(name_);
+        PyObject* function = nullptr;
+        if (!found_.compare_exchange_strong(function, fresh.ptr())) return function;
+        return fresh.release().ptr();  // for as long as the process lives
+    }
+    const char* const name_;
+    std::atomic<PyObject*> found_{nullptr};
+};
 
 }  // namespace
 
@@ -226,7 +247,8 @@ void Memory::take_tensor(nb::handle object, Access access, const char* name) {
                    "__cuda_array_interface__");
     }
     // (capsule, stream): the producer's order is kept, or its stream waited for.
-    const nb::object taken = helpers().attr("take")(object);
+    static constinit Helper take("take");
+    const nb::object taken = take(object);
     const nb::object capsule = taken[0];
     stream = PyLong_AsVoidPtr(nb::object(taken[1]).ptr());
     // Renamed at once: from here on the tensor is ours to release.
@@ -255,7 +277,8 @@ void Memory::take_tensor(nb::handle object, Access access, const char* name) {
 
 // https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html, version 3 and before
 void Memory::take_interface(nb::handle object, Access access, const char* name) {
-    const nb::tuple read = nb::borrow<nb::tuple>(helpers().attr("read_interface")(object));
+    static constinit Helper read_interface("read_interface");
+    const nb::tuple read = nb::borrow<nb::tuple>(read_interface(object));
     if (!nb::cast<bool>(read[2])) not_contiguous(name);
     if (access == Access::write && nb::cast<bool>(read[3])) read_only(name);
     data = static_cast<std::uint8_t*>(PyLong_AsVoidPtr(nb::object(read[0]).ptr()));
@@ -269,8 +292,8 @@ Memory optional_memory(nb::handle object, const char* name) {
 }
 
 void* stream_of(nb::handle stream) {
-    const nb::object number =
-        PyLong_CheckExact(stream.ptr()) ? nb::borrow(stream) : helpers().attr("stream")(stream);
+    static constinit Helper of("stream");
+    const nb::object number = PyLong_CheckExact(stream.ptr()) ? nb::borrow(stream) : of(stream);
     void* const pointer = PyLong_AsVoidPtr(number.ptr());
     if (!pointer && PyErr_Occurred()) throw nb::python_error();
     return pointer;
@@ -281,7 +304,13 @@ bool is_tensor(nb::handle object) {
 }
 
 nb::object new_like(nb::handle like, std::uint64_t size) {
-    return helpers().attr("new_bytes")(like, size);
+    static constinit Helper new_bytes("new_bytes");
+    return new_bytes(like, size);
+}
+
+nb::object empty_like(nb::handle like) {
+    static constinit Helper empty("empty_like");
+    return empty(like);
 }
 
 }  // namespace daelpy

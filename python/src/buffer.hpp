@@ -58,5 +58,7 @@ void* stream_of(nb::handle stream);
 // for frameworks' tensors on the host.
 bool is_tensor(nb::handle object);
 nb::object new_like(nb::handle like, std::uint64_t size);
+// A tensor of the same shape and type.
+nb::object empty_like(nb::handle like);
 
 }  // namespace daelpy

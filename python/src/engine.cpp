@@ -25,7 +25,7 @@ Engine Engine::open(const std::string& backend, const std::string& form, int thr
         status = dael_engine_open(&options, &opened);
     }
     check(status);
-    return {{opened, dael_engine_close}};
+    return Engine(opened);
 }
 
 const Engine& Engine::usual() {
@@ -34,9 +34,21 @@ const Engine& Engine::usual() {
     static const Engine& engine = *[] {
         dael_engine* opened = nullptr;
         check(dael_engine_open(nullptr, &opened));
-        return new Engine{{opened, dael_engine_close}};
+        return new Engine(opened);
     }();
     return engine;
+}
+
+KeptDevice& Engine::device_of(const Memory& memory) const {
+    if (devices->in_child()) raise_forked();
+    KeptDevice* found = nullptr;
+    dael_status status;
+    {
+        const Released released;
+        status = devices->of(memory.device, memory.data, found);
+    }
+    check(status);
+    return *found;
 }
 
 namespace {
@@ -68,13 +80,24 @@ Key Key::xts_from(nb::handle key) {
     return nb::try_cast(key, made) ? *made : import_xts(key);
 }
 
+namespace {
+
+// Keys that work on a device uses are freed when that is done. Until then others run: it may be
+// theirs to go on with.
+void free_keys(dael_keyset* set) {
+    const Released released;
+    dael_keyset_free(set);
+}
+
+}  // namespace
+
 KeySet KeySet::make(const Engine& engine, std::vector<Key> keys) {
     if (keys.empty()) value_error("a key set has one key or more");
     std::vector<const dael_key*> pointers;
     for (const Key& key : keys) pointers.push_back(key.get());
     dael_keyset* made = nullptr;
     check(dael_keyset_make(engine.get(), pointers.data(), pointers.size(), &made));
-    return {engine, {made, dael_keyset_free}, std::move(keys)};
+    return {engine, {made, free_keys}, std::move(keys)};
 }
 
 Device Device::of(const Engine& engine, const void* memory) {
@@ -103,13 +126,13 @@ Order::Order(const Engine& engine, const Memory& memory, nb::handle stream)
       producers_(memory.stream),
       exceptions_(std::uncaught_exceptions()) {
     if (stream_ == producers_) return;
-    device_ = Device::of(engine, memory.data);
-    check(follow(device_.get(), producers_, stream_));
+    device_ = &engine.device_of(memory);
+    check(follow(device_->get(), producers_, stream_));
 }
 
 Order::~Order() noexcept(false) {
     if (stream_ == producers_) return;
-    const dael_status status = follow(device_.get(), stream_, producers_);
+    const dael_status status = follow(device_->get(), stream_, producers_);
     if (std::uncaught_exceptions() == exceptions_) check(status);
 }
 

@@ -6,11 +6,16 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "devices.hpp"
 
 namespace daelpy {
 
 struct Engine {
+    explicit Engine(dael_engine* opened)
+        : handle(opened, dael_engine_close), devices(std::make_shared<Devices>(opened)) {}
+
     std::shared_ptr<dael_engine> handle;
+    std::shared_ptr<Devices> devices;  // goes before the engine
 
     static Engine open(const std::string& backend, const std::string& form, int threads,
                        std::uint64_t chunk, bool calibrated);
@@ -18,6 +23,8 @@ struct Engine {
     static const Engine& usual();
     static const Engine& or_usual(const Engine* given) { return given ? *given : usual(); }
     dael_engine* get() const { return handle.get(); }
+    // The one that this memory lies on.
+    KeptDevice& device_of(const Memory& memory) const;
 };
 
 struct Key {
@@ -61,7 +68,7 @@ class Order {
   private:
     void* stream_;
     void* producers_;
-    Device device_;
+    KeptDevice* device_ = nullptr;
     int exceptions_ = 0;
 };
 

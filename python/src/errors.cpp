@@ -61,6 +61,11 @@ void raise(dael_status status) {
     raise_status(status, dael_last_error());
 }
 
+void raise_forked() {
+    raise("DeviceError",
+          "this was made ready before fork(); a child process cannot use its parent's devices");
+}
+
 void raise_code(std::int32_t code) {
     raise_status(code, code == DAEL_AUTHENTICATION
                            ? "the tag does not match: a wrong key, nonce or additional data, or "

@@ -22,6 +22,8 @@ inline void check(dael_status status) {
     if (status != DAEL_OK) [[unlikely]]
         raise(status);
 }
+// That a child of fork() asked for its parent's devices.
+[[noreturn]] void raise_forked();
 // What became of one message of a batch.
 [[noreturn]] void raise_code(std::int32_t code);
 

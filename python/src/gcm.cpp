@@ -103,17 +103,8 @@ void AesGcm::run(dael_direction direction, const dael_message& message) {
 void AesGcm::run_on_device(dael_direction direction, const dael_message& message,
                            const Memory& data, const Memory& aad, nb::handle stream) {
     const Order order(set_.engine, data, stream);
-    const bool copies_aad = aad.size != 0 && !aad.on_device;
-    // A list in device memory is checked when it is read there, where an encryption's caller does
-    // not look. This call checks the same on the host, and then says that it takes no gcm.
-    const dael_cipher cipher{DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
-    dael_message checked = message;
-    if (copies_aad) checked.aad_size = 0;
-    const dael_status status = dael_run_device(set_.engine.get(), &cipher, set_.keys[0].get(),
-                                               &checked, order.stream(), nullptr);
-    if (status == DAEL_OK) return;
-    if (status != DAEL_UNSUPPORTED) raise(status);
-    on_devices_->run(direction, message, data.device, copies_aad, order.stream());
+    on_devices_->run(direction, message, data.device, aad.size != 0 && !aad.on_device,
+                     order.stream());
 }
 
 void AesGcm::run_where_it_lies(dael_direction direction, const dael_message& message,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gcm_device.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 
 #include "gcm.hpp"
@@ -17,7 +17,47 @@ constexpr std::size_t kFirstRoom = 1024;
 // Launches that may be under way before a call waits for the oldest.
 constexpr std::size_t kSlots = 8;
 
+dael_status launch_along(const KeySet& keys, const dael_cipher& cipher,
+                         std::span<const dael_message> messages, bool host_aad, void* stream,
+                         std::uint32_t* codes) {
+    dael_launch_options options{};
+    options.struct_size = sizeof options;
+    options.codes = codes;
+    options.host_aad = host_aad ? 1 : 0;
+    return dael_launch_messages(keys.engine.get(), &cipher, keys.get(), messages.data(),
+                                static_cast<std::uint32_t>(messages.size()), stream, &options,
+                                nullptr);
+}
+
 }  // namespace
+
+bool go_along(std::span<const dael_message> messages, bool host_aad) {
+    if (messages.empty() || messages.size() > DAEL_MOST_LAUNCHED) return false;
+    std::uint64_t aad = 0;
+    for (const dael_message& m : messages) {
+        if (m.aad_size > kMostAlong || m.size > kMostAlong - m.aad_size) return false;
+        aad += m.aad_size;
+    }
+    return !host_aad || aad <= DAEL_MOST_LAUNCHED_AAD;
+}
+
+dael_status run_along(const KeySet& keys, const dael_cipher& cipher,
+                      std::span<const dael_message> messages, int number, bool host_aad,
+                      void* stream, std::int32_t* codes) {
+    KeptDevice* device = nullptr;
+    Codes* written = nullptr;
+    dael_status status = keys.engine.devices->of(number, messages[0].tag, device);
+    if (status == DAEL_OK) status = device->take(written);
+    if (status != DAEL_OK) return status;
+    std::fill_n(*written, messages.size(), DAEL_INTERNAL);  // until the launch says otherwise
+    status = launch_along(keys, cipher, messages, host_aad, stream, *written);
+    const bool launched = status == DAEL_OK;
+    if (launched) status = dael_stream_wait(device->get(), stream);
+    if (status == DAEL_OK) std::copy_n(*written, messages.size(), codes);
+    // After a wait that failed nobody knows what will be written there yet.
+    if (!launched || status == DAEL_OK) device->give(written);
+    return status;
+}
 
 struct DeviceGcm::Slot {
     dael_batch* batch = nullptr;
@@ -30,8 +70,8 @@ struct DeviceGcm::Slot {
 
 // The slots of a device in one direction, used one after another.
 struct DeviceGcm::Ring {
-    Device device;
-    dael_direction direction{};
+    explicit Ring(dael_device* its_device) : device(its_device) {}
+    dael_device* const device;
     std::array<Slot, kSlots> slots;
     std::size_t next = 0;
     std::mutex mutex;
@@ -40,22 +80,20 @@ struct DeviceGcm::Ring {
         for (Slot& slot : slots) empty(slot);
     }
     void empty(Slot& slot) {
-        if (slot.recorded) (void)dael_event_wait(device.get(), slot.event);
+        if (slot.recorded) (void)dael_event_wait(device, slot.event);
         dael_batch_free(slot.batch);
-        if (slot.event) dael_event_destroy(device.get(), slot.event);
-        if (slot.on_device) dael_device_release(device.get(), slot.on_device);
-        if (slot.on_host) dael_device_release_pinned(device.get(), slot.on_host);
+        if (slot.event) dael_event_destroy(device, slot.event);
+        if (slot.on_device) dael_device_release(device, slot.on_device);
+        if (slot.on_host) dael_device_release_pinned(device, slot.on_host);
         slot = {};
     }
-    dael_status make(Slot& slot, const KeySet& keys, std::size_t room) {
+    dael_status make(Slot& slot, const KeySet& keys, const dael_cipher& cipher, std::size_t room) {
         empty(slot);
-        dael_device* const d = device.get();
         const std::size_t size = kList + room;
-        dael_status status = dael_event_create(d, &slot.event);
-        if (status == DAEL_OK) status = dael_device_allocate(d, size, &slot.on_device);
-        if (status == DAEL_OK) status = dael_device_allocate_pinned(d, size, &slot.on_host);
+        dael_status status = dael_event_create(device, &slot.event);
+        if (status == DAEL_OK) status = dael_device_allocate(device, size, &slot.on_device);
+        if (status == DAEL_OK) status = dael_device_allocate_pinned(device, size, &slot.on_host);
         if (status != DAEL_OK) return status;
-        const dael_cipher cipher{DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
         dael_prepare_options options{};
         options.struct_size = sizeof options;
         options.place = DAEL_PLACE_DEVICE;
@@ -66,42 +104,57 @@ struct DeviceGcm::Ring {
         return status;
     }
     // The next slot, with that much room, once what it was last used for is done.
-    dael_status take(const KeySet& keys, std::size_t room, Slot*& taken) {
+    dael_status take(const KeySet& keys, const dael_cipher& cipher, std::size_t room,
+                     Slot*& taken) {
         Slot& slot = slots[next++ % kSlots];
         taken = &slot;
         if (!slot.batch || slot.room < room)
-            return make(slot, keys, std::max(kFirstRoom, std::bit_ceil(room)));
-        return slot.recorded ? dael_event_wait(device.get(), slot.event) : DAEL_OK;
+            return make(slot, keys, cipher, std::max(kFirstRoom, std::bit_ceil(room)));
+        return slot.recorded ? dael_event_wait(device, slot.event) : DAEL_OK;
     }
 };
 
-DeviceGcm::DeviceGcm(const KeySet& keys) : keys_(keys), process_(getpid()) {}
+DeviceGcm::DeviceGcm(const KeySet& keys) : keys_(keys) {}
 
 DeviceGcm::~DeviceGcm() {
     // A child of fork() has no devices; what its parent had there is not its own to give back.
-    if (getpid() != process_)
+    if (keys_.engine.devices->in_child())
         for (auto& [which, ring] : rings_) (void)ring.release();
+    const Released released;  // while the last launches end
+    rings_.clear();
 }
 
-DeviceGcm::Ring& DeviceGcm::ring(int number, const void* memory, dael_direction direction) {
-    Device found;
-    if (number < 0) {
-        found = Device::of(keys_.engine, memory);
-        const std::string name = dael_device_describe(found.get())->backend;
-        const auto colon = name.find(':');
-        number = colon == std::string::npos ? 0 : std::atoi(name.c_str() + colon + 1);
-    }
-    auto& ring = rings_[{number, direction}];
-    if (!ring) {
-        auto made = std::make_unique<Ring>();
-        made->device = found.handle ? found : Device::of(keys_.engine, memory);
-        made->direction = direction;
-        ring = std::move(made);
-    }
-    return *ring;
+std::int32_t DeviceGcm::alone(const dael_cipher& cipher, const dael_message& message, int number,
+                              bool host_aad, void* stream) {
+    std::int32_t code = DAEL_OK;
+    const dael_status status =
+        cipher.direction == DAEL_DECRYPT
+            ? run_along(keys_, cipher, {&message, 1}, number, host_aad, stream, &code)
+            : launch_along(keys_, cipher, {&message, 1}, host_aad, stream, nullptr);
+    return status == DAEL_OK ? code : -status;
 }
 
-std::int32_t DeviceGcm::launch(Slot& slot, dael_device* device, const dael_message& message,
+std::int32_t DeviceGcm::in_a_slot(const dael_cipher& cipher, const dael_message& message,
+                                  int number, bool copy_aad, void* stream) {
+    KeptDevice* device = nullptr;
+    const dael_status found = keys_.engine.devices->of(number, message.tag, device);
+    if (found != DAEL_OK) return -found;
+    Ring* ring = nullptr;
+    {
+        const std::lock_guard hold(mutex_);
+        auto& kept = rings_[{device, cipher.direction}];
+        if (!kept) kept = std::make_unique<Ring>(device->get());
+        ring = kept.get();
+    }
+    const std::lock_guard hold(ring->mutex);
+    Slot* slot = nullptr;
+    const dael_status taken = ring->take(keys_, cipher, copy_aad ? message.aad_size : 0, slot);
+    if (taken != DAEL_OK) return -taken;
+    return launch(*slot, message, device->get(), copy_aad, stream,
+                  cipher.direction == DAEL_DECRYPT);
+}
+
+std::int32_t DeviceGcm::launch(Slot& slot, const dael_message& message, dael_device* device,
                                bool copy_aad, void* stream, bool wait) {
     auto* const list = static_cast<std::uint8_t*>(slot.on_host);
     dael_message placed = message;
@@ -125,27 +178,27 @@ std::int32_t DeviceGcm::launch(Slot& slot, dael_device* device, const dael_messa
 
 void DeviceGcm::run(dael_direction direction, const dael_message& message, int number,
                     bool copy_aad, void* stream) {
-    if (getpid() != process_)
-        raise("DeviceError",
-              "this key was made ready before fork(); a child process cannot use its parent's "
-              "devices");
-    std::int32_t code = DAEL_INTERNAL;  // less than 0: a status of the call
-    const bool wait = direction == DAEL_DECRYPT;
-    Ring* ring = nullptr;
+    const dael_cipher cipher{DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
+    const bool is_alone = go_along({&message, 1}, copy_aad);
+    // What is launched alone to be encrypted has nothing here that a child could wait for.
+    if (!(is_alone && direction == DAEL_ENCRYPT) && keys_.engine.devices->in_child())
+        raise_forked();
+    std::int32_t code = DAEL_INTERNAL;
     {
         const Released released;
-        const std::lock_guard hold(mutex_);
-        const nb::gil_scoped_acquire back;  // makes handles, and may throw
-        ring = &this->ring(number, message.in ? message.in : message.tag, direction);
-    }
-    {
-        const Released released;
-        const std::lock_guard hold(ring->mutex);
-        Slot* slot = nullptr;
-        const dael_status taken = ring->take(keys_, copy_aad ? message.aad_size : 0, slot);
-        code = taken != DAEL_OK
-                   ? -taken
-                   : launch(*slot, ring->device.get(), message, copy_aad, stream, wait);
+        if (is_alone) {
+            code = alone(cipher, message, number, copy_aad, stream);
+        } else {
+            // A list in device memory is checked when it is read there, where an encryption's
+            // caller does not look. This call checks the same on the host, and then says that it
+            // takes no gcm.
+            dael_message checked = message;
+            if (copy_aad) checked.aad_size = 0;
+            const dael_status status = dael_run_device(
+                keys_.engine.get(), &cipher, keys_.keys[0].get(), &checked, stream, nullptr);
+            code = status == DAEL_UNSUPPORTED ? in_a_slot(cipher, message, number, copy_aad, stream)
+                                              : -status;
+        }
     }
     if (code < 0) raise(static_cast<dael_status>(-code));
     if (code != DAEL_OK) raise_code(code);

@@ -21,8 +21,7 @@ void read_start(nb::handle given, const char* name, std::uint8_t start[DAEL_BLOC
 
 nb::object target(nb::handle out, nb::handle like, const Memory& in) {
     if (!out.is_none()) return nb::borrow(out);
-    if (in.on_device || is_tensor(like))
-        return nb::module_::import_("daelstrom._tensors").attr("empty_like")(like);
+    if (in.on_device || is_tensor(like)) return empty_like(like);
     return new_bytes(in.size);
 }
 

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device memory without a GPU: the package's own ways there, on a device made of threads that notices what a GPU would
+forgive (tests/support/host_device.hpp)."""
+
+import gc
+import importlib.machinery
+import importlib.util
+import os
+import threading
+
+import pytest
+
+from daelstrom import AESGCM, KeySet, _core, ctr, open_batch, seal_batch
+from daelstrom.exceptions import DeviceError, InvalidTag, UnsupportedAlgorithm
+
+try:
+    _loader = importlib.machinery.ExtensionFileLoader("daelstrom._threads", str(_core.__file__))
+    _threads = importlib.util.module_from_spec(importlib.util.spec_from_loader(_loader.name, _loader))
+    _loader.exec_module(_threads)
+except ImportError:
+    pytest.skip("needs the package that tests have, with the device made of threads", allow_module_level=True)
+
+KEY, NONCE = bytes(range(16)), bytes(range(12))
+MOST, MOST_AAD = 32 << 10, 1024  # of a message with its additional data; of those in the host's memory
+SIZES = [0, 1, 15, 16, 17, 255, 256, 4095, 4096, 4097, MOST - 1, MOST, MOST + 1, 65536]
+
+
+class Room:
+    """Memory of the device, as an array that shows itself by the CUDA array interface, on a stream."""
+
+    def __init__(self, device, data, stream=0):
+        data = bytes(data) if not isinstance(data, int) else b"\xa5" * data
+        self.device, self.whole = device, device.allocate(max(1, len(data)))
+        self.at, self.size, self.stream, self.parent = self.whole, len(data), stream, None
+        _threads.write(self.at, data)
+
+    def part(self, begin, end):
+        part = object.__new__(Room)
+        part.__dict__.update(self.__dict__, at=self.at + begin, size=end - begin, parent=self, whole=None)
+        return part
+
+    def __del__(self):
+        if self.whole:
+            self.device.release(self.whole, max(1, self.size))
+
+    def read(self):
+        self.device.wait(self.stream)
+        return _threads.read(self.at, self.size)
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": (self.size,), "typestr": "|u1", "data": (self.at, False), "version": 3,
+                "stream": self.stream or None}  # fmt: skip
+
+
+@pytest.fixture
+def device():
+    made = _threads.device()
+    yield made
+    assert not made.violations()
+
+
+@pytest.fixture
+def ready(device):
+    yield AESGCM(KEY, engine=device.engine())
+
+
+def opened_into(ready, room, aad, out, nonce=NONCE):
+    """Whether it is authentic."""
+    try:
+        ready.decrypt_into(nonce, room, aad, out)
+    except InvalidTag:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("aad", [None, b"", b"some", bytes(range(256)) * 4, bytes(1025)])
+def test_sealed_and_opened(device, ready, size, aad):
+    plain = os.urandom(size)
+    expected = AESGCM(KEY).encrypt(NONCE, plain, aad)
+    room = Room(device, plain + bytes(16))
+    ready.encrypt_into(NONCE, room.part(0, size), aad, room)
+    assert room.read() == expected
+    back = Room(device, size)
+    assert ready.decrypt(NONCE, room, aad, out=back) is back
+    assert back.read() == plain
+    forged = Room(device, expected[:-1] + bytes((expected[-1] ^ 1,)))
+    out = Room(device, size)
+    assert not opened_into(ready, forged, aad, out)
+    assert out.read() == b"\xa5" * size
+    assert not opened_into(ready, forged, aad, forged.part(0, size))
+    assert forged.read()[:size] == expected[:size]  # in place the ciphertext stays
+    assert opened_into(ready, room, aad, room.part(0, size)) and room.read()[:size] == plain
+
+
+def test_a_short_one_is_one_launch_and_allocates_once(device, ready):
+    room, back = Room(device, 4096 + 16), Room(device, 4096)
+    ready.encrypt_into(NONCE, back, None, room)
+    ready.decrypt_into(NONCE, room, None, back)
+    live, kernels = device.live(), device.kernels()
+    for _ in range(20):
+        ready.encrypt_into(NONCE, back, b"aad", room)
+        ready.decrypt_into(NONCE, room, b"aad", back)
+    assert (device.live(), device.kernels()) == (live, kernels + 40)
+    assert back.read() == b"\xa5" * 4096
+
+
+def test_additional_data_on_the_device(device, ready):
+    for size, aad_size in ((5, 2000), (MOST - 100, 100), (MOST - 100, 101), (0, MOST)):
+        plain, aad = os.urandom(size), os.urandom(aad_size)
+        room, there = Room(device, plain + bytes(16)), Room(device, aad)
+        ready.encrypt_into(NONCE, room.part(0, size), there, room)
+        assert room.read() == AESGCM(KEY).encrypt(NONCE, plain, aad)
+        assert opened_into(ready, room, there, room.part(0, size)) and room.read()[:size] == plain
+
+
+def test_arguments_may_go_at_once(device):
+    """Nonce and additional data are read before the call returns, and the key while work goes on."""
+    room = Room(device, bytes(1000 + 16))
+    aad, nonce = bytearray(b"a" * 700), bytearray(NONCE)
+    sealing = AESGCM(KEY, engine=device.engine())
+    sealing.encrypt_into(nonce, room.part(0, 1000), aad, room)
+    aad[:], nonce[:] = bytes(700), bytes(12)
+    del sealing
+    gc.collect()
+    assert room.read() == AESGCM(KEY).encrypt(NONCE, bytes(1000), b"a" * 700)
+
+
+def test_streams(device, ready):
+    """Behind the producer's work, also on a stream that is named, whose work the producer then waits for."""
+    streams = [device.stream() for _ in range(3)]
+    expected = AESGCM(KEY).encrypt(NONCE, bytes(4096))
+    for producer in (0, streams[0]):
+        for named in (None, streams[1], streams[2], producer):
+            room = Room(device, bytes(4096 + 16), producer)
+            ready.encrypt_into(NONCE, room.part(0, 4096), None, room, stream=named)
+            ctr(KEY, bytes(16), room, out=room, engine=device.engine())
+            ctr(KEY, bytes(16), room, out=room, engine=device.engine())
+            assert opened_into(ready, room, None, room.part(0, 4096))
+            assert room.read() == bytes(4096) + expected[-16:]
+    for stream in streams:
+        device.end_stream(stream)
+
+
+def test_threads(device):
+    engine, faults = device.engine(), []
+    ready = AESGCM(KEY, engine=engine)
+
+    def work(number):
+        try:
+            mine = device.stream()
+            for i in range(15):
+                plain, nonce = bytes((number,)) * (i * 331), bytes((number, i)) + bytes(10)
+                room = Room(device, plain + bytes(16), mine)
+                ready.encrypt_into(nonce, room.part(0, len(plain)), b"aad", room)
+                out = Room(device, len(plain), mine)
+                assert opened_into(ready, room, b"aad", out, nonce) and out.read() == plain
+                assert not opened_into(ready, room, b"other", out, nonce)
+            device.end_stream(mine)
+        except BaseException as fault:
+            faults.append(repr(fault))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+
+
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33])
+@pytest.mark.parametrize("aad", [None, b"a" * 30, b"c" * 1100])
+def test_small_batches(device, count, aad):
+    keys = [os.urandom(bits // 8) for bits in (128, 192, 256)]
+    ready, how = KeySet(keys, engine=device.engine()), {"associated_data": aad, "key_index": [i % 3 for i in range(count)]}
+    plain, nonces = [os.urandom(i * 97) for i in range(count)], [os.urandom(12) for _ in range(count)]
+    rooms = [Room(device, one + bytes(16)) for one in plain]
+    parts = [room.part(0, room.size - 16) for room in rooms]
+    seal_batch(ready, nonces, parts, out=rooms, **how)
+    assert [room.read() for room in rooms] == seal_batch(KeySet(keys), nonces, plain, **how)
+    forged = count // 2
+    tag = rooms[forged].read()[-16:]
+    _threads.write(rooms[forged].at + parts[forged].size, bytes(16))
+    with pytest.raises(InvalidTag) as refused:
+        open_batch(ready, nonces, rooms, out=parts, **how)
+    assert refused.value.indices == (forged,)
+    assert [part.read() for i, part in enumerate(parts) if i != forged] == plain[:forged] + plain[forged + 1 :]
+    assert open_batch(ready, nonces[forged : forged + 1], [Room(device, parts[forged].read() + tag)],
+                      out=[parts[forged]], associated_data=aad, key_index=[forged % 3])[0].read() == plain[forged]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ["run list", "wait for stream", "allocate_pinned", "tables"])
+def test_a_device_that_fails(call):
+    device = _threads.device(fail_at=1, fail_call=call)
+    ready = AESGCM(KEY, engine=device.engine())
+    room = Room(device, AESGCM(KEY).encrypt(NONCE, b"plain"))
+    out = Room(device, 5)
+    with pytest.raises(DeviceError, match=f"{call} failed"):
+        ready.decrypt_into(NONCE, room, None, out)
+    device.wait(0)
+    assert opened_into(ready, room, None, out) and out.read() == b"plain"
+    assert not device.violations()
+
+
+def test_what_makes_no_sense(device, ready):
+    room = Room(device, bytes(1000))
+    with pytest.raises(ValueError, match="overlap"):
+        ready.encrypt_into(NONCE, room.part(16, 116), None, room.part(0, 116))
+    with pytest.raises(ValueError, match="overlap"):
+        ready.encrypt_into(NONCE, room.part(0, 100), room.part(50, 60), room.part(0, 116))
+    with pytest.raises(ValueError, match="nonce"):
+        ready.encrypt_into(room.part(0, 12), room.part(0, 100), None, room.part(0, 116))
+    host = AESGCM(KEY, engine=_core.Engine("openssl"))
+    with pytest.raises(UnsupportedAlgorithm, match="device memory"):
+        host.encrypt_into(NONCE, room.part(0, 100), None, room.part(0, 116))
+    assert room.read() == bytes(1000)
+
+
+def test_all_is_given_back():
+    device = _threads.device()
+    for size in (100, MOST + 1):
+        room = Room(device, bytes(size + 16))
+        ready = AESGCM(KEY, engine=device.engine())
+        ready.encrypt_into(NONCE, room.part(0, size), b"aad", room)
+        ready.decrypt_into(NONCE, room, b"aad", room.part(0, size))
+        assert device.live() > 1
+        del ready, room
+        gc.collect()
+    assert device.live() == 0
