@@ -66,10 +66,10 @@ class DeviceLane final : public Lane {
         return begun;
     }
 
-    Result<> finish() override {
+    Result<bool> done() override {
         if (auto waited = order_.wait(*done_); !waited) {
             (void)order_.wait(*stream_);
-            return waited;
+            return std::move(waited).error();
         }
         // A message that was not done would leave the keystream of other counters in its place.
         for (std::size_t i = 0; i < fill.messages; ++i)
@@ -78,7 +78,7 @@ class DeviceLane final : public Lane {
                 return Error{
                     code, "the device refused a run of keystream: " + std::string(describe(code))};
             }
-        return {};
+        return true;
     }
 
     Result<> forget(const std::vector<std::uint64_t>& serials) override {
@@ -106,7 +106,7 @@ class DeviceLane final : public Lane {
     static constexpr std::size_t kCodes = kMostMessages * sizeof(std::uint32_t);
 
     Result<> enqueue() {
-        DAEL_LET(remade, keys_.find(engine_, fill.stretches, *stream_, places_));
+        DAEL_LET(remade, keys_.find(fill.stretches, *stream_, places_));
         if (remade || !batch_) {
             batch_.reset();
             Messages messages;
@@ -139,7 +139,7 @@ class DeviceLane final : public Lane {
     std::optional<Event> done_;
     std::uint8_t *keystream_ = nullptr, *list_there_ = nullptr, *list_ = nullptr;
     std::uint32_t* codes_ = nullptr;
-    KeyPlaces keys_;
+    EngineKeys keys_{engine_};
     std::optional<Batch> batch_;
     std::vector<std::uint32_t> places_;
 };

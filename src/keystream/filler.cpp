@@ -12,6 +12,7 @@
 #include "core/process.hpp"
 #include "core/secure_memory.hpp"
 #include "keystream/table.hpp"
+#include "pipeline/engine_state.hpp"
 
 namespace dael {
 
@@ -51,8 +52,10 @@ Result<std::shared_ptr<SaFiller::State>> SaFiller::State::make(Engine& engine,
 }
 
 Result<> SaFiller::State::start() {
-    auto device = dael::device(engine_);
-    if (device && device->info.reads_lists) device_.emplace(*device);
+    if (auto device = dael::device(engine_)) {
+        DAEL_LET(maker, keystream_maker());
+        if (maker || device->info.reads_lists) device_.emplace(*device);
+    }
     name_ = device_ ? device_->backend : std::string();
     for (const std::string& backend : engine_.backends())
         if (!device_) name_ += (name_.empty() ? "" : ", ") + backend;
@@ -80,11 +83,23 @@ Result<> SaFiller::State::start() {
 Result<> SaFiller::State::open_lanes(Worker& worker) {
     const int lanes = device_ ? options_.lanes : 1;
     for (int i = 0; i < lanes; ++i) {
-        DAEL_LET(lane, device_ ? open_device_lane(engine_, *device_, kLaneBytes)
-                               : open_host_lane(engine_));
+        DAEL_LET(lane, open_lane());
         worker.lanes.push_back(std::move(lane));
     }
     return {};
+}
+
+// The device's; null: it makes no runs.
+Result<std::unique_ptr<core::KeystreamMaker>> SaFiller::State::keystream_maker() {
+    DAEL_LET(through, engine_.state()->lane_of(nullptr));
+    return through->device.keystream_maker();
+}
+
+Result<std::unique_ptr<Lane>> SaFiller::State::open_lane() {
+    if (!device_) return open_host_lane(engine_);
+    DAEL_LET(maker, keystream_maker());
+    return maker ? open_run_lane(std::move(maker), *device_)
+                 : open_device_lane(engine_, *device_, kLaneBytes);
 }
 
 SaFiller::State::~State() {
@@ -312,11 +327,14 @@ void SaFiller::State::fail(Fill& fill, const Error& error) noexcept {
     changed_.notify_all();
 }
 
-// Keys of SAs that have gone leave the lanes. Whether there were any.
+// Keys of SAs that have gone leave the lanes, those that are busy later. Whether there were any.
 bool SaFiller::State::forget(Worker& worker) {
     bool any = false;
     for (auto& lane : worker.lanes) {
-        if (lane->busy) continue;
+        if (lane->busy) {
+            worker.forgetting.store(true, std::memory_order_relaxed);
+            continue;
+        }
         std::vector<std::uint64_t> serials;
         bool all = false;
         {
@@ -362,13 +380,15 @@ bool SaFiller::State::wipe_idle(Worker& worker) {
 // One piece of work. False: there was none.
 Result<bool> SaFiller::State::step(Worker& worker) {
     const auto now = Clock::now();
+    // Not only when there is nothing else to do: there may always be.
+    const bool forgotten = worker.forgetting.load() && worker.forgetting.exchange(false) && forget(worker);
     Lane* free = nullptr;
     if (worker.busy < worker.lanes.size())
         free = worker.lanes[(worker.oldest + worker.busy) % worker.lanes.size()].get();
     bool composed = false;
     {
         const std::lock_guard lock(mutex_);
-        if (room_.exchange(false)) stuck_ = false;
+        if (room_.load() && room_.exchange(false)) stuck_ = false;
         collect();
         if (now - last_tick_ >= kTick) tick(now);
         if (free && !closing_.load()) composed = compose(free->fill);
@@ -390,17 +410,18 @@ Result<bool> SaFiller::State::step(Worker& worker) {
     }
     if (worker.busy != 0) {
         Lane& oldest = *worker.lanes[worker.oldest];
-        auto finished = core::guarded([&] { return oldest.finish(); });
+        auto done = core::guarded([&] { return oldest.done(); });
+        if (done && !*done) return forgotten;
         worker.oldest = (worker.oldest + 1) % worker.lanes.size();
         --worker.busy;
         oldest.busy = false;
-        if (finished)
+        if (done)
             publish(oldest.fill);
         else
-            fail(oldest.fill, finished.error());
+            fail(oldest.fill, done.error());
         return true;
     }
-    return worker.forgetting.exchange(false) && forget(worker);
+    return forgotten;
 }
 
 void SaFiller::State::serve(Worker& worker) noexcept {
@@ -414,7 +435,7 @@ void SaFiller::State::serve(Worker& worker) noexcept {
         const auto now = Clock::now();
         if (worked && *worked) {
             last = now;
-        } else if (now - last < kLookOut) {
+        } else if (worker.busy != 0 || now - last < kLookOut) {
             std::this_thread::yield();
         } else {
             doze(worker);

@@ -57,6 +57,8 @@ struct SaFiller::State {
     State(Engine& engine, const SaFillerOptions& options);
     Result<> start();
     Result<> open_lanes(Worker& worker);
+    Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker();
+    Result<std::unique_ptr<keystream::Lane>> open_lane();
     void serve(Worker& worker) noexcept;
     Result<bool> step(Worker& worker);
     void doze(Worker& worker);

@@ -16,7 +16,7 @@ class HostLane final : public Lane {
     }
 
     Result<> begin() override {
-        DAEL_TRY(keys_.find(engine_, fill.stretches, {}, places_));
+        DAEL_TRY(keys_.find(fill.stretches, {}, places_));
         write_messages(fill, places_, fill.buffer->memory, messages_.data());
         const std::span codes(codes_.data(), fill.messages);
         std::ranges::fill(codes, Code::internal);
@@ -28,7 +28,7 @@ class HostLane final : public Lane {
                              "a run of keystream was refused: " + std::string(describe(code))};
         return {};
     }
-    Result<> finish() override { return {}; }
+    Result<bool> done() override { return true; }
     Result<> forget(const std::vector<std::uint64_t>& serials) override {
         return keys_.forget(serials, {});
     }
@@ -37,7 +37,7 @@ class HostLane final : public Lane {
 
   private:
     Engine engine_;
-    KeyPlaces keys_;
+    EngineKeys keys_{engine_};
     std::vector<Message> messages_;
     std::vector<Code> codes_;
     std::vector<std::uint32_t> places_;

@@ -36,11 +36,9 @@ std::uint64_t before_wrap(Wide counter) {
 
 // A new set with the stretches' keys and those that were there: on a device a set is made ready in
 // one go, where a key that is replaced takes a launch of its own.
-Result<> KeyPlaces::make(Engine& engine, const std::vector<Stretch>& stretches) {
+Result<> KeyPlaces::remake(const std::vector<Stretch>& stretches) {
     std::unordered_map<std::uint64_t, Place> kept = std::move(by_serial_);
-    by_serial_.clear();
-    free_.clear();
-    set_.reset();
+    clear();
     for (const Stretch& stretch : stretches) kept[stretch.key_serial] = {stretch.key, 0, jobs_};
     if (kept.size() > kMostPlaces / 2)  // what was not used lately goes
         std::erase_if(kept, [&](const auto& entry) { return entry.second.used + 8 < jobs_; });
@@ -58,13 +56,20 @@ Result<> KeyPlaces::make(Engine& engine, const std::vector<Stretch>& stretches) 
         free_.push_back(static_cast<std::uint32_t>(keys.size()));
         keys.push_back(key_of_zeros());
     }
-    DAEL_LET(set, engine.keys(keys));
-    set_ = std::make_unique<KeySet>(std::move(set));
+    DAEL_TRY(make_set(keys));
+    made_ = true;
     by_serial_ = std::move(kept);
     return {};
 }
 
-Result<bool> KeyPlaces::find(Engine& engine, const std::vector<Stretch>& stretches, Stream stream,
+void KeyPlaces::clear() {
+    made_ = false;
+    drop_set();
+    by_serial_.clear();
+    free_.clear();
+}
+
+Result<bool> KeyPlaces::find(const std::vector<Stretch>& stretches, Stream stream,
                              std::vector<std::uint32_t>& places) {
     ++jobs_;
     std::size_t fresh = 0;
@@ -75,14 +80,14 @@ Result<bool> KeyPlaces::find(Engine& engine, const std::vector<Stretch>& stretch
         else
             found->second.used = jobs_;
     }
-    const bool remade = !set_ || fresh > std::min(kManyNew, free_.size());
-    if (remade) DAEL_TRY(make(engine, stretches));
+    const bool remade = !made_ || fresh > std::min(kManyNew, free_.size());
+    if (remade) DAEL_TRY(remake(stretches));
     places.clear();
     for (const Stretch& stretch : stretches) {
         auto found = by_serial_.find(stretch.key_serial);
         if (found == by_serial_.end()) {
             const std::uint32_t index = free_.back();
-            DAEL_TRY(set_->replace(index, *stretch.key, stream));
+            DAEL_TRY(replace(index, *stretch.key, stream));
             free_.pop_back();
             found = by_serial_.emplace(stretch.key_serial, Place{stretch.key, index, jobs_}).first;
         }
@@ -95,10 +100,16 @@ Result<> KeyPlaces::forget(const std::vector<std::uint64_t>& serials, Stream str
     for (const std::uint64_t serial : serials) {
         const auto found = by_serial_.find(serial);
         if (found == by_serial_.end()) continue;
-        DAEL_TRY(set_->replace(found->second.index, key_of_zeros(), stream));
+        DAEL_TRY(replace(found->second.index, key_of_zeros(), stream));
         free_.push_back(found->second.index);
         by_serial_.erase(found);
     }
+    return {};
+}
+
+Result<> EngineKeys::make_set(std::span<const Key> keys) {
+    DAEL_LET(set, engine_.keys(keys));
+    set_.emplace(std::move(set));
     return {};
 }
 

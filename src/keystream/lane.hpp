@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include <daelstrom/engine.hpp>
 #include <daelstrom/keystream.hpp>
 
+#include "core/keystream_maker.hpp"
 #include "keystream/window.hpp"
 
 namespace dael::keystream {
@@ -43,33 +46,50 @@ struct Fill {
 
 inline constexpr std::size_t kMostMessages = 8192;  // of a fill
 
-// Keys in a key set, by what they are called in the filler.
+// Keys in a set, by what they are called in the filler. What a set is its lane knows.
 class KeyPlaces {
   public:
+    virtual ~KeyPlaces() = default;
     // A place for each stretch's key, in `places`. Whether the set is a new one, and what was made
     // of the old one is to be made again. Nothing of the lane may be under way.
-    Result<bool> find(Engine& engine, const std::vector<Stretch>& stretches, Stream stream,
+    Result<bool> find(const std::vector<Stretch>& stretches, Stream stream,
                       std::vector<std::uint32_t>& places);
     // Puts a key of zeros in the place of these.
     Result<> forget(const std::vector<std::uint64_t>& serials, Stream stream);
-    const KeySet& set() const { return *set_; }
-    void clear() {
-        set_.reset();
-        by_serial_.clear();
-        free_.clear();
-    }
+    void clear();
 
   private:
-    Result<> make(Engine& engine, const std::vector<Stretch>& stretches);
-    std::unique_ptr<KeySet> set_;
+    virtual Result<> make_set(std::span<const Key> keys) = 0;  // there is none
+    virtual Result<> replace(std::uint32_t index, const Key& key, Stream stream) = 0;
+    virtual void drop_set() = 0;
+
+    Result<> remake(const std::vector<Stretch>& stretches);
     struct Place {
         std::shared_ptr<const Key> key;
         std::uint32_t index = 0;
         std::uint64_t used = 0;  // when, in jobs
     };
+    bool made_ = false;
     std::unordered_map<std::uint64_t, Place> by_serial_;
     std::vector<std::uint32_t> free_;
     std::uint64_t jobs_ = 0;
+};
+
+// In an engine's key set.
+class EngineKeys final : public KeyPlaces {
+  public:
+    explicit EngineKeys(Engine& engine) : engine_(engine) {}
+    const KeySet& set() const { return *set_; }
+
+  private:
+    Result<> make_set(std::span<const Key> keys) override;
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
+        return set_->replace(index, key, stream);
+    }
+    void drop_set() override { set_.reset(); }
+
+    Engine& engine_;
+    std::optional<KeySet> set_;
 };
 
 // The messages of which a fill consists, keys being where `places` says; `memory` is the buffer, or
@@ -81,10 +101,11 @@ std::size_t messages_of(const Stretch& stretch);
 class Lane {
   public:
     virtual ~Lane() = default;
-    // Begins `fill`, which may be done when it returns. After an error nothing of it is under way.
+    // Begins `fill`. After an error nothing of it is under way.
     virtual Result<> begin() = 0;
-    // Waits for it. After an error likewise, and nothing that it brought is of use.
-    virtual Result<> finish() = 0;
+    // Whether it has ended: at once, or, of a lane that cannot tell, after a wait. After an error
+    // nothing is under way either, and nothing that it brought is of use.
+    virtual Result<bool> done() = 0;
     // Nothing is under way. Keys that nobody has any more; what it still holds of keystream.
     virtual Result<> forget(const std::vector<std::uint64_t>& serials) = 0;
     virtual void forget_all_keys() = 0;
@@ -97,7 +118,10 @@ class Lane {
 };
 
 Result<std::unique_ptr<Lane>> open_host_lane(Engine& engine);
-// Of jobs of at most so many bytes.
+// Through a device that makes runs.
+Result<std::unique_ptr<Lane>> open_run_lane(std::unique_ptr<core::KeystreamMaker> maker,
+                                            const DeviceAccess& device);
+// Through one that takes lists of messages. Of jobs of at most so many bytes.
 Result<std::unique_ptr<Lane>> open_device_lane(Engine& engine, const DeviceAccess& device,
                                                std::size_t bytes);
 

@@ -102,6 +102,7 @@ void SaFiller::State::stop_asking(Slot& slot) noexcept {
 
 // Everybody who has asked since is queued.
 void SaFiller::State::collect() {
+    if (!asking_.load(std::memory_order_relaxed)) return;  // leaves its cache line where it is
     Track* track = asking_.exchange(nullptr, std::memory_order_acq_rel);
     // They were pushed, so the last one is first.
     Track* in_order = nullptr;

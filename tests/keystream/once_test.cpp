@@ -187,17 +187,31 @@ TEST_P(OnceBy, WhateverIsDone) {
 INSTANTIATE_TEST_SUITE_P(Host, OnceBy, testing::Values("openssl"));
 INSTANTIATE_TEST_SUITE_P(Gpu, OnceBy, testing::Values("cuda"));
 
+// Through devices made of threads: by lists of messages, and by runs.
+class OnceThrough : public testing::TestWithParam<bool> {
+  protected:
+    static HostDeviceOptions options(std::chrono::microseconds delay, int fail_at = 0) {
+        return {.fail_at = fail_at,
+                .delay = delay,
+                .reads_lists = !GetParam(),
+                .makes_keystream = GetParam()};
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Device, OnceThrough, testing::Bool(), [](const auto& which) {
+    return which.param ? "Runs" : "Lists";
+});
+
 // Several threads, on SAs of their own and on one that they share, while others come and go.
-TEST(Once, ByManyThreads) {
-    HostDevice device({.delay = std::chrono::microseconds(50)});
+TEST_P(OnceThrough, ByManyThreads) {
+    HostDevice device(options(std::chrono::microseconds(50)));
     Used used;
     {
         Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
         auto filler = SaFiller::open(engine, {.threads = 2, .lanes = 2});
         Random first(99);
-        auto options = small_table(first);
-        options.budget = std::size_t{1} << 20;
-        auto table = SaTable::open(*filler, options);
+        auto small = small_table(first);
+        small.budget = std::size_t{1} << 20;
+        auto table = SaTable::open(*filler, small);
         ASSERT_TRUE(table) << table.error().message;
         Zeros shared = add_zeros(*table, first);
         shared.options.limit = ~std::uint64_t{0};
@@ -226,16 +240,16 @@ TEST(Once, ByManyThreads) {
 }
 
 // What is under way for the old key comes when the new one counts already, from 1 on.
-TEST(Once, RekeyedWhileItIsFilled) {
-    HostDevice device({.delay = std::chrono::microseconds(500)});
+TEST_P(OnceThrough, RekeyedWhileItIsFilled) {
+    HostDevice device(options(std::chrono::microseconds(500)));
     Used used;
     {
         Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
         Random random(77);
-        auto options = small_table(random);
-        options.budget = std::size_t{1} << 20;
-        options.idle_ms = 1000;
-        auto table = SaTable::open(engine, options);
+        auto small = small_table(random);
+        small.budget = std::size_t{1} << 20;
+        small.idle_ms = 1000;
+        auto table = SaTable::open(engine, small);
         ASSERT_TRUE(table) << table.error().message;
         Zeros sa;
         sa.raw = random.bytes(16);
@@ -259,11 +273,11 @@ TEST(Once, RekeyedWhileItIsFilled) {
 }
 
 // A device that fails, at each of its calls in turn, leaves nothing behind that is used again.
-TEST(Once, WhenTheDeviceFails) {
+TEST_P(OnceThrough, WhenTheDeviceFails) {
     Used used;
     int failed = 0;
     for (int at = 1; at < 400; at += at < 40 ? 3 : thorough(13, 60)) {
-        HostDevice device({.fail_at = at});
+        HostDevice device(options({}, at));
         {
             Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
             Random random(static_cast<std::uint64_t>(at) + 500);

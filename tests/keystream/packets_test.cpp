@@ -87,13 +87,19 @@ TEST(Packets, ByEveryHostBackend) {
     }
 }
 
+// By lists of messages in its memory, and by runs that it writes where they are to lie.
 TEST(Packets, ByADeviceMadeOfThreads) {
-    HostDevice device;
-    {
-        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
-        every_kind(engine);
+    for (const bool runs : {false, true}) {
+        SCOPED_TRACE(runs ? "runs" : "lists");
+        HostDevice device({.reads_lists = !runs, .makes_keystream = runs});
+        {
+            Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+            every_kind(engine);
+        }
+        expect_clean(device);
+        EXPECT_EQ(device.runs() != 0, runs);
+        EXPECT_EQ(device.copied_out() != 0, !runs);
     }
-    expect_clean(device);
 }
 
 class PacketsBy : public testing::TestWithParam<const char*> {};

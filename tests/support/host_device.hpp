@@ -6,7 +6,7 @@
 //     (a batch's codes, which are no secret, may be fetched to any: that copy waits, as a GPU's
 //     does);
 //   - kernels read and write this device's memory only, and get valid messages only, but for lists
-//     that lie in device memory;
+//     that lie in device memory; runs of keystream go to page-locked memory;
 //   - device and page-locked memory must be wiped before it is released;
 //   - everything must be released, and nothing while a stream still uses it.
 // What it finds is in violations(). Failures and a small memory can be asked for.
@@ -36,6 +36,7 @@ struct HostDeviceOptions {
     std::chrono::microseconds delay{0};             // of every operation on a stream
     bool silent_failures = false;                   // batches fail, which their outcome alone tells
     bool reads_lists = true;                        // that lie in device memory
+    bool makes_keystream = false;                   // runs of it (core/keystream_maker.hpp)
     std::vector<std::string> forms{};               // of its kernels, as it says;
     std::set<std::string> refused{};                // but these it refuses to use
     std::optional<Mode> lacks{};                    // a mode that its backend says it has not
@@ -58,6 +59,8 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Result<> run(core::Prepared& prepared, Stream stream) override;
     Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                  const LaunchOptions& options, Stream stream) override;
+
+    Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker() override;
 
     // What its backend passes on.
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
@@ -93,11 +96,13 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     // For tests.
     const std::string& name() const { return options_.name; }
     std::set<std::string> violations();
-    std::size_t live();                   // allocations, streams, events, batches, tables of keys
+    // Allocations, streams, events, batches, tables of keys, makers of keystream.
+    std::size_t live();
     int calls() const { return calls_; }  // that could have failed so far
     std::string failed_call();            // which call fail_at hit; empty: none yet
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
+    std::uint64_t runs() const { return runs_; }  // of keystream
     std::uint64_t copied_out() const { return copied_out_; }    // bytes
     void capture(Stream stream) { captured_ = stream.handle; }  // null: none; it runs nevertheless
     std::uint64_t most_memory() const { return most_memory_; }  // bytes of the device's, at once
@@ -107,6 +112,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     struct Mark;
     struct Tables;
     struct Batch;
+    class Maker;
 
     std::vector<std::string> list() const override { return options_.forms; }
     Result<> use(const std::string& form) override;
@@ -141,7 +147,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::string failed_call_, form_;
     std::atomic<void*> captured_{nullptr};
     std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0};
-    std::atomic<std::uint64_t> kernels_{0}, copied_out_{0}, most_memory_{0};
+    std::atomic<std::uint64_t> kernels_{0}, runs_{0}, copied_out_{0}, most_memory_{0};
 };
 
 // The backend that an engine sees. The device outlives it, so that a test can look at it

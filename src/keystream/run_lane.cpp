@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keystream through a device that makes runs of it (core/keystream_maker.hpp): one entry for each
+// window, whatever its packets, and a kernel that writes where the packets will look. The thread
+// that asked goes on, and looks now and then whether it is there.
+#include <cstring>
+
+#include "keystream/lane.hpp"
+
+namespace dael::keystream {
+namespace {
+
+class MakerKeys final : public KeyPlaces {
+  public:
+    explicit MakerKeys(core::KeystreamMaker& maker) : maker_(maker) {}
+    const core::KeyTables& tables() const { return *tables_; }
+
+  private:
+    Result<> make_set(std::span<const Key> keys) override {
+        DAEL_LET(made, maker_.keys(keys));
+        tables_ = std::move(made);
+        return {};
+    }
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
+        return tables_->replace(index, key, stream);
+    }
+    void drop_set() override { tables_.reset(); }
+
+    core::KeystreamMaker& maker_;
+    std::unique_ptr<core::KeyTables> tables_;
+};
+
+Block block_of(Wide number) {
+    Block block;
+    for (std::size_t i = block.size(); i-- > 0; number >>= 8)
+        block[i] = static_cast<std::uint8_t>(number);
+    return block;
+}
+
+// Of the first of a stretch's numbers.
+Block first_counter(const Stretch& stretch) {
+    if (stretch.layout == SaLayout::stream) return block_of(stretch.base + stretch.first);
+    Wide salt = 0;
+    for (const std::uint8_t byte : stretch.salt) salt = salt << 8 | byte;
+    return block_of(salt << 96 | Wide{stretch.iv_bits | stretch.first} << 32 | 1);
+}
+
+class RunLane final : public Lane {
+  public:
+    RunLane(std::unique_ptr<core::KeystreamMaker> maker, const DeviceAccess& device)
+        : maker_(std::move(maker)), order_(device.order) {
+        runs_.reserve(kMostWindows);
+    }
+
+    Result<> open() {
+        DAEL_LET(stream, order_.create_stream());
+        stream_ = stream;
+        return {};
+    }
+
+    ~RunLane() override {
+        if (!stream_) return;
+        (void)maker_->wait();
+        (void)order_.wait(*stream_);  // keys that were replaced last
+        keys_.clear();
+        maker_.reset();
+        order_.destroy_stream(*stream_);
+    }
+
+    Result<> begin() override {
+        auto begun = enqueue();
+        if (!begun) end();  // nothing writes into the buffer any more
+        return begun;
+    }
+
+    Result<bool> done() override {
+        auto done = maker_->done();
+        if (!done) end();
+        return done;
+    }
+
+    Result<> forget(const std::vector<std::uint64_t>& serials) override {
+        DAEL_TRY(keys_.forget(serials, *stream_));
+        return order_.wait(*stream_);
+    }
+    void forget_all_keys() override { keys_.clear(); }
+    Result<> wipe() override { return {}; }  // the device holds no keystream
+
+  private:
+    Result<> enqueue() {
+        DAEL_TRY(keys_.find(fill.stretches, *stream_, places_));
+        runs_.clear();
+        for (std::size_t i = 0; i < fill.stretches.size(); ++i) {
+            const Stretch& stretch = fill.stretches[i];
+            const auto numbers = static_cast<std::uint32_t>(stretch.end - stretch.first);
+            const bool stream = stretch.layout == SaLayout::stream;  // whose numbers are blocks
+            runs_.push_back({fill.buffer->memory + stretch.offset, first_counter(stretch),
+                             places_[i], stream ? numbers : stretch.blocks,
+                             stream ? 1 : numbers});
+        }
+        return maker_->begin(keys_.tables(), runs_, *stream_);
+    }
+    void end() {
+        (void)maker_->wait();
+        (void)order_.wait(*stream_);
+    }
+
+    std::unique_ptr<core::KeystreamMaker> maker_;
+    dael::Order& order_;
+    std::optional<Stream> stream_;
+    MakerKeys keys_{*maker_};
+    std::vector<std::uint32_t> places_;
+    std::vector<core::KeystreamRun> runs_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Lane>> open_run_lane(std::unique_ptr<core::KeystreamMaker> maker,
+                                            const DeviceAccess& device) {
+    auto lane = std::make_unique<RunLane>(std::move(maker), device);
+    DAEL_TRY(lane->open());
+    return std::unique_ptr<Lane>(std::move(lane));
+}
+
+}  // namespace dael::keystream
