@@ -39,12 +39,10 @@ std::size_t enter(Heat& heat, const Sealer& sealer, const Point& point,
     const std::size_t entry =
         heat.enter(sealer.name, passes(sealer, packets, shared.sampling), check, row,
                    static_cast<double>(packets->bytes), std::move(against));
-    heat.describe(entry, [figures = sealer.figures,
-                          count = static_cast<double>(packets->list.size())](double seconds) {
-        measure::Figures all = per_packet(seconds / count);
-        if (figures)
-            for (auto& figure : figures()) all.push_back(std::move(figure));
-        return all;
+    heat.describe(entry, [sealer, count = static_cast<double>(packets->list.size())](double all) {
+        measure::Figures figures = per_packet(all / count);
+        for (auto& figure : served(sealer, all / count)) figures.push_back(std::move(figure));
+        return figures;
     });
     return entry;
 }

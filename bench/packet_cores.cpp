@@ -163,8 +163,10 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
         heat.describe(entry, [workers, count = static_cast<double>(
                                            threads * first.packets->list.size())](double seconds) {
             measure::Figures all = per_packet(seconds / count);
-            if (const auto& more = workers->front().sealer.figures)
-                for (auto& figure : more()) all.push_back(std::move(figure));
+            std::vector<SaCounters> tables;
+            for (const Worker& worker : *workers)
+                if (worker.sealer.since) tables.push_back(worker.sealer.since());
+            for (auto& figure : served(tables, seconds / count)) all.push_back(std::move(figure));
             return all;
         });
         if (yardstick) against.push_back(entry);

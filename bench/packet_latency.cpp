@@ -117,8 +117,7 @@ Result<Heat> race_latency(const PacketSuite& shared, const Point& point) {
                                  {"p99_ns", latencies->at(0.99)},
                                  {"p999_ns", latencies->at(0.999)},
                                  {"mpps", rate * 1e-6}};
-            if (sealer->figures)
-                for (auto& figure : sealer->figures()) all.push_back(std::move(figure));
+            for (auto& figure : served(*sealer, 1 / rate)) all.push_back(std::move(figure));
             return all;
         });
         if (yardstick) against.push_back(entry);

@@ -249,10 +249,12 @@ Result<Heat> race_sas(const PacketSuite& shared, const Point& point) {
             },
             row, static_cast<double>(arrivals->coming.size() * kSaPacket), against);
         heat.describe(entry, [=](double seconds) {
-            auto all = per_packet(seconds / static_cast<double>(arrivals->coming.size()));
-            if (opener->table)
-                for (auto& figure : served(*before, opener->table->counters()))
-                    all.push_back(std::move(figure));
+            const double one = seconds / static_cast<double>(arrivals->coming.size());
+            auto all = per_packet(one);
+            if (opener->table) {
+                const SaCounters counters = between(*before, opener->table->counters());
+                for (auto& figure : served({&counters, 1}, one)) all.push_back(std::move(figure));
+            }
             return all;
         });
         if (yardstick) against.push_back(entry);

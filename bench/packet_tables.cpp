@@ -43,20 +43,49 @@ Result<SaTable> open_table(const Source& source, std::size_t budget) {
                          : SaTable::open(*source.engine, options);
 }
 
-measure::Figures served(const SaCounters& before, const SaCounters& after) {
-    const auto packets = static_cast<double>(after.packets - before.packets);
-    const auto made = static_cast<double>(after.made - before.made);
+SaCounters between(const SaCounters& before, const SaCounters& after) {
+    SaCounters since;
+    since.packets = after.packets - before.packets;
+    since.hits = after.hits - before.hits;
+    since.partial = after.partial - before.partial;
+    since.direct = after.direct - before.direct;
+    since.made = after.made - before.made;
+    since.used = after.used - before.used;
+    since.dropped = after.dropped - before.dropped;
+    since.ready = after.ready - before.ready;  // which may be below 0
+    since.memory = after.memory;
+    return since;
+}
+
+measure::Figures served(std::span<const SaCounters> tables, double seconds) {
+    double packets = 0, hits = 0, partial = 0, direct = 0, made = 0, used = 0, dropped = 0;
+    double ready = 0, memory = 0;
+    for (const SaCounters& table : tables) {
+        packets += static_cast<double>(table.packets);
+        hits += static_cast<double>(table.hits);
+        partial += static_cast<double>(table.partial);
+        direct += static_cast<double>(table.direct);
+        made += static_cast<double>(table.made);
+        used += static_cast<double>(table.used);
+        dropped += static_cast<double>(table.dropped);
+        ready += static_cast<double>(static_cast<std::int64_t>(table.ready));
+        memory += static_cast<double>(table.memory);
+    }
     if (packets == 0 || made == 0) return {};
-    // What is ready is neither used nor wasted yet.
-    const double over = made - static_cast<double>(after.dropped - before.dropped) -
-                        (static_cast<double>(after.ready) - static_cast<double>(before.ready));
-    const double used = static_cast<double>(after.used - before.used);
-    return {{"hits", static_cast<double>(after.hits - before.hits) / packets},
-            {"partial", static_cast<double>(after.partial - before.partial) / packets},
-            {"fallbacks", static_cast<double>(after.direct - before.direct) / packets},
+    const double over = made - dropped - ready;  // what is ready is neither used nor wasted yet
+    return {{"hits", hits / packets},
+            {"partial", partial / packets},
+            {"fallbacks", direct / packets},
             {"wasted", over > used ? 1 - used / over : 0},
-            {"dropped", static_cast<double>(after.dropped - before.dropped) / made},
-            {"memory_mib", static_cast<double>(after.memory) / (1 << 20)}};
+            {"dropped", dropped / made},
+            {"filled_gbps", made / packets / seconds * 1e-9},
+            {"memory_mib", memory / (1 << 20)}};
+}
+
+measure::Figures served(const Sealer& sealer, double seconds) {
+    if (!sealer.since) return {};
+    const SaCounters counters = sealer.since();
+    return served({&counters, 1}, seconds);
 }
 
 Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> raw, int sas,
@@ -84,7 +113,7 @@ Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> 
     if (source.filler) {
         sealer.warm_seconds = kFillerWarms;
         sealer.mark = [state] { state->before = state->table.counters(); };
-        sealer.figures = [state] { return served(state->before, state->table.counters()); };
+        sealer.since = [state] { return between(state->before, state->table.counters()); };
     }
     return sealer;
 }

@@ -56,9 +56,9 @@ struct Sealer {
     SealPackets seal;
     std::size_t burst = kBurst;
     double warm_seconds = 0;  // works so long before each sample's clock starts
-    // Told when the clock of a sample starts; what it was like since then.
+    // Of a table: told when the clock of a sample starts; what became of packets since then.
     std::function<void()> mark = {};
-    std::function<measure::Figures()> figures = {};
+    std::function<SaCounters()> since = {};
 };
 
 // The libraries called directly. Of what this build or this machine lacks: unsupported.
@@ -83,8 +83,12 @@ Result<Source> filled_source(const std::string& backend, int threads);
 Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> key, int sas = 1,
                             std::size_t budget = 0);
 Result<SaTable> open_table(const Source& source, std::size_t budget);
-// Of a table: how its packets were served between two points in time.
-measure::Figures served(const SaCounters& before, const SaCounters& after);
+// What became of packets between two points in time; `memory` as it is at the second.
+SaCounters between(const SaCounters& before, const SaCounters& after);
+// Of one table, or of some that worked beside each other: how packets were served, and what was
+// brought for them where a packet takes so many seconds (of some tables: in turn).
+measure::Figures served(std::span<const SaCounters> tables, double seconds);
+measure::Figures served(const Sealer& sealer, double seconds);
 
 // Opened with OpenSSL: whether each packet of the list says what went in, under the IV and tag that
 // it was sealed with. `sealed`: how many of the list, from the first on.
