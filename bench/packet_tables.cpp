@@ -73,12 +73,9 @@ measure::Figures served(std::span<const SaCounters> tables, double seconds) {
     }
     if (packets == 0 || made == 0) return {};
     const double over = made - dropped - ready;  // what is ready is neither used nor wasted yet
-    return {{"hits", hits / packets},
-            {"partial", partial / packets},
-            {"fallbacks", direct / packets},
-            {"wasted", over > used ? 1 - used / over : 0},
-            {"dropped", dropped / made},
-            {"filled_gbps", made / packets / seconds * 1e-9},
+    return {{"hits", hits / packets},          {"partial", partial / packets},
+            {"fallbacks", direct / packets},   {"wasted", over > used ? 1 - used / over : 0},
+            {"dropped", dropped / made},       {"filled_gbps", made / packets / seconds * 1e-9},
             {"memory_mib", memory / (1 << 20)}};
 }
 

@@ -39,8 +39,9 @@ struct SaFillerOptions {
 // robin). Its threads sleep when no packets come, and while they come take up to a core each.
 class DAEL_API SaFiller {
   public:
-    // On a device with lists in its memory (cuda) through that, otherwise (cpu, openssl, opencl, an
-    // engine for auto that has no device) by Engine::run. Keeps what it needs of the engine alive.
+    // Through a device that writes keystream into host memory (cuda), or else has lists in its own;
+    // otherwise (cpu, openssl, opencl, an engine for auto that has no device) by Engine::run. Keeps
+    // what it needs of the engine alive.
     // Errors: invalid_argument, out_of_memory, device.
     static Result<SaFiller> open(Engine& engine, SaFillerOptions options = {});
     SaFiller(SaFiller&&) noexcept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keystream through a device whose lists lie in its memory: the list goes in, one launch makes the
-// keystream of all messages, and keystream and codes come back, all in the order of one stream. The
-// thread that asked goes on and waits for the event later.
+// Keystream through a device that makes no runs, but whose lists lie in its memory: the list goes
+// in, one launch makes the keystream of all messages, and keystream and codes come back, all in the
+// order of one stream. The thread that asked goes on and waits for the event later.
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -381,7 +381,8 @@ bool SaFiller::State::wipe_idle(Worker& worker) {
 Result<bool> SaFiller::State::step(Worker& worker) {
     const auto now = Clock::now();
     // Not only when there is nothing else to do: there may always be.
-    const bool forgotten = worker.forgetting.load() && worker.forgetting.exchange(false) && forget(worker);
+    const bool forgotten =
+        worker.forgetting.load() && worker.forgetting.exchange(false) && forget(worker);
     Lane* free = nullptr;
     if (worker.busy < worker.lanes.size())
         free = worker.lanes[(worker.oldest + worker.busy) % worker.lanes.size()].get();

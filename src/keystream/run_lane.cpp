@@ -94,8 +94,7 @@ class RunLane final : public Lane {
             const auto numbers = static_cast<std::uint32_t>(stretch.end - stretch.first);
             const bool stream = stretch.layout == SaLayout::stream;  // whose numbers are blocks
             runs_.push_back({fill.buffer->memory + stretch.offset, first_counter(stretch),
-                             places_[i], stream ? numbers : stretch.blocks,
-                             stream ? 1 : numbers});
+                             places_[i], stream ? numbers : stretch.blocks, stream ? 1 : numbers});
         }
         return maker_->begin(keys_.tables(), runs_, *stream_);
     }

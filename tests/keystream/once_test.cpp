@@ -197,9 +197,8 @@ class OnceThrough : public testing::TestWithParam<bool> {
                 .makes_keystream = GetParam()};
     }
 };
-INSTANTIATE_TEST_SUITE_P(Device, OnceThrough, testing::Bool(), [](const auto& which) {
-    return which.param ? "Runs" : "Lists";
-});
+INSTANTIATE_TEST_SUITE_P(Device, OnceThrough, testing::Bool(),
+                         [](const auto& which) { return which.param ? "Runs" : "Lists"; });
 
 // Several threads, on SAs of their own and on one that they share, while others come and go.
 TEST_P(OnceThrough, ByManyThreads) {
@@ -304,6 +303,35 @@ TEST_P(OnceThrough, WhenTheDeviceFails) {
         EXPECT_EQ(device.live(), 0u) << device.failed_call();
     }
     EXPECT_GT(failed, 0);
+    used.expect_no_repeat();
+}
+
+// Each call by which runs are made, at the first and at a later one.
+TEST(Once, WhicheverCallForRunsFails) {
+    Used used;
+    for (const char* call : {"tables", "replace", "begin runs", "begin more runs", "runs done"})
+        for (const int at : {1, 4}) {
+            SCOPED_TRACE(call);
+            HostDevice device({.fail_at = at,
+                               .fail_call = call,
+                               .delay = std::chrono::microseconds(20),
+                               .reads_lists = false,
+                               .makes_keystream = true});
+            {
+                Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+                Random random(static_cast<std::uint64_t>(at) + 900);
+                auto table = SaTable::open(engine, small_table(random));
+                ASSERT_TRUE(table) << table.error().message;
+                for (int i = 0; i < 100 && device.failed_call().empty(); ++i)
+                    anything(*table, random, used, 10);
+                EXPECT_EQ(device.failed_call(), call);
+                anything(*table, random, used, 20);  // the direct way, and right
+                table->settle();
+                EXPECT_NE(table->explain().find("as the test asked"), std::string::npos)
+                    << table->explain();
+            }
+            expect_clean(device);
+        }
     used.expect_no_repeat();
 }
 

@@ -98,11 +98,11 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::set<std::string> violations();
     // Allocations, streams, events, batches, tables of keys, makers of keystream.
     std::size_t live();
-    int calls() const { return calls_; }  // that could have failed so far
-    std::string failed_call();            // which call fail_at hit; empty: none yet
+    int calls() const { return calls_; }                // that could have failed so far
+    std::string failed_call();                          // which call fail_at hit; empty: none yet
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
-    std::uint64_t runs() const { return runs_; }  // of keystream
+    std::uint64_t runs() const { return runs_; }                // of keystream
     std::uint64_t copied_out() const { return copied_out_; }    // bytes
     void capture(Stream stream) { captured_ = stream.handle; }  // null: none; it runs nevertheless
     std::uint64_t most_memory() const { return most_memory_; }  // bytes of the device's, at once

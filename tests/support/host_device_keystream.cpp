@@ -66,14 +66,14 @@ class HostDevice::Maker final : public core::KeystreamMaker {
     void enqueue(const Tables& tables, std::span<const core::KeystreamRun> list,
                  std::uint32_t ticket) {
         ++tables.in_use;
-        device_.enqueue(stream_, [this, &tables, ticket,
-                                  runs = std::vector(list.begin(), list.end())] {
-            ++device_.kernels_;
-            device_.runs_ += runs.size();
-            for (const core::KeystreamRun& run : runs) write(tables, run);
-            --tables.in_use;
-            if (ticket != 0) said_.store(ticket, std::memory_order_release);
-        });
+        device_.enqueue(stream_,
+                        [this, &tables, ticket, runs = std::vector(list.begin(), list.end())] {
+                            ++device_.kernels_;
+                            device_.runs_ += runs.size();
+                            for (const core::KeystreamRun& run : runs) write(tables, run);
+                            --tables.in_use;
+                            if (ticket != 0) said_.store(ticket, std::memory_order_release);
+                        });
     }
 
     void write(const Tables& tables, const core::KeystreamRun& run) {
