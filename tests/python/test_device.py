@@ -21,8 +21,8 @@ except ImportError:
     pytest.skip("needs the package that tests have, with the device made of threads", allow_module_level=True)
 
 KEY, NONCE = bytes(range(16)), bytes(range(12))
-MOST, MOST_AAD = 32 << 10, 1024  # of a message with its additional data; of those in the host's memory
-SIZES = [0, 1, 15, 16, 17, 255, 256, 4095, 4096, 4097, MOST - 1, MOST, MOST + 1, 65536]
+MOST, MOST_AAD = 64 << 10, 1024  # of a message with its additional data; of those in the host's memory
+SIZES = [0, 1, 15, 16, 17, 255, 256, 4095, 4096, 4097, 32769, MOST - 1, MOST, MOST + 1, 100_000]
 
 
 class Room:
