@@ -12,6 +12,8 @@ using Bytes = unsigned char;
 // Decryption that holds a block back costs more to take over from the basis.
 constexpr std::size_t kPaddedFrom = 4096;
 
+constexpr char kFailed[] = "this message has failed: set an IV";
+
 void copy_block(Bytes* to, const Bytes* from) noexcept {
     std::memcpy(to, from, kBlock);
 }
@@ -27,11 +29,13 @@ Blocks::Blocks(const Provider& provider, std::size_t offer) noexcept
     std::memset(original_, 0, sizeof original_);
     if (!quick_) faulty_ = !inner_.make();
 }
-// Without AVX-512 the basis is the one place that can be copied.
-bool Blocks::before_copy() noexcept {
+bool Blocks::before_copy() const noexcept {
     if (pipes_ && pipes_->running()) return false;
-    return quick_ || hand_down();
+    if (broken_ && !quick_) return fault(PROV_R_CIPHER_OPERATION_FAILED, kFailed);
+    return true;
 }
+// Without AVX-512 the basis goes on with a message. Of the copy: the one that was copied may be
+// copied by others meanwhile, and stays as it is.
 bool Blocks::after_copy() noexcept {
     worker_.key = nullptr;  // made ready again when there is need
     worker_.updates = worker_.done = 0;
@@ -44,7 +48,7 @@ bool Blocks::after_copy() noexcept {
     }
     basis_keyed_ = false;
     basis_padded_ = true;
-    return true;
+    return quick_ || hand_down();
 }
 Blocks::~Blocks() {
     worker_.tell();
@@ -57,7 +61,7 @@ Blocks::~Blocks() {
 // Makes the basis know what it lacks: the key, the direction, where the chain stands and what is
 // begun of a block, of which it has made the output once more then.
 bool Blocks::hand_down() noexcept {
-    if (broken_) return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message has failed: set an IV");
+    if (broken_) return fault(PROV_R_CIPHER_OPERATION_FAILED, kFailed);
     if (!inner_.make()) return false;
     const unsigned pad = padded_ ? 1 : 0;
     OSSL_PARAM padding[] = {

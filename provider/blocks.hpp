@@ -20,7 +20,7 @@ class Blocks {
   public:
     Blocks(const Provider& provider, std::size_t offer) noexcept;
     ~Blocks();
-    bool before_copy() noexcept;
+    bool before_copy() const noexcept;
     bool after_copy() noexcept;  // called for what a copy constructor made
     bool whole() const noexcept { return !faulty_; }
 

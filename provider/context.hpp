@@ -60,7 +60,8 @@ inline bool entangled(const unsigned char* in, const unsigned char* out, std::si
 
 // The functions of a context's class by OpenSSL's table. The class has a constructor from Provider
 // and the number of an offer, which may fail (whole() says so); before_copy() and after_copy() make
-// of a plain copy a context of its own, or fail; it wipes what is secret when it goes, and throws
+// of a plain copy a context of its own, or fail, and leave alone the one that is copied, as other
+// threads may copy it too (openssl-threads(7)); it wipes what is secret when it goes, and throws
 // nothing.
 template <class Context>
 struct Dispatch {
@@ -73,10 +74,11 @@ struct Dispatch {
         return nullptr;
     }
     static void* duplicate(void* context) noexcept {
-        if (!of(context).before_copy()) return nullptr;
+        const Context& original = of(context);
+        if (!original.before_copy()) return nullptr;
         void* const memory = OPENSSL_malloc(sizeof(Context));
         if (!memory) return nullptr;
-        auto* const copy = new (memory) Context(of(context));
+        auto* const copy = new (memory) Context(original);
         if (copy->after_copy()) return copy;
         free(copy);
         return nullptr;

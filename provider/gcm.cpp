@@ -21,7 +21,7 @@ Gcm::~Gcm() {
     OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
 }
 
-bool Gcm::before_copy() noexcept {
+bool Gcm::before_copy() const noexcept {
     return !(pipes_ && pipes_->running());
 }
 bool Gcm::after_copy() noexcept {

@@ -20,7 +20,7 @@ class Gcm {
     Gcm(const Provider& provider, std::size_t offer) noexcept;
     ~Gcm();
     bool whole() const noexcept { return true; }
-    bool before_copy() noexcept;
+    bool before_copy() const noexcept;
     bool after_copy() noexcept;  // called for what a copy constructor made
 
     using Bytes = unsigned char;

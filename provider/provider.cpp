@@ -40,11 +40,17 @@ const OSSL_PARAM* gettable_params(void*) noexcept {
     return kGettable;
 }
 
+// Written once: whoever has it may read it while others ask.
 const char* build_info() noexcept {
-    static char text[160];
-    std::snprintf(text, sizeof text, "daelstrom %s, built with %s, on %s", dael_version(),
-                  OPENSSL_VERSION_TEXT, OpenSSL_version(OPENSSL_VERSION));
-    return text;
+    struct Text {
+        char bytes[160];
+        Text() noexcept {
+            std::snprintf(bytes, sizeof bytes, "daelstrom %s, built with %s, on %s", dael_version(),
+                          OPENSSL_VERSION_TEXT, OpenSSL_version(OPENSSL_VERSION));
+        }
+    };
+    static const Text text;
+    return text.bytes;
 }
 
 int get_params(void* context, OSSL_PARAM params[]) noexcept {

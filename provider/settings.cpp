@@ -11,12 +11,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <new>
 
 namespace dael::provider {
 namespace {
 
-constinit Settings read;
-constinit std::atomic<int> stage{0};  // 0: not read, 1: somebody is reading, 2: read
+constexpr Settings kUntold;
+// Whole when it is there: who loads the provider beside the first reads for himself, and the later
+// of them throws his away. There to the end.
+constinit std::atomic<const Settings*> told{nullptr};
 
 void refuse(Settings& to, const char* name, const char* value) noexcept {
     if (*to.fault) return;
@@ -74,13 +77,15 @@ void take(Settings& to, const char* name, const char* value) noexcept {
 }  // namespace
 
 const Settings& settings() noexcept {
-    return read;
+    const Settings* const ours = told.load(std::memory_order_acquire);
+    return ours ? *ours : kUntold;
 }
 
 void read_settings(const OSSL_CORE_HANDLE* handle,
                    OSSL_FUNC_core_get_params_fn* get_params) noexcept {
-    int none = 0;
-    if (!stage.compare_exchange_strong(none, 1)) return;
+    if (told.load(std::memory_order_acquire)) return;
+    auto* const read = new (std::nothrow) Settings;
+    if (!read) return;
     struct Name {
         const char *name, *variable;
     };
@@ -96,24 +101,27 @@ void read_settings(const OSSL_CORE_HANDLE* handle,
     asked[kCount] = OSSL_PARAM_construct_end();
     if (get_params) (void)get_params(handle, asked);
     for (std::size_t i = 0; i < kCount; ++i) {
-        if (values[i]) take(read, kNames[i].name, values[i]);
+        if (values[i]) take(*read, kNames[i].name, values[i]);
         if (const char* const value = secure_getenv(kNames[i].variable))
-            take(read, kNames[i].name, value);
+            take(*read, kNames[i].name, value);
     }
-    stage.store(2, std::memory_order_release);
-    if (*read.fault) log_line("a setting", read.fault);
+    const Settings* none = nullptr;
+    if (!told.compare_exchange_strong(none, read, std::memory_order_acq_rel))
+        delete read;
+    else if (*read->fault)
+        log_line("a setting", read->fault);
 }
 
 void log_line(const char* what, const char* detail) noexcept {
-    if (std::strcmp(read.log, "off") == 0 || !*read.log) return;
+    const char* const log = settings().log;
+    if (std::strcmp(log, "off") == 0 || !*log) return;
     char line[1280];
     int size =
         std::snprintf(line, sizeof line, "daelstrom provider [%ld]: %s%s%.1000s\n",
                       static_cast<long>(getpid()), what, detail ? ": " : "", detail ? detail : "");
     if (size < 0) return;
-    const bool to_stderr = std::strcmp(read.log, "stderr") == 0;
-    const int file =
-        to_stderr ? 2 : open(read.log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    const bool to_stderr = std::strcmp(log, "stderr") == 0;
+    const int file = to_stderr ? 2 : open(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0) return;
     // A line that cannot be written has nowhere to be reported.
     [[maybe_unused]] const ssize_t written = write(file, line, static_cast<std::size_t>(size));

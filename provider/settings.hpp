@@ -23,7 +23,8 @@ struct Settings {
 
 // The process's: those of the provider that was loaded first, which the engine is opened with.
 const Settings& settings() noexcept;
-// Reads them, once for a process. `get_params` may be null. Thread-safe.
+// Reads them, once for a process; they stand when it returns. `get_params` may be null.
+// Thread-safe, without a lock.
 void read_settings(const OSSL_CORE_HANDLE* handle,
                    OSSL_FUNC_core_get_params_fn* get_params) noexcept;
 

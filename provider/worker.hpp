@@ -65,7 +65,7 @@ struct Worker {
     void did_here(std::size_t update) noexcept {
         if (update < kCounted) return;
         did(update);
-        if (settings().warmup == 0) engine_for(update);
+        if (settings().warmup == 0 && thread_may_work()) engine_for(update);
     }
     void did(std::size_t update) noexcept {
         done += update;

@@ -21,6 +21,10 @@ int number_of(const dael_device* device) {
 }  // namespace
 
 KeptDevice::~KeptDevice() {
+    for (void* event : events_) {
+        (void)dael_event_wait(get(), event);
+        dael_event_destroy(get(), event);
+    }
     for (void* block : blocks_) {
         dael_wipe(block, kSets * sizeof(Codes));
         dael_device_release_pinned(get(), block);
@@ -47,6 +51,25 @@ dael_status KeptDevice::take(Codes*& codes) {
 void KeptDevice::give(Codes* codes) {
     const std::lock_guard hold(mutex_);
     free_.push_back(codes);
+}
+
+dael_status KeptDevice::follow(void* first, void* later) {
+    void* event = nullptr;
+    {
+        const std::lock_guard hold(mutex_);
+        if (!events_.empty()) {
+            event = events_.back();
+            events_.pop_back();
+        }
+    }
+    dael_status status = event ? DAEL_OK : dael_event_create(get(), &event);
+    if (status != DAEL_OK) return status;
+    status = dael_event_record(get(), event, first);
+    if (status == DAEL_OK) status = dael_stream_wait_event(get(), later, event);
+    // Recorded again it is as good as new: who waits for it waits for what it marked then.
+    const std::lock_guard hold(mutex_);
+    events_.push_back(event);
+    return status;
 }
 
 Devices::Devices(dael_engine* engine) : engine_(engine) {}

@@ -31,12 +31,15 @@ class KeptDevice {
     // more. Allocates where none are free.
     dael_status take(Codes*& codes);
     void give(Codes* codes);
+    // `later` goes on after what `first`, a stream too, has so far.
+    dael_status follow(void* first, void* later);
 
   private:
     std::shared_ptr<dael_device> device_;
     std::mutex mutex_;
     std::vector<void*> blocks_;
     std::vector<Codes*> free_;
+    std::vector<void*> events_;  // that nobody uses now; work that waits for one may be under way
 };
 
 class Devices {

@@ -106,33 +106,18 @@ Device Device::of(const Engine& engine, const void* memory) {
     return {{device, dael_device_free}};
 }
 
-namespace {
-
-// `later` goes on after what `first` has so far.
-dael_status follow(dael_device* device, void* first, void* later) {
-    void* event = nullptr;
-    dael_status status = dael_event_create(device, &event);
-    if (status != DAEL_OK) return status;
-    status = dael_event_record(device, event, first);
-    if (status == DAEL_OK) status = dael_stream_wait_event(device, later, event);
-    dael_event_destroy(device, event);
-    return status;
-}
-
-}  // namespace
-
 Order::Order(const Engine& engine, const Memory& memory, nb::handle stream)
     : stream_(stream.is_none() ? memory.stream : stream_of(stream)),
       producers_(memory.stream),
       exceptions_(std::uncaught_exceptions()) {
     if (stream_ == producers_) return;
     device_ = &engine.device_of(memory);
-    check(follow(device_->get(), producers_, stream_));
+    check(device_->follow(producers_, stream_));
 }
 
 Order::~Order() noexcept(false) {
     if (stream_ == producers_) return;
-    const dael_status status = follow(device_->get(), stream_, producers_);
+    const dael_status status = device_->follow(stream_, producers_);
     if (std::uncaught_exceptions() == exceptions_) check(status);
 }
 

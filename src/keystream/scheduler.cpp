@@ -194,6 +194,12 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
         track.refill_at.store(from + until, std::memory_order_relaxed);
         return wish;
     }
+    // Those that are there may be of a time when its share, and so each of them, was smaller.
+    if (track.waiting.load(std::memory_order_relaxed) == Track::kWindows) {
+        track.refill_at.store(next + std::max<std::uint64_t>(window / number_bytes, 1),
+                              std::memory_order_relaxed);
+        return wish;
+    }
     if (dry) track.run = wish.first;
     wish.count = std::min(std::max<std::uint64_t>(window / number_bytes, 1), end - wish.first);
     return wish;
@@ -247,6 +253,7 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
                       slot.epoch, track.next.load(std::memory_order_relaxed),
                       nullptr};
             track.ordered = window.end;
+            track.waiting.fetch_add(1, std::memory_order_relaxed);
             fill.messages += messages_of(fill.stretches.back());
             fill.bytes += window.bytes();
             slot.deficit -= std::min<std::uint64_t>(slot.deficit, window.bytes());

@@ -289,6 +289,7 @@ Result<> SaTable::State::remove(SaId sa) {
 
 void SaTable::State::retire(Window& window) noexcept {
     live.fetch_sub(window.bytes(), std::memory_order_relaxed);
+    window.track->waiting.fetch_sub(1, std::memory_order_relaxed);
     window.buffer->live.fetch_sub(1, std::memory_order_seq_cst);
     filler->freed();
 }
@@ -322,6 +323,9 @@ SaCounters SaTable::State::counters() const {
         add_up(sum, slot.counters);
         sum.ready += ready_bytes(slot);
     }
+    // The SAs were looked at one after the other: what one gave up meanwhile, the next may have
+    // got.
+    sum.ready = std::min(sum.ready, live.load(std::memory_order_relaxed));
     filler->add_to(sum, *this);
     return sum;
 }

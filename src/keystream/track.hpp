@@ -60,6 +60,8 @@ struct alignas(64) Track {
     std::atomic<bool> asked{false};
     std::atomic<Window*> inbox{nullptr};
 
+    // Windows that were ordered and are not retired: at most kWindows, and so it can hold them all.
+    std::atomic<std::uint32_t> waiting{0};
     // How many numbers are used up between the order of a window and its coming, of late: the
     // scheduler's.
     std::atomic<std::uint64_t> lead{0};

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -36,6 +37,12 @@ def openssl(*arguments, given=b""):
 def openssl_enc(mode, bits, given, *, padding=True):
     return openssl("enc", f"-aes-{bits}-{mode}", "-K", key(bits).hex(), *iv_options(mode)[1],
                    *([] if padding else ["-nopad"]), given=given)
+
+
+def processor_time():
+    """Seconds that the programs so far have worked: a busy machine makes them wait, but not work longer."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def sanitized():

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import time
 
-from harness import PROGRAM, CliTest, data, key, sanitized
+from harness import PROGRAM, CliTest, data, key, processor_time, sanitized
 from test_interrupts import can_mount
 from test_terminal import Terminal
 
@@ -277,23 +277,23 @@ class Secrets(ManyTest):
 
     def test_scrypt_is_paid_for_once(self):
         """All files of a call share their front, and no two of them the stream behind it."""
-        begin = time.monotonic()
+        begin = processor_time()
         self.ok("seal", "--passphrase-file", "password", "--recursive", "in", "--output-dir", "out")
         sealed = [self.read(f"out/{i}.sealed") for i in range(6)]
         self.assertEqual(len({one[:ENVELOPE] for one in sealed}), 1)
         self.assertEqual(len({one[ENVELOPE:ENVELOPE + 40] for one in sealed}), 6)
         self.assertEqual(len({one[-16:] for one in sealed}), 6)
-        one = time.monotonic() - begin
+        one = processor_time() - begin
         # Files of several calls side by side, and more of them than are remembered.
         for i in range(70):
             self.write(f"more/{i}", bytes([i]))
         for i in range(0, 70, 2):
             self.ok("seal", "--passphrase-file", "password", "--cost", "10", f"more/{i}", f"more/{i + 1}")
             os.remove(self.dir / f"more/{i}")
-        begin = time.monotonic()
+        begin = processor_time()
         self.ok("open", "--passphrase-file", "password", "--recursive", "out", "--output-dir", "back")
         self.assertEqual([self.read(f"back/{i}") for i in range(6)], 6 * [data(100)])
-        self.assertLess(time.monotonic() - begin, 3 * one + 1)
+        self.assertLess(processor_time() - begin, 3 * one + 1)
         self.ok("open", "--passphrase-file", "password", "--recursive", "more", "--output-dir", "back", "-f", "-q")
         self.assertEqual([self.read(f"back/{i}") for i in range(70)], [bytes([i]) for i in range(70)])
 

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from harness import PROGRAM, CliTest, data, key, sanitized
+from harness import PROGRAM, CliTest, data, key, processor_time, sanitized
 from test_terminal import Terminal
 
 FAILED, USAGE = 1, 2
@@ -166,7 +166,7 @@ class Damage(SealTest):
     def test_a_cost_from_a_file_is_capped(self):
         sealed = self.seal(b"", *self.with_passphrase, *CHEAP)
         asks_for = lambda work: sealed.replace(b" 10\n", b" " + work + b"\n", 1)
-        begin = time.monotonic()
+        begin = processor_time()
         for work, says in ((b"21", "more than daelstrom ever takes"), (b"63", "more than daelstrom ever takes"),
                            (b"64", "work is not 1 to 63"), (b"010", "work is not 1 to 63"), (b"0", "is not 1 to 63")):
             self.refused(says, asks_for(work), *self.with_passphrase, "--max-cost", "20")
@@ -178,7 +178,7 @@ class Damage(SealTest):
         self.fails(FAILED, "more than 256 MiB.*--max-cost 19", "open", *self.with_passphrase, "sealed", "-o", "-")
         self.fails(FAILED, "more than 256 MiB.*--max-cost 19", "rewrap", *self.with_passphrase,
                    "--new-passphrase-file", "other", "sealed")
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(processor_time() - begin, 10)
 
 
 class Ranges(SealTest):

@@ -27,12 +27,14 @@ struct Side {
     const char* properties = nullptr;
 };
 
-// Opened at the first call: everything of the engine at once, and a threshold that small tests
-// reach. The environment wins over these.
-inline Side open_ours() {
+// Everything of the engine at once, and a threshold that small tests reach. What is set wins.
+inline void prepare() {
     setenv("DAELSTROM_PROVIDER_WARMUP", "0", 0);
     setenv("DAELSTROM_PROVIDER_THRESHOLD", "65536", 0);
     setenv("DAELSTROM_PROVIDER_THREADS", "3", 0);
+}
+// After prepare(); by any thread.
+inline Side loaded() {
     Side side;
     side.library = OSSL_LIB_CTX_new();
     const char* const folder = std::getenv("DAELSTROM_PROVIDER_FOLDER");
@@ -43,6 +45,11 @@ inline Side open_ours() {
     if (!side.daelstrom || !side.standard) ERR_print_errors_fp(stderr);
     return side;
 }
+inline Side open_ours() {
+    prepare();
+    return loaded();
+}
+// Opened at the first call.
 inline const Side& ours() {
     static const Side side = open_ours();
     return side;

@@ -12,7 +12,7 @@ from daelstrom import AESGCM, Engine
 from daelstrom.exceptions import DaelstromError, InvalidTag
 
 KEY, NONCE = bytes(range(16)), bytes(range(12))
-MOST, MOST_AAD = 32 << 10, 1024  # of a message with its additional data; of those in the host's memory
+MOST, MOST_AAD = 64 << 10, 1024  # of a message with its additional data; of those in the host's memory
 
 if not any(row["present"] and str(row["name"]).startswith("cuda") for row in daelstrom.list_backends()):
     pytest.skip("needs an NVIDIA GPU and a build with CUDA", allow_module_level=True)
@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch (pip install torch)")
 if not torch.cuda.is_available():
     pytest.skip("PyTorch finds no GPU", allow_module_level=True)
 
-SIZES = [0, 1, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 8192, 16384, MOST - 1, MOST, MOST + 1, 65535, 65536]
+SIZES = [0, 1, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 8192, 16384, 32768, 32769, MOST - 1, MOST, MOST + 1, 100_000]
 
 
 def there(data):
