@@ -13,10 +13,11 @@
 namespace dael::cuda {
 namespace {
 
-// A warp makes two rows, or more where a list is long: this many thread blocks write faster than a
-// bus takes it, and leave multiprocessors to the launches beside them.
+// A warp makes two rows, or more where a list is long. So few thread blocks write as fast as the
+// bus takes it (on an H200 8 bring as much as 64, or more), and leave multiprocessors to the
+// launches beside them.
 constexpr std::uint32_t kRowsOfAWarp = 2;
-constexpr unsigned kMostBlocks = 32;
+constexpr unsigned kMostBlocks = 8;
 // Looks at the word between two questions to the driver.
 constexpr std::uint32_t kLooks = 4096;
 
