@@ -43,48 +43,49 @@ using namespace vectors;
 
 // FIPS 197 5.2 by AESKEYGENASSIST, which gives SubWord(w) and RotWord(SubWord(w)) ^ Rcon of two
 // words at once. Each new word is the exclusive or of all before it in the last key, and of that.
-DAEL_VECTOR_INLINE __m128i sums(__m128i words) noexcept {
+DAEL_AVX512_INLINE __m128i sums(__m128i words) noexcept {
     words = _mm_xor_si128(words, _mm_slli_si128(words, 4));
     return _mm_xor_si128(words, _mm_slli_si128(words, 8));
 }
 template <int rcon>
-DAEL_VECTOR_INLINE __m128i rotated(__m128i from) noexcept {
+DAEL_AVX512_INLINE __m128i rotated(__m128i from) noexcept {
     return _mm_shuffle_epi32(_mm_aeskeygenassist_si128(from, rcon), 0xff);
 }
 template <int rcon>
-DAEL_VECTOR_INLINE __m128i next_128(__m128i last) noexcept {
+DAEL_AVX512_INLINE __m128i next_128(__m128i last) noexcept {
     return _mm_xor_si128(sums(last), rotated<rcon>(last));
 }
-DAEL_VECTOR_INLINE void expand_128(Bytes* to, const Bytes* key) noexcept {
-    __m128i k = load(key);
-    store(to, k);
-    store(to + 16, k = next_128<0x01>(k));
-    store(to + 32, k = next_128<0x02>(k));
-    store(to + 48, k = next_128<0x04>(k));
-    store(to + 64, k = next_128<0x08>(k));
-    store(to + 80, k = next_128<0x10>(k));
-    store(to + 96, k = next_128<0x20>(k));
-    store(to + 112, k = next_128<0x40>(k));
-    store(to + 128, k = next_128<0x80>(k));
-    store(to + 144, k = next_128<0x1b>(k));
-    store(to + 160, k = next_128<0x36>(k));
+DAEL_AVX512_INLINE void expand_128(Bytes* to, const Bytes* key) noexcept {
+    __m128i k = load_block(key);
+    store_block(to, k);
+    store_block(to + 16, k = next_128<0x01>(k));
+    store_block(to + 32, k = next_128<0x02>(k));
+    store_block(to + 48, k = next_128<0x04>(k));
+    store_block(to + 64, k = next_128<0x08>(k));
+    store_block(to + 80, k = next_128<0x10>(k));
+    store_block(to + 96, k = next_128<0x20>(k));
+    store_block(to + 112, k = next_128<0x40>(k));
+    store_block(to + 128, k = next_128<0x80>(k));
+    store_block(to + 144, k = next_128<0x1b>(k));
+    store_block(to + 160, k = next_128<0x36>(k));
 }
 
 // Six words a step: `low` are four, the lower half of `high` two.
 template <int rcon>
-DAEL_VECTOR_INLINE void next_192(__m128i& low, __m128i& high) noexcept {
+DAEL_AVX512_INLINE void next_192(__m128i& low, __m128i& high) noexcept {
     const __m128i from = _mm_shuffle_epi32(_mm_aeskeygenassist_si128(high, rcon), 0x55);
     low = _mm_xor_si128(sums(low), from);
     high =
         _mm_xor_si128(_mm_xor_si128(high, _mm_slli_si128(high, 4)), _mm_shuffle_epi32(low, 0xff));
 }
-DAEL_VECTOR_INLINE void store_half(Bytes* to, __m128i words) noexcept {
+DAEL_AVX512_INLINE void store_half(Bytes* to, __m128i words) noexcept {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), words);
 }
-DAEL_VECTOR_INLINE void expand_192(Bytes* to, const Bytes* key) noexcept {
-    __m128i low = load(key), high = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(key + 16));
-    const auto put = [&](int step) DAEL_VECTOR_LAMBDA {
-        store(to + 24 * step, low);
+DAEL_AVX512_INLINE void expand_192(Bytes* to, const Bytes* key) noexcept {
+    __m128i low = load_block(key),
+            high = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(key + 16));
+    const auto put = [&](int step) DAEL_AVX512_LAMBDA {
+        store_block(to + 24 * step, low);
         if (step < 8) store_half(to + 24 * step + 16, high);
     };
     put(0);
@@ -99,18 +100,18 @@ DAEL_VECTOR_INLINE void expand_192(Bytes* to, const Bytes* key) noexcept {
 }
 
 template <int rcon>
-DAEL_VECTOR_INLINE void next_256(Bytes* to, __m128i& even, __m128i& odd) noexcept {
+DAEL_AVX512_INLINE void next_256(Bytes* to, __m128i& even, __m128i& odd) noexcept {
     even = _mm_xor_si128(sums(even), rotated<rcon>(odd));
-    store(to, even);
+    store_block(to, even);
     if constexpr (rcon == 0x40) return;
     // The other half takes SubWord of the new one, neither rotated nor with Rcon.
     odd = _mm_xor_si128(sums(odd), _mm_shuffle_epi32(_mm_aeskeygenassist_si128(even, 0), 0xaa));
-    store(to + 16, odd);
+    store_block(to + 16, odd);
 }
-DAEL_VECTOR_INLINE void expand_256(Bytes* to, const Bytes* key) noexcept {
-    __m128i even = load(key), odd = load(key + 16);
-    store(to, even);
-    store(to + 16, odd);
+DAEL_AVX512_INLINE void expand_256(Bytes* to, const Bytes* key) noexcept {
+    __m128i even = load_block(key), odd = load_block(key + 16);
+    store_block(to, even);
+    store_block(to + 16, odd);
     next_256<0x01>(to + 32, even, odd);
     next_256<0x02>(to + 64, even, odd);
     next_256<0x04>(to + 96, even, odd);
@@ -120,7 +121,7 @@ DAEL_VECTOR_INLINE void expand_256(Bytes* to, const Bytes* key) noexcept {
     next_256<0x40>(to + 224, even, odd);
 }
 
-DAEL_VECTOR void expand_all(Schedule& to, const Bytes* key, std::size_t size,
+DAEL_AVX512 void expand_all(Schedule& to, const Bytes* key, std::size_t size,
                             bool inverse) noexcept {
     to.rounds = static_cast<int>(size / 4) + 6;
     if (size == 16)
@@ -131,34 +132,34 @@ DAEL_VECTOR void expand_all(Schedule& to, const Bytes* key, std::size_t size,
         expand_256(to.encrypts, key);
     if (!inverse) return;
     const int rounds = to.rounds;
-    store(to.decrypts, load(to.encrypts + kBlock * rounds));
+    store_block(to.decrypts, load_block(to.encrypts + kBlock * rounds));
     for (int i = 1; i < rounds; ++i)
-        store(to.decrypts + kBlock * i,
-              _mm_aesimc_si128(load(to.encrypts + kBlock * (rounds - i))));
-    store(to.decrypts + kBlock * rounds, load(to.encrypts));
+        store_block(to.decrypts + kBlock * i,
+                    _mm_aesimc_si128(load_block(to.encrypts + kBlock * (rounds - i))));
+    store_block(to.decrypts + kBlock * rounds, load_block(to.encrypts));
 }
 
 // Vectors of 256 bits go through twice as fast as whole ones.
 template <int rounds, bool encrypts>
-DAEL_VECTOR_INLINE void ecb_two(const Bytes* keys, const Bytes* in, Bytes* out) noexcept {
+DAEL_AVX512_INLINE void ecb_two(const Bytes* keys, const Bytes* in, Bytes* out) noexcept {
     __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
-    x = _mm256_xor_si256(x, _mm256_broadcastsi128_si256(load(keys)));
+    x = _mm256_xor_si256(x, _mm256_broadcastsi128_si256(load_block(keys)));
     for (int round = 1; round < rounds; ++round) {
-        const __m256i key = _mm256_broadcastsi128_si256(load(keys + kBlock * round));
+        const __m256i key = _mm256_broadcastsi128_si256(load_block(keys + kBlock * round));
         x = encrypts ? _mm256_aesenc_epi128(x, key) : _mm256_aesdec_epi128(x, key);
     }
-    const __m256i key = _mm256_broadcastsi128_si256(load(keys + kBlock * rounds));
+    const __m256i key = _mm256_broadcastsi128_si256(load_block(keys + kBlock * rounds));
     x = encrypts ? _mm256_aesenclast_epi128(x, key) : _mm256_aesdeclast_epi128(x, key);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), x);
 }
 template <int rounds, bool encrypts>
-DAEL_VECTOR void ecb_all(const Bytes* keys, Bytes*, const Bytes* in, Bytes* out,
+DAEL_AVX512 void ecb_all(const Bytes* keys, Bytes*, const Bytes* in, Bytes* out,
                          std::size_t size) noexcept {
     if (size == kBlock)
-        return store(
-            out, encrypts ? encrypted<rounds>(keys, load(in)) : decrypted<rounds>(keys, load(in)));
+        return store_block(out, encrypts ? encrypted<rounds>(keys, load_block(in))
+                                         : decrypted<rounds>(keys, load_block(in)));
     if (size == 2 * kBlock) return ecb_two<rounds, encrypts>(keys, in, out);
-    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         load_set(x, in + at, some);
         transform<encrypts, rounds>(keys, x);
         store_set(x, out + at, some);
@@ -166,42 +167,42 @@ DAEL_VECTOR void ecb_all(const Bytes* keys, Bytes*, const Bytes* in, Bytes* out,
 }
 
 template <int rounds>
-DAEL_VECTOR void cbc_encrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
+DAEL_AVX512 void cbc_encrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
                              std::size_t size) noexcept {
-    __m128i chain = load(iv);
+    __m128i chain = load_block(iv);
     for (std::size_t at = 0; at < size; at += kBlock) {
-        chain = encrypted<rounds>(keys, _mm_xor_si128(chain, load(in + at)));
-        store(out + at, chain);
+        chain = encrypted<rounds>(keys, _mm_xor_si128(chain, load_block(in + at)));
+        store_block(out + at, chain);
     }
-    store(iv, chain);
+    store_block(iv, chain);
 }
 
 // Of ciphertext in vectors, the blocks before each of theirs; `last` is the one before the first,
 // in the upper lane, and so comes out for the next set. Never from memory: in place that is gone.
 template <int count>
-DAEL_VECTOR_INLINE void blocks_before(const __m512i (&x)[count], __m512i (&before)[count],
+DAEL_AVX512_INLINE void blocks_before(const __m512i (&x)[count], __m512i (&before)[count],
                                       __m512i& last) noexcept {
     for (int i = 0; i < count; ++i) {
         before[i] = _mm512_alignr_epi64(x[i], last, 6);
         last = x[i];
     }
 }
-DAEL_VECTOR_INLINE __m512i in_upper_lane(const Bytes* block) noexcept {
-    return _mm512_inserti64x2(_mm512_setzero_si512(), load(block), 3);
+DAEL_AVX512_INLINE __m512i in_upper_lane(const Bytes* block) noexcept {
+    return _mm512_inserti64x2(_mm512_setzero_si512(), load_block(block), 3);
 }
 
 template <int rounds>
-DAEL_VECTOR void cbc_decrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
+DAEL_AVX512 void cbc_decrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
                              std::size_t size) noexcept {
     if (size == 0) return;
     if (size == kBlock) {
-        const __m128i block = load(in);
-        store(out, _mm_xor_si128(decrypted<rounds>(keys, block), load(iv)));
-        return store(iv, block);
+        const __m128i block = load_block(in);
+        store_block(out, _mm_xor_si128(decrypted<rounds>(keys, block), load_block(iv)));
+        return store_block(iv, block);
     }
     __m512i last = in_upper_lane(iv);
-    store(iv, load(in + size - kBlock));
-    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+    store_block(iv, load_block(in + size - kBlock));
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
         __m512i before[kCount];
         load_set(x, in + at, some);
@@ -213,15 +214,15 @@ DAEL_VECTOR void cbc_decrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Byte
 }
 
 template <int rounds>
-DAEL_VECTOR void cfb_encrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
+DAEL_AVX512 void cfb_encrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
                              std::size_t size) noexcept {
-    __m128i chain = load(iv);
+    __m128i chain = load_block(iv);
     std::size_t at = 0;
     for (; size - at >= kBlock; at += kBlock) {
-        chain = _mm_xor_si128(encrypted<rounds>(keys, chain), load(in + at));
-        store(out + at, chain);
+        chain = _mm_xor_si128(encrypted<rounds>(keys, chain), load_block(in + at));
+        store_block(out + at, chain);
     }
-    store(iv, chain);
+    store_block(iv, chain);
     if (at == size) return;
     const auto mask = static_cast<__mmask16>(first(size - at));
     const __m128i x =
@@ -230,11 +231,11 @@ DAEL_VECTOR void cfb_encrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Byte
 }
 
 template <int rounds>
-DAEL_VECTOR void cfb_decrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
+DAEL_AVX512 void cfb_decrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Bytes* out,
                              std::size_t size) noexcept {
     __m512i last = in_upper_lane(iv);
-    if (size >= kBlock) store(iv, load(in + size / kBlock * kBlock - kBlock));
-    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+    if (size >= kBlock) store_block(iv, load_block(in + size / kBlock * kBlock - kBlock));
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
         __m512i masks[kCount];
         load_set(x, in + at, some);
@@ -246,7 +247,7 @@ DAEL_VECTOR void cfb_decrypt(const Bytes* keys, Bytes* iv, const Bytes* in, Byte
 }
 
 template <int rounds>
-DAEL_VECTOR void ctr_all(const Bytes* keys, Bytes* counter, const Bytes* in, Bytes* out,
+DAEL_AVX512 void ctr_all(const Bytes* keys, Bytes* counter, const Bytes* in, Bytes* out,
                          std::size_t size) noexcept {
     Number number = number_of(counter);
     if (size <= kBlock) {
@@ -260,7 +261,7 @@ DAEL_VECTOR void ctr_all(const Bytes* keys, Bytes* counter, const Bytes* in, Byt
         if (size == kBlock) put_number(counter, number + 1);
         return;
     }
-    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
         const auto low = static_cast<std::uint64_t>(number);
         if (low <= ~std::uint64_t{0} - 4 * kCount) {
@@ -288,8 +289,8 @@ DAEL_VECTOR void ctr_all(const Bytes* keys, Bytes* counter, const Bytes* in, Byt
 }
 
 template <int rounds>
-DAEL_VECTOR void one_block(const Bytes* keys, const Bytes* in, Bytes* out) noexcept {
-    store(out, encrypted<rounds>(keys, load(in)));
+DAEL_AVX512 void one_block(const Bytes* keys, const Bytes* in, Bytes* out) noexcept {
+    store_block(out, encrypted<rounds>(keys, load_block(in)));
 }
 
 }  // namespace

@@ -2,71 +2,50 @@
 // What vector_aes.cpp and vector_gcm.cpp have in common: blocks in vectors of 512 bits.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "vector_aes.hpp"
+#include "vectors/avx512.hpp"
 
-// Of single functions, not of files: what the compiler makes of others' inline functions in such a
-// file may end up in programs that run on lesser machines.
-#define DAEL_VECTOR \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,vpclmulqdq,pclmul,vaes,aes,bmi2")))
-#define DAEL_VECTOR_INLINE DAEL_VECTOR __attribute__((always_inline)) inline
-#define DAEL_VECTOR_LAMBDA DAEL_VECTOR __attribute__((always_inline))
+#define DAEL_AVX512_LAMBDA DAEL_AVX512 __attribute__((always_inline))
 
 namespace dael::provider::vectors {
 
-inline constexpr std::size_t kVector = 64;        // bytes
+using namespace dael::vectors;
+
 inline constexpr std::size_t kSet = 4 * kVector;  // that are in work at once
 using Bytes = unsigned char;
 
-DAEL_VECTOR_INLINE __m128i load(const Bytes* from) noexcept {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-}
-DAEL_VECTOR_INLINE void store(Bytes* to, __m128i block) noexcept {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), block);
-}
-DAEL_VECTOR_INLINE __mmask64 first(std::size_t bytes) noexcept {
+DAEL_AVX512_INLINE __mmask64 first(std::size_t bytes) noexcept {
     return _bzhi_u64(~0ull, bytes < 64 ? static_cast<unsigned>(bytes) : 64u);
 }
-// The bytes of each block the other way round.
-DAEL_VECTOR_INLINE __m128i reversed(__m128i block) noexcept {
-    return _mm_shuffle_epi8(block,
-                            _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-}
-DAEL_VECTOR_INLINE __m512i reversed(__m512i blocks) noexcept {
-    return _mm512_shuffle_epi8(blocks, _mm512_broadcast_i32x4(_mm_set_epi8(
-                                           0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
-}
-
 template <int rounds>
-DAEL_VECTOR_INLINE __m128i encrypted(const Bytes* keys, __m128i x) noexcept {
-    x = _mm_xor_si128(x, load(keys));
+DAEL_AVX512_INLINE __m128i encrypted(const Bytes* keys, __m128i x) noexcept {
+    x = _mm_xor_si128(x, load_block(keys));
     for (int round = 1; round < rounds; ++round)
-        x = _mm_aesenc_si128(x, load(keys + kBlock * round));
-    return _mm_aesenclast_si128(x, load(keys + kBlock * rounds));
+        x = _mm_aesenc_si128(x, load_block(keys + kBlock * round));
+    return _mm_aesenclast_si128(x, load_block(keys + kBlock * rounds));
 }
 template <int rounds>
-DAEL_VECTOR_INLINE __m128i decrypted(const Bytes* keys, __m128i x) noexcept {
-    x = _mm_xor_si128(x, load(keys));
+DAEL_AVX512_INLINE __m128i decrypted(const Bytes* keys, __m128i x) noexcept {
+    x = _mm_xor_si128(x, load_block(keys));
     for (int round = 1; round < rounds; ++round)
-        x = _mm_aesdec_si128(x, load(keys + kBlock * round));
-    return _mm_aesdeclast_si128(x, load(keys + kBlock * rounds));
+        x = _mm_aesdec_si128(x, load_block(keys + kBlock * round));
+    return _mm_aesdeclast_si128(x, load_block(keys + kBlock * rounds));
 }
 
 // `count` vectors of four blocks each.
 template <bool encrypts, int rounds, int count>
-DAEL_VECTOR_INLINE void transform(const Bytes* keys, __m512i (&x)[count]) noexcept {
-    __m512i key = _mm512_broadcast_i32x4(load(keys));
+DAEL_AVX512_INLINE void transform(const Bytes* keys, __m512i (&x)[count]) noexcept {
+    __m512i key = _mm512_broadcast_i32x4(load_block(keys));
     for (__m512i& four : x) four = _mm512_xor_si512(four, key);
     for (int round = 1; round < rounds; ++round) {
-        key = _mm512_broadcast_i32x4(load(keys + kBlock * round));
+        key = _mm512_broadcast_i32x4(load_block(keys + kBlock * round));
         for (__m512i& four : x)
             four = encrypts ? _mm512_aesenc_epi128(four, key) : _mm512_aesdec_epi128(four, key);
     }
-    key = _mm512_broadcast_i32x4(load(keys + kBlock * rounds));
+    key = _mm512_broadcast_i32x4(load_block(keys + kBlock * rounds));
     for (__m512i& four : x)
         four = encrypts ? _mm512_aesenclast_epi128(four, key) : _mm512_aesdeclast_epi128(four, key);
 }
@@ -80,7 +59,7 @@ DAEL_VECTOR_INLINE void transform(const Bytes* keys, __m512i (&x)[count]) noexce
 // Calls `run` for sets of up to four vectors, of which the last one holds a byte at least: with an
 // array of so many, the offset and the bytes.
 template <class Run>
-DAEL_VECTOR_INLINE void in_sets(std::size_t size, Run run) noexcept {
+DAEL_AVX512_INLINE void in_sets(std::size_t size, Run run) noexcept {
     std::size_t at = 0;
     for (; size - at >= kSet; at += kSet) {
         __m512i x[4];
@@ -102,7 +81,7 @@ DAEL_VECTOR_INLINE void in_sets(std::size_t size, Run run) noexcept {
     }
 }
 template <int count>
-DAEL_VECTOR_INLINE void load_set(__m512i (&x)[count], const Bytes* from,
+DAEL_AVX512_INLINE void load_set(__m512i (&x)[count], const Bytes* from,
                                  std::size_t size) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = i * kVector;
@@ -112,7 +91,7 @@ DAEL_VECTOR_INLINE void load_set(__m512i (&x)[count], const Bytes* from,
     }
 }
 template <int count>
-DAEL_VECTOR_INLINE void store_set(const __m512i (&x)[count], Bytes* to, std::size_t size) noexcept {
+DAEL_AVX512_INLINE void store_set(const __m512i (&x)[count], Bytes* to, std::size_t size) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = i * kVector;
         if (size >= at + kVector)

@@ -15,24 +15,8 @@ using namespace vectors;
 
 constexpr std::uint64_t kMostData = (std::uint64_t{1} << 36) - 32;
 
-// Carry-less products that are not reduced yet: of 64-bit halves low by low, high by high, and the
-// mixed ones.
-struct Sum {
-    __m512i low, middle, high;
-};
-constexpr int kXor3 = 0x96;  // VPTERNLOG's table for a ^ b ^ c
-
-DAEL_VECTOR_INLINE void add_products(Sum& sum, __m512i x, __m512i h) noexcept {
-    sum.low = _mm512_xor_si512(sum.low, _mm512_clmulepi64_epi128(x, h, 0x00));
-    sum.high = _mm512_xor_si512(sum.high, _mm512_clmulepi64_epi128(x, h, 0x11));
-    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x, h, 0x01),
-                                           _mm512_clmulepi64_epi128(x, h, 0x10), kXor3);
-}
-DAEL_VECTOR_INLINE Sum nothing() noexcept {
-    return {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-}
 // Put together in a register: what was stored in parts is not there at once for a load of it all.
-DAEL_VECTOR_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t counter) noexcept {
+DAEL_AVX512_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t counter) noexcept {
     std::uint64_t first_8;
     int last_4;
     std::memcpy(&first_8, nonce, 8);
@@ -42,22 +26,7 @@ DAEL_VECTOR_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t count
                           static_cast<long long>(first_8));
 }
 
-// Each lane modulo the field's polynomial, bits reflected: the lowest quarter is folded into the
-// two above it, and then the next one.
-DAEL_VECTOR_INLINE __m512i reduced(const Sum& sum) noexcept {
-    const __m512i polynomial = _mm512_set1_epi64(static_cast<long long>(0xc200000000000000));
-    const __m512i middle =
-        _mm512_ternarylogic_epi64(sum.middle, _mm512_shuffle_epi32(sum.low, _MM_PERM_BADC),
-                                  _mm512_clmulepi64_epi128(sum.low, polynomial, 0x00), kXor3);
-    return _mm512_ternarylogic_epi64(sum.high, _mm512_shuffle_epi32(middle, _MM_PERM_BADC),
-                                     _mm512_clmulepi64_epi128(middle, polynomial, 0x00), kXor3);
-}
-DAEL_VECTOR_INLINE __m128i lanes_together(__m512i x) noexcept {
-    const __m256i two =
-        _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
-    return _mm_xor_si128(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
-}
-DAEL_VECTOR_INLINE __m512i products(__m512i x, __m512i h) noexcept {
+DAEL_AVX512_INLINE __m512i products(__m512i x, __m512i h) noexcept {
     Sum sum = nothing();
     add_products(sum, x, h);
     return reduced(sum);
@@ -66,7 +35,7 @@ DAEL_VECTOR_INLINE __m512i products(__m512i x, __m512i h) noexcept {
 // `y` and then `blocks` blocks, byte-reversed in vectors and zeros behind, on the powers from
 // H^blocks.
 template <int count>
-DAEL_VECTOR_INLINE __m128i hashed(__m128i y, const Bytes* powers,
+DAEL_AVX512_INLINE __m128i hashed(__m128i y, const Bytes* powers,
                                   const __m512i (&x)[count]) noexcept {
     Sum sum = nothing();
     add_products(sum, _mm512_xor_si512(x[0], _mm512_zextsi128_si512(y)),
@@ -77,20 +46,13 @@ DAEL_VECTOR_INLINE __m128i hashed(__m128i y, const Bytes* powers,
 }
 
 template <int rounds>
-DAEL_VECTOR void hash_subkey(const Bytes* aes, Bytes* to) noexcept {
-    const __m128i h = reversed(encrypted<rounds>(aes, _mm_setzero_si128()));
-    // Times x, as products of reflected numbers want it: every bit one up, and what leaves at the
-    // top comes back by the polynomial.
-    const __m128i top = _mm_srai_epi32(_mm_shuffle_epi32(h, _MM_SHUFFLE(3, 3, 3, 3)), 31);
-    const __m128i up = _mm_or_si128(_mm_slli_epi64(h, 1), _mm_slli_si128(_mm_srli_epi64(h, 63), 8));
-    store(to, _mm_xor_si128(
-                  up, _mm_and_si128(
-                          top, _mm_set_epi64x(static_cast<long long>(0xc200000000000000), 1))));
+DAEL_AVX512 void hash_subkey(const Bytes* aes, Bytes* to) noexcept {
+    store_block(to, times_x(reversed(encrypted<rounds>(aes, _mm_setzero_si128()))));
 }
 
 // From H^n, ..., H^1, which end at `end`, as many again before them: each times H^n.
-DAEL_VECTOR void double_powers(Bytes* end, int n) noexcept {
-    const __m512i by = _mm512_broadcast_i32x4(load(end - kBlock * n));
+DAEL_AVX512 void double_powers(Bytes* end, int n) noexcept {
+    const __m512i by = _mm512_broadcast_i32x4(load_block(end - kBlock * n));
     Bytes *from = end, *to = end - kBlock * n;
     for (int left = n; left > 0; left -= 4) {
         const std::size_t bytes = kBlock * std::min(left, 4);
@@ -101,24 +63,24 @@ DAEL_VECTOR void double_powers(Bytes* end, int n) noexcept {
     }
 }
 
-DAEL_VECTOR void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
+DAEL_AVX512 void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
                             std::size_t size) noexcept {
-    __m128i hash = load(y);
-    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+    __m128i hash = load_block(y);
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         load_set(x, in + at, some);
         for (auto& four : x) four = reversed(four);
         hash = hashed(hash, powers_end - some, x);
     });
-    store(y, hash);
+    store_block(y, hash);
 }
 
 // Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to
 // `part`, with zeros.
 template <int rounds, bool encrypts>
-DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+DAEL_AVX512 void crypt_all(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                            std::uint32_t counter, Bytes* y, const Bytes* in, Bytes* out,
                            std::size_t size, Bytes* part) noexcept {
-    __m128i hash = load(y);
+    __m128i hash = load_block(y);
     __m512i next =
         _mm512_add_epi32(_mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
                          _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
@@ -127,7 +89,7 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
     if constexpr (encrypts) {
         if (size >= 2 * kSet) {
             __m512i made[4];
-            const auto make = [&]() DAEL_VECTOR_LAMBDA {
+            const auto make = [&]() DAEL_AVX512_LAMBDA {
                 for (auto& four : made) {
                     four = reversed(next);
                     next = _mm512_add_epi32(next, by_four);
@@ -151,7 +113,7 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
             hash = hashed(hash, powers_end - kSet, made);
         }
     }
-    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_VECTOR_LAMBDA {
+    in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
         for (auto& four : x) {
             four = reversed(next);
@@ -169,7 +131,8 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
                     const __m512i lane = _mm512_add_epi64(
                         _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0),
                         _mm512_set1_epi64(static_cast<long long>(whole % kVector / 8)));
-                    store(part, _mm_maskz_mov_epi8(static_cast<__mmask16>(first(some - whole)),
+                    store_block(part,
+                                _mm_maskz_mov_epi8(static_cast<__mmask16>(first(some - whole)),
                                                    _mm512_castsi512_si128(_mm512_permutexvar_epi64(
                                                        lane, encrypts ? x[i] : data[i]))));
                 }
@@ -184,12 +147,12 @@ DAEL_VECTOR void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
         }
         hash = hashed(hash, powers_end - whole, x);
     });
-    store(y, hash);
+    store_block(y, hash);
 }
 
-DAEL_VECTOR_INLINE __m128i hashed_block(__m128i y, __m128i x, const Bytes* powers_end) noexcept {
+DAEL_AVX512_INLINE __m128i hashed_block(__m128i y, __m128i x, const Bytes* powers_end) noexcept {
     const __m128i polynomial = _mm_set1_epi64x(static_cast<long long>(0xc200000000000000));
-    const __m128i h = load(powers_end - kBlock);
+    const __m128i h = load_block(powers_end - kBlock);
     x = _mm_xor_si128(x, y);
     const __m128i low = _mm_clmulepi64_si128(x, h, 0x00), high = _mm_clmulepi64_si128(x, h, 0x11);
     __m128i middle =
@@ -199,36 +162,38 @@ DAEL_VECTOR_INLINE __m128i hashed_block(__m128i y, __m128i x, const Bytes* power
     return _mm_ternarylogic_epi64(high, _mm_shuffle_epi32(middle, 0x4e),
                                   _mm_clmulepi64_si128(middle, polynomial, 0x00), kXor3);
 }
-DAEL_VECTOR void absorb_block(Bytes* y, const Bytes* powers_end, const Bytes* in) noexcept {
-    store(y, hashed_block(load(y), reversed(load(in)), powers_end));
+DAEL_AVX512 void absorb_block(Bytes* y, const Bytes* powers_end, const Bytes* in) noexcept {
+    store_block(y, hashed_block(load_block(y), reversed(load_block(in)), powers_end));
 }
 template <int rounds, bool encrypts>
-DAEL_VECTOR void crypt_block(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+DAEL_AVX512 void crypt_block(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                              std::uint32_t counter, Bytes* y, const Bytes* in,
                              Bytes* out) noexcept {
-    const __m128i data = load(in);
+    const __m128i data = load_block(in);
     const __m128i x = _mm_xor_si128(encrypted<rounds>(aes, counter_block(nonce, counter)), data);
-    store(out, x);
-    store(y, hashed_block(load(y), reversed(encrypts ? x : data), powers_end));
+    store_block(out, x);
+    store_block(y, hashed_block(load_block(y), reversed(encrypts ? x : data), powers_end));
 }
 
 template <int rounds>
-DAEL_VECTOR void keystream_block(const Bytes* aes, const Bytes* nonce, std::uint32_t counter,
+DAEL_AVX512 void keystream_block(const Bytes* aes, const Bytes* nonce, std::uint32_t counter,
                                  Bytes* out) noexcept {
-    store(out, encrypted<rounds>(aes, counter_block(nonce, counter)));
+    store_block(out, encrypted<rounds>(aes, counter_block(nonce, counter)));
 }
 
 template <int rounds>
-DAEL_VECTOR void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+DAEL_AVX512 void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                         const Bytes* y, const Bytes* part, bool begun, std::uint64_t aad_bits,
                         std::uint64_t bits, Bytes* tag) noexcept {
     const __m128i lengths =
         _mm_set_epi64x(static_cast<long long>(aad_bits), static_cast<long long>(bits));
     __m512i x[1] = {_mm512_zextsi128_si512(lengths)};
-    if (begun) x[0] = _mm512_inserti64x2(_mm512_zextsi128_si512(reversed(load(part))), lengths, 1);
-    const __m128i hash = begun ? hashed(load(y), powers_end - 2 * kBlock, x)
-                               : hashed_block(load(y), lengths, powers_end);
-    store(tag, _mm_xor_si128(reversed(hash), encrypted<rounds>(aes, counter_block(nonce, 1))));
+    if (begun)
+        x[0] = _mm512_inserti64x2(_mm512_zextsi128_si512(reversed(load_block(part))), lengths, 1);
+    const __m128i hash = begun ? hashed(load_block(y), powers_end - 2 * kBlock, x)
+                               : hashed_block(load_block(y), lengths, powers_end);
+    store_block(tag,
+                _mm_xor_si128(reversed(hash), encrypted<rounds>(aes, counter_block(nonce, 1))));
 }
 
 }  // namespace
