@@ -43,10 +43,13 @@ const OSSL_PARAM* gettable_params(void*) noexcept {
 // Written once: whoever has it may read it while others ask.
 const char* build_info() noexcept {
     struct Text {
-        char bytes[160];
+        char bytes[320];
         Text() noexcept {
-            std::snprintf(bytes, sizeof bytes, "daelstrom %s, built with %s, on %s", dael_version(),
-                          OPENSSL_VERSION_TEXT, OpenSSL_version(OPENSSL_VERSION));
+            const char* const backend = *settings().backend ? settings().backend : "auto";
+            std::snprintf(bytes, sizeof bytes,
+                          "daelstrom %s, built with %s, on %s; backend %s, vectors %s",
+                          dael_version(), OPENSSL_VERSION_TEXT, OpenSSL_version(OPENSSL_VERSION),
+                          backend, by_vector_units() ? "on" : "off");
         }
     };
     static const Text text;
