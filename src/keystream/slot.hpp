@@ -83,8 +83,10 @@ inline void fetch_bytes(const std::uint8_t* from, std::size_t size) noexcept {
 
 inline void Slot::fetch(std::uint64_t blocks) const noexcept {
     constexpr std::uint64_t kMost = 68;  // blocks; later ones come by the processor's own devices
-    fetch_bytes(reinterpret_cast<const std::uint8_t*>(this), offsetof(Slot, tracks));
-    fetch_bytes(reinterpret_cast<const std::uint8_t*>(&tracks[0]), Track::kHot);
+    const auto* const own = reinterpret_cast<const std::uint8_t*>(this);
+    const auto* const first = reinterpret_cast<const std::uint8_t*>(&tracks[0]);
+    fetch_bytes(own, static_cast<std::size_t>(first - own));
+    fetch_bytes(first, Track::kHot);
     if (const std::size_t which = class_of(blocks); which != 0)
         fetch_bytes(reinterpret_cast<const std::uint8_t*>(&tracks[which]), Track::kHot);
     if (const std::uint8_t* const there = near.load(std::memory_order_relaxed)) {
