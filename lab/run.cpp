@@ -98,6 +98,7 @@ Result<measure::Report> run(const Study& study, const Settings& settings,
     report.every_sample = true;
     report.about = {{"format", kFormat},
                     {"quick", std::uint64_t{settings.quick}},
+                    {"scale", settings.scale == 1 ? std::uint64_t{0} : settings.scale},
                     {"openssl", std::string(OpenSSL_version(OPENSSL_VERSION))}};
     note_state(report.about, "before");
     measure::Sampling sampling;

@@ -19,6 +19,7 @@ using measure::Point;
 
 struct Settings {
     bool quick = false;
+    std::uint64_t scale = 1;        // divides the largest data of sizes and files
     int repeats = 0;                // samples of each figure; 0: 15, or 3 in a quick run
     std::filesystem::path folder;   // for documents and pictures; empty: none are written
     std::filesystem::path program;  // `daelstrom`, for the study that runs it; empty: not known
