@@ -8,8 +8,11 @@
 #include <optional>
 #include <thread>
 
+#include <daelstrom/gcm.hpp>
+
 #include "bench/check.hpp"
 #include "bench/suite.hpp"
+#include "lab/spawn.hpp"
 #include "lab/study.hpp"
 #include "measure/device.hpp"
 #include "measure/machine.hpp"
@@ -24,14 +27,6 @@ using measure::DeviceClock;
 using measure::GpuPower;
 using measure::Heat;
 using measure::MemoryKind;
-
-constexpr std::uint64_t MiB = 1 << 20;
-constexpr std::size_t kTag = 16;
-
-double now() {
-    using namespace std::chrono;
-    return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 // What was used up since the first sample, which warms up and is not counted.
 struct Account {
@@ -214,7 +209,7 @@ Result<> run_device(const Bench& lab, const std::shared_ptr<Meters>& meters) {
     DAEL_LET(host, measure::HostBuffer::allocate(size));
     DAEL_LET(in, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
     DAEL_LET(out, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
-    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, kTag));
+    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, gcm::kTagSize));
     measure::Team team(measure::thread_count(0));
     measure::fill_random(team, host.data(), size, 9);
     DAEL_TRY(clock.copy_in(in.data(), host.data(), size));
@@ -238,7 +233,7 @@ Result<> run_host(const Bench& lab, const std::shared_ptr<Meters>& meters) {
     DAEL_LET(out, measure::HostBuffer::allocate(size));
     measure::Team team(measure::thread_count(0));
     measure::fill_random(team, in.data(), size, 10);
-    const std::vector<std::uint8_t> no_tag(kTag, bench::kPoison);
+    const std::vector<std::uint8_t> no_tag(gcm::kTagSize, bench::kPoison);
     std::vector<std::uint8_t> tag = no_tag;
     const auto prepare = [&](const bench::HostEngine& engine, const Point& point) -> Result<Heat> {
         bench::Work work(point);
@@ -305,7 +300,7 @@ Result<> run_energy(const Bench& lab) {
     return {};
 }
 
-std::string shown(const measure::Figures& figures) {
+std::string energy_shown(const measure::Figures& figures) {
     std::string text;
     for (const auto& [name, value] : figures) {
         std::array<char, 48> number{};
@@ -326,7 +321,7 @@ std::string shown(const measure::Figures& figures) {
 const measure::Columns& energy_columns() {
     static const measure::Columns all = [] {
         measure::Columns columns = bench::columns("quick");
-        columns.figures = shown;
+        columns.figures = energy_shown;
         return columns;
     }();
     return all;

@@ -25,7 +25,6 @@ using measure::Heat;
 using measure::HostBuffer;
 using measure::MemoryKind;
 
-constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20;
 // The share of all the time that copies must have before what is hidden of them is told from noise.
 constexpr double kEnough = 0.2;
 
@@ -38,7 +37,7 @@ Ways ways_of(const Point& point) {
     return {ways != "out", true, ways != "in"};
 }
 
-struct Crossing {
+struct Pipeline {
     bench::DeviceUnderTest subject;
     measure::Sampling sampling;
     bench::Work work;
@@ -105,7 +104,7 @@ struct Crossing {
     }
 };
 
-Result<std::shared_ptr<Crossing>> open_crossing(const Bench& lab, const char* device,
+Result<std::shared_ptr<Pipeline>> open_pipeline(const Bench& lab, const char* device,
                                                 std::uint64_t size, std::size_t streams) {
     DAEL_LET(subject, bench::DeviceUnderTest::open(device));
     bench::Work work(
@@ -116,31 +115,31 @@ Result<std::shared_ptr<Crossing>> open_crossing(const Bench& lab, const char* de
     DAEL_LET(keys, bench::make_keys(work));
     measure::Sampling sampling = lab.session.sampling;
     sampling.budget_seconds = std::min(sampling.budget_seconds, 1.5);
-    const auto crossing = std::make_shared<Crossing>(Crossing{
+    const auto pipeline = std::make_shared<Pipeline>(Pipeline{
         subject, sampling, work, clock, {}, {}, {}, {}, {}, {}, {}, std::move(keys.front())});
     for (std::size_t i = 0; i < streams; ++i) {
         DAEL_LET(stream, DeviceStream::create(subject.device));
-        crossing->streams.push_back(stream);
+        pipeline->streams.push_back(stream);
     }
-    for (const auto& [buffer, kind] : {std::pair{&crossing->device_in, MemoryKind::device},
-                                       {&crossing->device_out, MemoryKind::device},
-                                       {&crossing->pinned_in, MemoryKind::pinned},
-                                       {&crossing->pinned_out, MemoryKind::pinned}}) {
+    for (const auto& [buffer, kind] : {std::pair{&pipeline->device_in, MemoryKind::device},
+                                       {&pipeline->device_out, MemoryKind::device},
+                                       {&pipeline->pinned_in, MemoryKind::pinned},
+                                       {&pipeline->pinned_out, MemoryKind::pinned}}) {
         DAEL_LET(memory, DeviceBuffer::allocate(subject.device, kind, work.size));
         *buffer = memory;
     }
-    for (HostBuffer* buffer : {&crossing->pageable_in, &crossing->pageable_out}) {
+    for (HostBuffer* buffer : {&pipeline->pageable_in, &pipeline->pageable_out}) {
         DAEL_LET(memory, HostBuffer::allocate(work.size));
         *buffer = std::move(memory);
     }
     measure::Team team(measure::thread_count(0));
-    measure::fill_random(team, crossing->pinned_in.data(), work.size, 8);
-    std::memcpy(crossing->pageable_in.data(), crossing->pinned_in.data(), work.size);
-    return crossing;
+    measure::fill_random(team, pipeline->pinned_in.data(), work.size, 8);
+    std::memcpy(pipeline->pageable_in.data(), pipeline->pinned_in.data(), work.size);
+    return pipeline;
 }
 
 // One heat for each chunk: the copies alone, and all of it on one stream and on several.
-Result<Heat> by_streams(const std::shared_ptr<Crossing>& all, const Point& point) {
+Result<Heat> by_streams(const std::shared_ptr<Pipeline>& all, const Point& point) {
     const Ways ways = ways_of(point);
     const bool pinned = point.text("where") == "pinned";
     const std::uint64_t chunk = point.number("chunk");
@@ -160,7 +159,7 @@ Result<Heat> by_streams(const std::shared_ptr<Crossing>& all, const Point& point
 }
 
 // What the library does with the same data by itself.
-Result<Heat> by_library(const std::shared_ptr<Crossing>& all, const Point& point) {
+Result<Heat> by_library(const std::shared_ptr<Pipeline>& all, const Point& point) {
     const bool pinned = point.text("where") == "pinned";
     const auto once = [=]() -> Result<> {
         Message message;
@@ -189,7 +188,7 @@ Result<> run_device(const Bench& lab, const char* device) {
     if (is_cpu && quick) chunks = {64 * KiB};
     if (!quick && !is_cpu) chunks = {64 * KiB, 256 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB};
     const std::uint64_t size = is_cpu ? (quick ? 256 * KiB : MiB) : (quick ? 16 * MiB : 256 * MiB);
-    auto opened = open_crossing(lab, device, size, quick ? 2 : 8);
+    auto opened = open_pipeline(lab, device, size, quick ? 2 : 8);
     if (!opened) {
         if (opened.code() != Code::backend_absent && opened.code() != Code::out_of_memory)
             return std::move(opened).error();

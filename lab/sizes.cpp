@@ -15,7 +15,7 @@
 namespace dael::lab {
 namespace {
 
-constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+constexpr std::uint64_t GiB = 1 << 30;
 
 bench::Options options_of(const Settings& settings) {
     bench::Options options;

@@ -17,11 +17,6 @@
 namespace dael::lab {
 namespace {
 
-double now() {
-    using namespace std::chrono;
-    return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
 double cpu_seconds(const rusage& usage) {
     const auto seconds = [](const timeval& time) {
         return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -30,6 +25,11 @@ double cpu_seconds(const rusage& usage) {
 }
 
 }  // namespace
+
+double now() {
+    using namespace std::chrono;
+    return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
 
 Result<Spent> run_program(const std::vector<std::string>& words, const std::filesystem::path& log) {
     std::vector<std::string> copies = words;

@@ -11,6 +11,8 @@
 
 namespace dael::lab {
 
+double now();  // seconds of a steady clock
+
 struct Spent {
     double seconds = 0;      // wall time
     double cpu_seconds = 0;  // of user and system, all threads

@@ -2,6 +2,7 @@
 // The studies, and how one is run. lab/README.md says what is promised.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -16,6 +17,8 @@ namespace dael::lab {
 using measure::Axis;
 using measure::Benchmark;
 using measure::Point;
+
+inline constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20;
 
 struct Settings {
     bool quick = false;

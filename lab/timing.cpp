@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include <daelstrom/gcm.hpp>
+
 #include "bench/check.hpp"
 #include "bench/suite.hpp"
 #include "lab/field.hpp"
@@ -21,8 +23,7 @@ using measure::MemoryKind;
 using measure::Samples;
 
 constexpr std::size_t kHostSize = 256;  // bytes of a message: short, so that little hides a leak
-constexpr std::size_t kTag = 16;
-constexpr int kBuffers = 8;  // of each kind, so that caches serve both alike
+constexpr int kBuffers = 8;             // of each kind, so that caches serve both alike
 
 // One test: its row, once all its collections are through.
 struct Trial {
@@ -125,7 +126,7 @@ struct Host {
         const std::string what = engine.label() + ", " + work.point().text("mode") + ", " + varied;
         lab.session.progress(what);
         alignas(64) std::array<std::uint8_t, kHostSize> in{}, out{};
-        std::array<std::uint8_t, kTag> tag{};
+        std::array<std::uint8_t, gcm::kTagSize> tag{};
         Message message = bench::lay_out(work, in.data(), out.data(), tag.data()).front();
         DAEL_LET(keys, bench::make_keys(work));
         measure::Team team(1);
@@ -200,7 +201,7 @@ Result<> run_host(const Bench& lab) {
 }
 
 // Eight buffers of each kind on a device, and the time of what is launched on them by turns.
-struct OnDevice {
+struct TimedDevice {
     const Bench& lab;
     measure::DeviceClock clock;
     std::size_t count;
@@ -246,19 +247,19 @@ Result<> run_own_kernels(const Bench& lab, const std::shared_ptr<KernelDevice>& 
         Shape shape;
         bool shares;
     };
-    using Tables = Shape::Tables;
-    using State = Shape::State;
     const std::array<Kernel, 6> kernels{
-        {{"1", {16, Tables::constant, false, State::registers, 4}, true},
-         {"2", {16, Tables::shared, false, State::registers, 4}, true},
-         {"4", {16, Tables::shared, true, State::registers, 1}, true},
-         {"banks, 4 tables", {16, Tables::banks, false, State::registers, 4, 1024}, false},
-         {"computed S-box", {16, Tables::none, false, State::registers, 4}, false},
+        {{"1", {16, Shape::Tables::constant, false, Shape::State::registers, 4}, true},
+         {"2", {16, Shape::Tables::shared, false, Shape::State::registers, 4}, true},
+         {"4", {16, Shape::Tables::shared, true, Shape::State::registers, 1}, true},
+         {"banks, 4 tables",
+          {16, Shape::Tables::banks, false, Shape::State::registers, 4, 1024},
+          false},
+         {"computed S-box", {16, Shape::Tables::none, false, Shape::State::registers, 4}, false},
          {"bitsliced",
-          {32, Tables::none, false, State::registers, 4, 256, Shape::Form::sliced},
+          {32, Shape::Tables::none, false, Shape::State::registers, 4, 256, Shape::Form::sliced},
           false}}};
     DAEL_LET(field, Field::make(device, size));
-    const OnDevice timed{lab, field->clock, count, attempts};
+    const TimedDevice timed{lab, field->clock, count, attempts};
     std::array<std::vector<std::shared_ptr<Field>>, 2> fields;
     for (const bool is_fixed : {false, true})
         for (int i = 0; i < kBuffers; ++i) {
@@ -270,7 +271,7 @@ Result<> run_own_kernels(const Bench& lab, const std::shared_ptr<KernelDevice>& 
         }
     for (const Kernel& kernel : kernels) {
         // Without tables, a processor takes a thousand times as long.
-        if (device->is_cpu() && kernel.shape.tables == Tables::none) continue;
+        if (device->is_cpu() && kernel.shape.tables == Shape::Tables::none) continue;
         const std::string what = device->name() + ", " + kernel.name;
         lab.session.progress(what);
         const std::uint32_t grid = field->grid_of(kernel.shape, 0);
@@ -305,9 +306,9 @@ Result<> run_library(const Bench& lab, const std::string& form, std::size_t size
         return {};
     }
     DAEL_LET(clock, measure::DeviceClock::create(subject->device));
-    const OnDevice timed{lab, clock, count, attempts};
+    const TimedDevice timed{lab, clock, count, attempts};
     DAEL_LET(out, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
-    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, kTag));
+    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, gcm::kTagSize));
     std::array<std::vector<DeviceBuffer>, 2> in;
     for (const bool is_fixed : {false, true})
         for (int i = 0; i < kBuffers; ++i) {
@@ -391,7 +392,7 @@ Result<> run_timing(const Bench& lab) {
     return {};
 }
 
-std::string shown(const measure::Figures& figures) {
+std::string timing_shown(const measure::Figures& figures) {
     std::array<char, 96> text{};
     std::snprintf(text.data(), text.size(), "t %.1f of %.0f: %s", figures[0].second,
                   figures[1].second,
@@ -419,7 +420,7 @@ const measure::Columns& timing_columns() {
             return (where == "library" ? "daelstrom's kernels on " : "Kernels of `placement` on ") +
                    machine.gpu;
         },
-        shown};
+        timing_shown};
     return all;
 }
 
