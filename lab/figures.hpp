@@ -17,4 +17,9 @@ double repeated_blocks(std::span<const std::uint8_t> bytes);
 // work from host memory, the figure `crossover`.
 void mark_crossovers(std::vector<measure::Row>& rows);
 
+// Gives the rows of several streams the figure `hidden`: what they gain on the same chunks on one
+// stream, as a share of what the copies alone (the row's first ceiling) take. Not where those are a
+// small part of it all.
+void mark_hidden(std::vector<measure::Row>& rows);
+
 }  // namespace dael::lab

@@ -24,6 +24,19 @@ RoundKeys128 expand(const std::vector<std::uint8_t>& key) {
     return keys;
 }
 
+Constants constants_of(const std::vector<std::uint8_t>& key, const Block& start) {
+    Constants all{expand(key), {}, {}};
+    for (std::size_t i = 0; i < 4; ++i)
+        all.start[i] = kernels::byte_swap(core::load_le<std::uint32_t>(&start[4 * i]));
+    for (unsigned word = 0; word < 44; ++word)
+        for (unsigned bit = 0; bit < 32; ++bit) {
+            const unsigned row = bit / 8, column = word % 4;
+            const std::uint32_t twice = (all.keys.words[word] >> bit & 1) * 3;
+            all.planes[word / 4 * 8 + bit % 8] |= twice << (8 * row + 2 * column);
+        }
+    return all;
+}
+
 std::vector<std::uint32_t> tables() {
     static const kernels::Words256 first = kernels::make_encrypt_table();
     std::vector<std::uint32_t> words;
@@ -35,12 +48,15 @@ std::vector<std::uint32_t> tables() {
 
 std::vector<std::shared_ptr<KernelDevice>> kernel_devices(measure::Report& report) {
     std::vector<std::shared_ptr<KernelDevice>> devices;
-    report.skip("cuda: the lab's own kernels are there in OpenCL only");
-    auto opened = open_opencl_kernels();
-    if (opened)
-        devices.push_back(*opened);
-    else
-        report.skip("opencl: " + opened.error().message);
+    using Open = Result<std::shared_ptr<KernelDevice>> (*)();
+    for (const auto& [name, open] : {std::pair<const char*, Open>{"cuda", open_cuda_kernels},
+                                     {"opencl", open_opencl_kernels}}) {
+        auto opened = open();
+        if (opened)
+            devices.push_back(*opened);
+        else
+            report.skip(std::string(name) + ": " + opened.error().message);
+    }
     return devices;
 }
 

@@ -5,35 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <daelstrom/device.hpp>
 #include <daelstrom/engine.hpp>
 
+#include "lab/shape.hpp"
 #include "measure/device.hpp"
 
 namespace dael::lab {
 
-// What kernels/placement.cl is compiled for.
-struct Shape {
-    enum class Tables { constant, shared, banks, none };
-    enum class State { registers, aos, soa };
-    int bytes = 16;  // of a block, that a thread makes
-    Tables tables = Tables::shared;
-    bool keys_shared = false;
-    State state = State::registers;
-    int count = 4;      // T-tables
-    int threads = 256;  // of a block
-
-    std::uint64_t local_memory() const;                  // bytes that a block wants
-    int blocks() const { return threads * bytes / 16; }  // of AES, that it works on at once
-    friend bool operator==(const Shape&, const Shape&) = default;
-};
-
-// The round keys of AES-128, in words whose first byte is the lowest.
-struct RoundKeys128 {
-    std::uint32_t words[44];
-};
 RoundKeys128 expand(const std::vector<std::uint8_t>& key);
+Constants constants_of(const std::vector<std::uint8_t>& key, const Block& start);
 // T0 to T3, 256 words each.
 std::vector<std::uint32_t> tables();
 
@@ -55,7 +38,7 @@ class KernelDevice {
     // Encrypts `blocks` blocks of AES from `in` to `out`, in `grid` blocks of threads (0: as many
     // as the data needs). Errors: unsupported, where the device has no room for the shape; what the
     // compiler says.
-    virtual Result<measure::Launch> prepare(const Shape& shape, const RoundKeys128& keys,
+    virtual Result<measure::Launch> prepare(const Shape& shape, const Constants& constants,
                                             const Buffer& in, const Buffer& out,
                                             std::uint32_t blocks, std::uint32_t grid) = 0;
 };
@@ -64,5 +47,6 @@ class KernelDevice {
 std::vector<std::shared_ptr<KernelDevice>> kernel_devices(measure::Report& report);
 
 Result<std::shared_ptr<KernelDevice>> open_opencl_kernels();
+Result<std::shared_ptr<KernelDevice>> open_cuda_kernels();
 
 }  // namespace dael::lab

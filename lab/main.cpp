@@ -20,6 +20,7 @@ struct Arguments {
     std::string folder;
     bool quick = false, quiet = false;
     int repeats = 0;
+    std::uint64_t scale = 1;
 };
 
 Error usage(std::string message) {
@@ -47,7 +48,7 @@ Result<> run_studies(const Arguments& arguments) {
         DAEL_LET(study, study_by_name(name));
         chosen.push_back(study);
     }
-    Settings settings{arguments.quick, arguments.repeats, arguments.folder, {}};
+    Settings settings{arguments.quick, arguments.scale, arguments.repeats, arguments.folder, {}};
     std::error_code status;
     if (!settings.folder.empty()) {
         std::filesystem::create_directories(settings.folder, status);
@@ -76,8 +77,8 @@ Result<> run_studies(const Arguments& arguments) {
 
 Result<> act(const Arguments& arguments) {
     if (arguments.action != "run" &&
-        (!arguments.folder.empty() || arguments.quick || arguments.repeats))
-        return usage("--out, --quick and --repeats are for lab run; leave them out");
+        (!arguments.folder.empty() || arguments.quick || arguments.repeats || arguments.scale != 1))
+        return usage("--out, --quick, --repeats and --scale are for lab run; leave them out");
     if (arguments.action == "list")
         return arguments.names.empty() ? list() : usage("lab list takes no names");
     if (arguments.action == "run") return run_studies(arguments);
@@ -104,6 +105,8 @@ int run_words(int argc, char** argv) {
     app.add_flag("--quick", arguments.quick, "Small data, few points, few samples");
     app.add_option("--repeats", arguments.repeats, "Samples of each figure")
         ->check(CLI::Range(1, 10000));
+    app.add_option("--scale", arguments.scale, "Divide the largest data of sizes and files by this")
+        ->check(CLI::Range(1, 1 << 20));
     app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error");
     try {
         app.parse(argc, argv);

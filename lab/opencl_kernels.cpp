@@ -62,8 +62,8 @@ class OpenClKernels final : public KernelDevice,
         return Buffer{static_cast<std::uint8_t*>(adopted.data), held};
     }
 
-    Result<measure::Launch> prepare(const Shape& shape, const RoundKeys128& keys, const Buffer& in,
-                                    const Buffer& out, std::uint32_t blocks,
+    Result<measure::Launch> prepare(const Shape& shape, const Constants& constants,
+                                    const Buffer& in, const Buffer& out, std::uint32_t blocks,
                                     std::uint32_t grid) override {
         DAEL_TRY(check_room(shape));
         const auto& call = functions_of(native_.context);
@@ -74,7 +74,7 @@ class OpenClKernels final : public KernelDevice,
                 if (held) (void)functions_of(held).clReleaseKernel(held);
             });
         DAEL_TRY(checked(status, "clCreateKernel"));
-        DAEL_LET(constant, allocate_constant(keys));
+        DAEL_LET(constant, allocate_constant(constants));
         cl_mem from = static_cast<cl_mem>(in.held.get()), to = static_cast<cl_mem>(out.held.get());
         cl_mem round_keys = constant.get();
         const std::array<std::pair<std::size_t, const void*>, 4> arguments{
@@ -125,11 +125,13 @@ class OpenClKernels final : public KernelDevice,
     Result<std::shared_ptr<_cl_program>> build(const Shape& shape) const {
         constexpr std::array kTables{"CONSTANT", "SHARED", "BANKS", "NONE"};
         constexpr std::array kStates{"REGISTERS", "AOS", "SOA"};
+        constexpr std::array kForms{"BLOCKS", "SLICED", "COUNTERS", "CACHED"};
         std::string source = "__constant uint lab_table[1024] = {";
         for (const std::uint32_t word : tables()) source += std::to_string(word) + "u,";
         source += "};\n" + std::string(sources::placement);
         const std::string options =
             "-DLAB_GROUP=" + std::to_string(shape.threads) +
+            " -DLAB_FORM=" + kForms[static_cast<std::size_t>(shape.form)] +
             " -DLAB_BYTES=" + std::to_string(shape.bytes) +
             " -DLAB_TABLES=" + kTables[static_cast<std::size_t>(shape.tables)] +
             " -DLAB_COUNT=" + std::to_string(shape.count) +
@@ -157,9 +159,9 @@ class OpenClKernels final : public KernelDevice,
                                        log.substr(0, std::min(length, log.size()))};
     }
 
-    Result<std::shared_ptr<_cl_mem>> allocate_constant(const RoundKeys128& keys) const {
+    Result<std::shared_ptr<_cl_mem>> allocate_constant(const Constants& constants) const {
         cl_int status = CL_SUCCESS;
-        RoundKeys128 copy = keys;
+        Constants copy = constants;
         const std::shared_ptr<_cl_mem> memory(
             functions_of(native_.context)
                 .clCreateBuffer(native_.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,

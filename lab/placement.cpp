@@ -7,8 +7,7 @@
 
 #include "bench/check.hpp"
 #include "bench/suite.hpp"
-#include "lab/kernel_device.hpp"
-#include "lab/study.hpp"
+#include "lab/field.hpp"
 #include "measure/machine.hpp"
 
 namespace dael::lab {
@@ -16,6 +15,7 @@ namespace {
 
 using Tables = Shape::Tables;
 using State = Shape::State;
+using Form = Shape::Form;
 using measure::DeviceClock;
 using measure::Heat;
 
@@ -42,106 +42,30 @@ constexpr std::array kImplementations{
     Implementation{"12", {4, Tables::shared, false, State::soa, 4}, 17.1},
     Implementation{"13", {1, Tables::shared, true, State::aos, 4}, 2.9},
     Implementation{"persistent grid", {16, Tables::shared, false, State::registers, 4}, 0, 0},
-    Implementation{"banks, 1 table", {16, Tables::banks, false, State::registers, 1}, 0, 0},
-    Implementation{"banks, 2 tables", {16, Tables::banks, false, State::registers, 2}, 0, 0},
-    Implementation{"banks, 4 tables", {16, Tables::banks, false, State::registers, 4}, 0, 0},
+    Implementation{"banks, 1 table", {16, Tables::banks, false, State::registers, 1, 1024}, 0, 0},
+    Implementation{"banks, 2 tables", {16, Tables::banks, false, State::registers, 2, 1024}, 0, 0},
+    Implementation{"banks, 4 tables", {16, Tables::banks, false, State::registers, 4, 1024}, 0, 0},
     Implementation{"computed S-box", {16, Tables::none, false, State::registers, 4}, 0, 1},
+    Implementation{
+        "bitsliced", {32, Tables::none, false, State::registers, 4, 256, Form::sliced}, 0, 1},
+    Implementation{"counter mode, shared",
+                   {16, Tables::shared, false, State::registers, 4, 256, Form::counters},
+                   0,
+                   0},
+    Implementation{"counter caching, shared",
+                   {16, Tables::shared, false, State::registers, 4, 256, Form::cached},
+                   0,
+                   0},
+    Implementation{"counter mode, banks",
+                   {16, Tables::banks, false, State::registers, 4, 1024, Form::counters},
+                   0,
+                   0},
+    Implementation{"counter caching, banks",
+                   {16, Tables::banks, false, State::registers, 4, 1024, Form::cached},
+                   0,
+                   0},
 };
 constexpr std::size_t kOfTheTable = 13;
-constexpr int kGroupsEach = 4;  // of a persistent grid, for each processor
-
-const char* word(Tables tables) {
-    constexpr std::array kWords{"constant", "shared", "banks", "none"};
-    return kWords[static_cast<std::size_t>(tables)];
-}
-const char* word(State state) {
-    constexpr std::array kWords{"registers", "aos", "soa"};
-    return kWords[static_cast<std::size_t>(state)];
-}
-
-bench::Work work_of(const KernelDevice& device, std::uint64_t size) {
-    bench::Work work(
-        Point{{"mode", "ecb"}, {"direction", "encrypt"}, {"bits", std::uint64_t{128}}});
-    work.backend = device.name();
-    work.size = size;
-    work.where = "device";
-    work.measure = "kernel";
-    return work;
-}
-
-Point point_of(const bench::Work& work, const char* name, const Shape& shape, std::uint32_t grid,
-               int blocks_per_thread) {
-    return {{"study_part", "own kernels"},
-            {"where", "kernels"},
-            {"backend", work.backend},
-            {"kernel", name},
-            {"mode", "ecb"},
-            {"direction", "encrypt"},
-            {"bits", std::uint64_t{128}},
-            {"size", work.size},
-            {"measure", "kernel"},
-            {"bytes_per_thread", static_cast<std::uint64_t>(shape.bytes)},
-            {"tables", word(shape.tables)},
-            {"table_count", shape.tables == Tables::none ? std::uint64_t{0}
-                                                         : static_cast<std::uint64_t>(shape.count)},
-            {"keys", shape.keys_shared ? "shared" : "constant"},
-            {"state", word(shape.state)},
-            {"threads", static_cast<std::uint64_t>(shape.threads)},
-            {"blocks", std::uint64_t{grid}},
-            {"blocks_per_thread", static_cast<std::uint64_t>(blocks_per_thread)}};
-}
-
-// Data on one device, and kernels over it.
-struct Field {
-    std::shared_ptr<KernelDevice> device;
-    DeviceClock clock;
-    bench::Work work;
-    measure::HostBuffer host;
-    KernelDevice::Buffer in, out;
-
-    static Result<std::shared_ptr<Field>> make(std::shared_ptr<KernelDevice> device,
-                                               std::uint64_t size) {
-        DAEL_LET(clock, DeviceClock::create(device->access()));
-        DAEL_LET(host, measure::HostBuffer::allocate(size));
-        DAEL_LET(in, device->allocate(size));
-        DAEL_LET(out, device->allocate(size));
-        measure::Team team(measure::thread_count(0));
-        measure::fill_random(team, host.data(), size, 6);
-        DAEL_TRY(clock.copy_in(in.data, host.data(), size));
-        const bench::Work work = work_of(*device, size);
-        return std::make_shared<Field>(
-            Field{std::move(device), clock, work, std::move(host), in, out});
-    }
-
-    std::uint32_t blocks() const { return static_cast<std::uint32_t>(work.size / kBlockSize); }
-    std::uint32_t grid_of(const Shape& shape, int blocks_per_thread) const {
-        const auto at_once = static_cast<std::uint32_t>(shape.blocks());
-        const std::uint32_t all = (blocks() + at_once - 1) / at_once;
-        const auto each = static_cast<std::uint32_t>(std::max(1, blocks_per_thread));
-        if (blocks_per_thread != 0) return (all + each - 1) / each;
-        return std::min(all, static_cast<std::uint32_t>(kGroupsEach * device->processors()));
-    }
-    // Poison, one launch, and what came of it beside OpenSSL's.
-    Result<> check(const measure::Launch& launch) const {
-        DAEL_TRY(clock.fill(out.data, bench::kPoison, work.size));
-        DAEL_TRY(clock.run(launch));
-        return bench::check_output(work, host.data(), clock.fetch_from(out.data));
-    }
-    std::size_t enter_copy(Heat& heat) const {
-        return heat.enter("copy within device memory",
-                          clock.by_events(clock.copy_within(out.data, in.data, work.size)));
-    }
-    Result<std::size_t> enter(Heat& heat, const std::shared_ptr<Field>& self, const char* name,
-                              const Shape& shape, std::uint32_t grid, int each,
-                              std::vector<std::size_t> against) const {
-        const auto keys = expand(bench::key_bytes(work));
-        DAEL_LET(launch, device->prepare(shape, keys, in, out, blocks(), grid));
-        return heat.enter(
-            name, clock.by_events(launch), [self, launch] { return self->check(launch); },
-            point_of(work, name, shape, grid, each), static_cast<double>(work.size),
-            std::move(against));
-    }
-};
 
 Result<Benchmark> own_kernels(const Bench& bench, const std::shared_ptr<Field>& field) {
     // One heat: all of them take turns, so that their order is that of the same minute.
@@ -152,10 +76,8 @@ Result<Benchmark> own_kernels(const Bench& bench, const std::shared_ptr<Field>& 
                          Heat heat;
                          const std::size_t copy = field->enter_copy(heat);
                          for (const Implementation& one : kImplementations) {
-                             auto entered =
-                                 field->enter(heat, field, one.name, one.shape,
-                                              field->grid_of(one.shape, one.blocks_per_thread),
-                                              one.blocks_per_thread, {copy});
+                             auto entered = enter(heat, field, one.name, one.shape,
+                                                  one.blocks_per_thread, {copy});
                              if (entered) {
                                  if (one.gbit_2017 > 0)
                                      heat.describe(*entered, [&one](double) {
@@ -204,10 +126,10 @@ Result<Benchmark> library_kernels(const std::string& form, const std::shared_ptr
     DAEL_LET(subject, bench::DeviceUnderTest::open(kind, form));
     DAEL_LET(clock, DeviceClock::create(subject.device));
     DAEL_LET(in, measure::DeviceBuffer::allocate(subject.device, measure::MemoryKind::device,
-                                                 field->work.size));
+                                                 field->size));
     DAEL_LET(out, measure::DeviceBuffer::allocate(subject.device, measure::MemoryKind::device,
-                                                  field->work.size));
-    DAEL_TRY(clock.copy_in(in.data(), field->host.data(), field->work.size));
+                                                  field->size));
+    DAEL_TRY(clock.copy_in(in.data(), field->host.data(), field->size));
     const auto own = std::make_shared<const Library>(Library{subject, clock, in, out, field});
     const std::string shown = form.empty() ? "daelstrom" : "daelstrom, " + form;
     return Benchmark{
@@ -215,7 +137,7 @@ Result<Benchmark> library_kernels(const std::string& form, const std::shared_ptr
         {measure::axis("mode", std::array{"ecb", "ctr"})},
         {},
         [own, form, shown](const Point& point) -> Result<Heat> {
-            bench::Work work = own->field->work;
+            bench::Work work = own->field->work_of({});
             work.cipher.mode = point.text("mode") == "ctr" ? Mode::ctr : Mode::ecb;
             DAEL_LET(keys, bench::make_keys(work));
             const auto message = bench::lay_out(work, own->in.data(), own->out.data()).front();
@@ -249,13 +171,6 @@ Result<Benchmark> library_kernels(const std::string& form, const std::shared_ptr
                        static_cast<double>(work.size), {copy});
             return heat;
         }};
-}
-
-std::uint64_t data_size(const Bench& bench, const KernelDevice& device) {
-    const bool quick = bench.settings.quick;
-    const std::uint64_t wanted =
-        device.is_cpu() ? (quick ? 256 << 10 : 4 << 20) : (quick ? 16 << 20 : 256 << 20);
-    return measure::fitting(bench.report, wanted, 4);
 }
 
 Result<> run_placement(const Bench& bench) {
@@ -329,55 +244,6 @@ const measure::Columns& placement_columns() {
     return all;
 }
 
-// Threads of a block, blocks of AES for each, and grids.
-Result<> run_granularity(const Bench& bench) {
-    for (const auto& device : kernel_devices(bench.report)) {
-        measure::describe_device(bench.report.machine, device->access().info);
-        DAEL_LET(field, Field::make(device, data_size(bench, *device)));
-        const std::vector<int> threads =
-            bench.settings.quick ? std::vector{64, 256} : std::vector{64, 128, 256, 512, 1024};
-        const std::vector<int> each =
-            bench.settings.quick ? std::vector{1, 8} : std::vector{1, 2, 4, 8, 0};
-        const Benchmark benchmark{
-            device->name(),
-            {measure::axis("threads", threads)},
-            {},
-            [field, each](const Point& point) -> Result<Heat> {
-                Heat heat;
-                const std::size_t copy = field->enter_copy(heat);
-                std::vector<std::size_t> against{copy};
-                for (const int blocks_per_thread : each) {
-                    Shape shape{16, Tables::shared, false, State::registers, 4};
-                    shape.threads = static_cast<int>(point.number("threads"));
-                    DAEL_TRY(field->enter(heat, field, "2", shape,
-                                          field->grid_of(shape, blocks_per_thread),
-                                          blocks_per_thread, against));
-                }
-                return heat;
-            }};
-        DAEL_TRY(bench.session.run(benchmark));
-    }
-    return {};
-}
-
-const measure::Columns& granularity_columns() {
-    static const auto number = [](const char* name) {
-        return [name](const Point& p) {
-            return p.number(name) ? std::to_string(p.number(name)) : std::string("go on");
-        };
-    };
-    static const measure::Columns all{
-        {{"backend", false, [](const Point& p) { return p.text("backend"); }},
-         {"threads of a block", true, number("threads")},
-         {"AES blocks a thread", true, number("blocks_per_thread")},
-         {"blocks of the grid", true, number("blocks")}},
-        {"kernels"},
-        [](const measure::Machine& machine, const std::string&) {
-            return machine.gpu + ", AES-128-ECB, kernel 2 of `placement`";
-        }};
-    return all;
-}
-
 }  // namespace
 
 const Study kPlacement{
@@ -387,11 +253,4 @@ const Study kPlacement{
     run_placement,
     describe_fields,
     placement_columns};
-const Study kGranularity{"granularity",
-                         "Brno 2011, Sao Jose do Rio Preto 2013",
-                         "How many threads in a block, and how many blocks of AES for each?",
-                         run_granularity,
-                         describe_fields,
-                         granularity_columns};
-
 }  // namespace dael::lab

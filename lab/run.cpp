@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::uint64_t kFormat = 1;  // of documents; lab/README.md
 
-constexpr std::array kStudies{&kPlacement, &kGranularity, &kSizes, &kPicture, &kPackets};
+constexpr std::array kStudies{&kPlacement, &kGranularity, &kSizes,   &kOverlap, &kFiles,
+                              &kEnergy,    &kPackets,     &kPicture, &kTiming};
 
 // The fastest core's clock in MHz, 0 where the system does not tell.
 std::uint64_t cpu_mhz() {
@@ -97,6 +98,7 @@ Result<measure::Report> run(const Study& study, const Settings& settings,
     report.every_sample = true;
     report.about = {{"format", kFormat},
                     {"quick", std::uint64_t{settings.quick}},
+                    {"scale", settings.scale == 1 ? std::uint64_t{0} : settings.scale},
                     {"openssl", std::string(OpenSSL_version(OPENSSL_VERSION))}};
     note_state(report.about, "before");
     measure::Sampling sampling;

@@ -15,7 +15,7 @@
 namespace dael::lab {
 namespace {
 
-constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20, GiB = 1 << 30;
+constexpr std::uint64_t GiB = 1 << 30;
 
 bench::Options options_of(const Settings& settings) {
     bench::Options options;
@@ -25,6 +25,8 @@ bench::Options options_of(const Settings& settings) {
                         ? std::vector<std::uint64_t>{16 * KiB, 256 * KiB, 4 * MiB}
                         : std::vector<std::uint64_t>{16 * KiB, 64 * KiB, 256 * KiB, MiB, 4 * MiB,
                                                      16 * MiB, 64 * MiB, 256 * MiB, GiB};
+    std::erase_if(options.sizes,
+                  [&](std::uint64_t size) { return size > std::max(MiB, GiB / settings.scale); });
     return options;
 }
 

@@ -2,6 +2,7 @@
 // The studies, and how one is run. lab/README.md says what is promised.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -17,8 +18,11 @@ using measure::Axis;
 using measure::Benchmark;
 using measure::Point;
 
+inline constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20;
+
 struct Settings {
     bool quick = false;
+    std::uint64_t scale = 1;        // divides the largest data of sizes and files
     int repeats = 0;                // samples of each figure; 0: 15, or 3 in a quick run
     std::filesystem::path folder;   // for documents and pictures; empty: none are written
     std::filesystem::path program;  // `daelstrom`, for the study that runs it; empty: not known

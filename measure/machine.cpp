@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure/machine.hpp"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <array>
 #include <ctime>
 #include <fstream>
-#include <memory>
 
 #include "commit.hpp"  // made by cmake/Commit.cmake
+#include "measure/power.hpp"
 #include "measure/team.hpp"
 
 namespace dael::measure {
@@ -23,23 +22,6 @@ std::string cpu_name() {
             if (const auto colon = line.find(": "); colon != line.npos)
                 return line.substr(colon + 2);
     return DAEL_PROCESSOR;
-}
-
-// "580.82.07", from NVIDIA's management library, which comes with the driver; empty without it.
-std::string driver_version() {
-    const std::unique_ptr<void, int (*)(void*)> library(dlopen("libnvidia-ml.so.1", RTLD_LAZY),
-                                                        [](void* l) { return l ? dlclose(l) : 0; });
-    if (!library) return {};
-    const auto function = [&](const char* name) { return dlsym(library.get(), name); };
-    const auto init = reinterpret_cast<int (*)()>(function("nvmlInit_v2"));
-    const auto shutdown = reinterpret_cast<int (*)()>(function("nvmlShutdown"));
-    const auto version =
-        reinterpret_cast<int (*)(char*, unsigned)>(function("nvmlSystemGetDriverVersion"));
-    if (!init || !shutdown || !version || init() != 0) return {};
-    std::array<char, 80> text{};
-    if (version(text.data(), text.size()) != 0) text[0] = 0;
-    shutdown();
-    return text.data();
 }
 
 std::uint64_t pages(int name) {
@@ -61,7 +43,7 @@ void describe_device(Machine& machine, const DeviceInfo& info) {
     machine.gpu = info.name;
     machine.multiprocessors = info.multiprocessors;
     machine.gpu_memory = info.memory;
-    machine.driver = driver_version();
+    machine.driver = GpuPower::driver();
     if (machine.driver.empty()) machine.driver = info.driver;
     // CUDA's run-time library ends the device's own words: "..., runtime 13.0".
     constexpr std::string_view kRuntime = "runtime ";

@@ -18,6 +18,7 @@ struct LabArguments {
     std::string action, folder;
     std::vector<std::string> names;
     int repeats = 0;
+    std::uint64_t scale = 1;
     bool quick = false, quiet = false;
 };
 
@@ -32,6 +33,7 @@ Result<> start(const LabArguments& arguments) {
     std::vector<std::string> words{program};
     if (!arguments.folder.empty()) words.push_back("--out=" + arguments.folder);
     if (arguments.repeats) words.push_back("--repeats=" + std::to_string(arguments.repeats));
+    if (arguments.scale != 1) words.push_back("--scale=" + std::to_string(arguments.scale));
     if (arguments.quick) words.emplace_back("--quick");
     if (arguments.quiet) words.emplace_back("--quiet");
     words.emplace_back("--");
@@ -65,6 +67,11 @@ void add_lab(CLI::App& app, Context& context) {
                      "run: samples of each figure (default: 15, with --quick 3)")
         ->type_name("N")
         ->check(CLI::Range(1, 10000));
+    command
+        ->add_option("--scale", arguments->scale,
+                     "run: divide the largest data of sizes and files by this, for small machines")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1 << 20));
     command->add_flag("-q,--quiet", arguments->quiet, "No progress on standard error");
     command->callback(
         [arguments, &context] { context.action = [arguments] { return start(*arguments); }; });

@@ -10,7 +10,7 @@
 
 #include "backends/cuda/device.hpp"
 #include "cuda/leaky_kernel.hpp"
-#include "timing/welch.hpp"
+#include "measure/timed.hpp"
 
 namespace {
 
@@ -56,32 +56,28 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
 
     // Times launch(kind, buffer, sample) on the device, the kind by the toss of a coin.
     template <class Launch>
-    timing::Samples time(Launch launch) {
+    measure::Samples time(Launch launch) {
         std::mt19937 random(11);
-        timing::Samples samples;
-        for (int i = 0; i < kSamples; ++i) {
-            const unsigned kind = random() & 1;
+        return measure::collect(kSamples, [&](bool is_fixed) {
+            const unsigned kind = is_fixed ? 0 : 1;
             const void* in = in_[kind][random() % kBuffers];
             EXPECT_TRUE(device_->order().record(from_, stream_));
             launch(kind, static_cast<const std::uint8_t*>(in));
             EXPECT_TRUE(device_->order().record(to_, stream_));
             EXPECT_TRUE(device_->order().wait(to_));
-            if (i < kSamples / 20) continue;  // the first are cold
-            (kind ? samples.random : samples.fixed)
-                .push_back(*device_->order().elapsed_ms(from_, to_));
-        }
-        return samples;
+            return static_cast<double>(*device_->order().elapsed_ms(from_, to_));
+        });
     }
 
     // One message.
     void expect_constant(const Cipher& cipher, const Key& key) {
-        const double t = timing::smallest_of(kAttempts, [&] {
+        const double t = measure::smallest_of(kAttempts, [&] {
             return time([&](unsigned, const std::uint8_t* in) { run(cipher, key, in); });
         });
         const auto what =
             std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction));
         RecordProperty(what, std::to_string(t));
-        EXPECT_LT(t, timing::kThreshold) << what;
+        EXPECT_LT(t, measure::kThreshold) << what;
     }
     void run(const Cipher& cipher, const Key& key, const std::uint8_t* in) {
         const Message message{.in = in, .out = static_cast<std::uint8_t*>(out_), .size = kSize};
@@ -114,14 +110,14 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
                 ASSERT_TRUE(batch) << batch.error().message;
                 batches[static_cast<const std::uint8_t*>(memory)] = std::move(*batch);
             }
-        const double t = timing::smallest_of(kAttempts, [&] {
+        const double t = measure::smallest_of(kAttempts, [&] {
             return time([&](unsigned, const std::uint8_t* in) {
                 EXPECT_TRUE(device_->run(*batches[in], stream_));
             });
         });
         RecordProperty(std::string(name(cipher.mode)) + "-batch-" + std::to_string(size),
                        std::to_string(t));
-        EXPECT_LT(t, timing::kThreshold) << "messages of " << size << " bytes";
+        EXPECT_LT(t, measure::kThreshold) << "messages of " << size << " bytes";
         batches.clear();
         device_->memory().release(tags);
     }
@@ -172,18 +168,18 @@ TEST_P(CudaTiming, KernelsDoNotDependOnTheKey) {
         keys.push_back(std::move(*Key::import(raw)));
     }
     const std::uint8_t* in = static_cast<const std::uint8_t*>(in_[1][0]);
-    const double t = timing::smallest_of(kAttempts, [&] {
+    const double t = measure::smallest_of(kAttempts, [&] {
         return time([&](unsigned kind, const std::uint8_t*) {
             const Key& key = keys[random() % 63 * kind];  // both kinds draw
             run({Mode::ecb}, key, in);
         });
     });
     RecordProperty("t", std::to_string(t));
-    EXPECT_LT(t, timing::kThreshold);
+    EXPECT_LT(t, measure::kThreshold);
 }
 
 TEST_P(CudaTiming, ControlFindsBankConflicts) {
-    const double t = timing::smallest_of(kAttempts, [&] {
+    const double t = measure::smallest_of(kAttempts, [&] {
         return time([&](unsigned, const std::uint8_t* in) {
             EXPECT_EQ(test::launch_leaky_rounds(in, out_, kSize,
                                                 static_cast<cudaStream_t>(stream_.handle)),
@@ -191,7 +187,7 @@ TEST_P(CudaTiming, ControlFindsBankConflicts) {
         });
     });
     RecordProperty("t", std::to_string(t));
-    EXPECT_GE(t, timing::kThreshold) << "bank conflicts went unseen: the rest proves nothing";
+    EXPECT_GE(t, measure::kThreshold) << "bank conflicts went unseen: the rest proves nothing";
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, CudaTiming, testing::Values(4, 2, 1), [](const auto& instance) {

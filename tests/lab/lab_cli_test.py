@@ -21,8 +21,8 @@ class Lab(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_study(self, name):
-        ran = lab("run", name, "--quick", "--out", self.folder / "run")
+    def run_study(self, name, *options):
+        ran = lab("run", name, "--quick", "--out", self.folder / "run", *options)
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         self.assertIn(f"suite {name}", ran.stdout)
         document = json.loads((self.folder / "run" / f"{name}.json").read_text())
@@ -42,7 +42,8 @@ class Program(Lab):
         ran = lab("list")
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         names = [line.split()[0] for line in ran.stdout.splitlines()]
-        self.assertTrue({"placement", "sizes", "picture", "packets"} <= set(names), names)
+        self.assertEqual(set(names), {"placement", "granularity", "sizes", "overlap", "files", "energy", "packets",
+                                      "picture", "timing"})
 
     def test_picture(self):
         document = self.run_study("picture")
@@ -56,6 +57,32 @@ class Program(Lab):
             self.assertEqual(width, 4 * height)
         else:
             self.assertTrue(any("libpng" in line for line in document["skipped"]))
+
+    def test_files(self):
+        document = self.run_study("files")
+        here = [row for row in document["rows"] if row["program"] == "daelstrom encrypt"]
+        self.assertEqual(len({row["size"] for row in here}), 8)
+        self.assertEqual({row["data"] for row in here}, {"ramp", "constant", "random"})
+        for row in document["rows"]:
+            self.assertEqual(row["study_part"], "no cipher" if "read" in row["program"] or "none" in row["program"]
+                             else "encrypted", row)
+            self.assertGreater(row["cpu_seconds"], 0)
+            self.assertGreater(row["load"], 0)
+        # Nothing but the document is left.
+        self.assertEqual([path.name for path in (self.folder / "run").iterdir()], ["files.json"])
+
+    def test_energy_is_measured_or_said_to_be_absent(self):
+        document = self.run_study("energy")
+        for part, joules, word in ("device", "gpu_joules_per_gb", "GPU"), ("host", "cpu_joules_per_gb", "processor"):
+            rows = [row for row in document["rows"] if row["study_part"] == part]
+            for row in rows:
+                self.assertGreater(row[joules], 0)
+            self.assertTrue(rows or any(word in line for line in document["skipped"]), document["skipped"])
+
+    def test_scale(self):
+        document = self.run_study("sizes", "--scale", "1024")
+        self.assertEqual(document["scale"], 1024)
+        self.assertLessEqual(max(row["size"] for row in document["rows"]), 1 << 20)
 
     def test_compare(self):
         before = self.run_study("picture")
@@ -83,6 +110,7 @@ class Program(Lab):
                 (2, "juggle", ["juggle"]),
                 (2, "takes no names", ["list", "picture"]),
                 (2, "leave them out", ["list", "--quick"]),
+                (2, "leave them out", ["list", "--scale", "2"]),
                 (2, "two runs", ["compare", wrong]),
                 (1, "nowhere", ["compare", self.folder / "nowhere", wrong]),
                 (2, "not median", ["compare", wrong, wrong]),
@@ -108,9 +136,34 @@ class Kernels(Lab):
             self.assertEqual({own[kernel][rank] for kernel in thirteen}, set(range(1, 14)))
         self.assertEqual(own["3"]["rank_2017"], 1)
         self.assertEqual(own["13"]["bytes_per_thread"], 1)
-        self.assertIn("computed S-box", own)
+        for later in ("persistent grid", "banks, 1 table", "banks, 2 tables", "computed S-box", "bitsliced",
+                      "counter mode, shared", "counter caching, shared"):
+            self.assertIn(later, own)
         self.assertEqual({row["mode"] for row in document["rows"] if row["study_part"] == "the library"},
                          {"ecb", "ctr"})
+
+    def test_overlap(self):
+        document = self.run_study("overlap")
+        if not document["rows"]:
+            self.assertTrue(any(line.startswith("opencl") for line in document["skipped"]), document["skipped"])
+            self.skipTest("this machine has no OpenCL")
+        streams = [row for row in document["rows"] if row["study_part"] == "streams"]
+        self.assertEqual({(row["where"], row["ways"]) for row in streams},
+                         {(where, ways) for where in ("pinned", "pageable") for ways in ("in", "out", "both")})
+        self.assertEqual({row["streams"] for row in streams}, {1, 2})
+        for row in streams:
+            self.assertFalse(row["streams"] == 1 and "hidden" in row, row)
+
+    def test_timing(self):
+        document = self.run_study("timing")
+        control = [row for row in document["rows"] if row["study_part"] == "control"]
+        self.assertEqual([row["must_leak"] for row in control], [1])
+        if not control[0]["leaks"]:
+            self.assertTrue(any("must be found" in line for line in document["skipped"]), document["skipped"])
+        host = {row["backend"] for row in document["rows"] if row["study_part"] == "host"}
+        self.assertTrue({"openssl", "reference"} <= host, host)
+        for row in document["rows"]:
+            self.assertEqual(row["leaks"], int(row["t"] >= row["threshold"]), row)
 
 
 if __name__ == "__main__":

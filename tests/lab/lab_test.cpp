@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,9 @@
 
 #include "lab/figures.hpp"
 #include "lab/kernel_device.hpp"
+#include "lab/spawn.hpp"
 #include "lab/study.hpp"
+#include "measure/power.hpp"
 
 namespace {
 
@@ -41,6 +44,20 @@ TEST(Kernels, KeysAreThoseOfTheStandard) {
     EXPECT_EQ(keys.words[43], 0xa60c63b6u);  // b6630ca6
 }
 
+TEST(Kernels, ConstantsHaveTheCounterAndTheKeysBits) {
+    std::vector<std::uint8_t> key(16);
+    key[0] = 0x01;   // row 0 of column 0: bits 0 and 1 of plane 0
+    key[13] = 0x80;  // row 1 of column 3: bits 14 and 15 of plane 7
+    const Block start{0x00, 0x01, 0x02, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd};
+    const auto all = lab::constants_of(key, start);
+    EXPECT_EQ(all.start[0], 0x00010203u);
+    EXPECT_EQ(all.start[3], 0xaabbccddu);
+    EXPECT_EQ(all.planes[0], 0x3u);
+    EXPECT_EQ(all.planes[7], 0xc000u);
+    for (int plane = 1; plane < 7; ++plane) EXPECT_EQ(all.planes[plane], 0u);
+    EXPECT_EQ(all.keys.words[3], 0x8000u);
+}
+
 TEST(Kernels, ShapesKnowWhatTheyNeed) {
     using Shape = lab::Shape;
     EXPECT_EQ((Shape{16, Shape::Tables::shared, true, Shape::State::registers, 4}).local_memory(),
@@ -50,6 +67,7 @@ TEST(Kernels, ShapesKnowWhatTheyNeed) {
     EXPECT_EQ((Shape{4, Shape::Tables::constant, false, Shape::State::aos, 4}).local_memory(),
               64u * 32u);
     EXPECT_EQ((Shape{1, Shape::Tables::shared, true, Shape::State::aos, 4}).blocks(), 16);
+    EXPECT_EQ((Shape{32, Shape::Tables::none}).blocks(), 512);
 }
 
 TEST(Picture, CountsBlocksThatOccurAgain) {
@@ -89,6 +107,87 @@ TEST(Sizes, AWayPaysFromTheSizeOnAfterWhichItIsNeverSlower) {
         const bool pays = each.point.text("backend") == "cpu" && each.point.number("size") == 64;
         EXPECT_EQ(each.figures.size(), pays ? 1u : 0u) << lab::describe_fields(each.point);
     }
+}
+
+TEST(Overlap, HiddenIsWhatStreamsGainOfTheCopies) {
+    // 1 GB in 2 s on one stream, 1.25 s on four; its copies alone take a second.
+    const auto with = [](std::uint64_t streams, double seconds, double copies_gbps) {
+        measure::Row made = row("cuda:0", 0, 1'000'000'000, 1 / seconds);
+        made.point.set("streams", streams);
+        made.seconds = seconds;
+        made.ceilings = {{"copies", copies_gbps, 0}};
+        return made;
+    };
+    std::vector<measure::Row> rows{with(4, 1.25, 1), with(1, 2, 1)};
+    lab::mark_hidden(rows);
+    ASSERT_EQ(rows[0].figures.size(), 1u);
+    EXPECT_EQ(rows[0].figures[0].first, "hidden");
+    EXPECT_NEAR(rows[0].figures[0].second, 0.75, 1e-9);
+    EXPECT_TRUE(rows[1].figures.empty());
+    // Of copies that take a hundredth of the time, nothing can be said.
+    std::vector<measure::Row> small{with(1, 2, 50), with(4, 1.99, 50)};
+    lab::mark_hidden(small);
+    EXPECT_TRUE(small[1].figures.empty());
+}
+
+// A folder of counters as Linux has them.
+class Counters : public testing::Test {
+  protected:
+    void SetUp() override {
+        std::filesystem::remove_all(folder_);
+        write("intel-rapl:0", "name", "package-0");
+        write("intel-rapl:0", "max_energy_range_uj", "10000000");
+        write("intel-rapl:0:0", "name", "core");
+        write("intel-rapl:0:0", "max_energy_range_uj", "10000000");
+        write("intel-rapl:0:0", "energy_uj", "77");
+        write("intel-rapl-mmio:0", "name", "package-0");
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+    void write(const char* zone, const char* file, const char* text) {
+        std::filesystem::create_directories(folder_ / zone);
+        std::ofstream(folder_ / zone / file) << text << '\n';
+    }
+    std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "powercap";
+};
+
+TEST_F(Counters, AreAddedUpPastTheirEnd) {
+    write("intel-rapl:0", "energy_uj", "9000000");
+    auto power = measure::CpuPower::open(folder_);
+    ASSERT_TRUE(power) << power.error().message;
+    EXPECT_EQ(*power->joules(), 0);
+    write("intel-rapl:0", "energy_uj", "9500000");
+    EXPECT_DOUBLE_EQ(*power->joules(), 0.5);
+    write("intel-rapl:0", "energy_uj", "500000");  // began again at 10 J
+    EXPECT_DOUBLE_EQ(*power->joules(), 1.5);
+}
+
+TEST_F(Counters, ThatMayNotBeReadAreSaidToBeAbsent) {
+    const auto closed = measure::CpuPower::open(folder_);  // no energy_uj
+    EXPECT_EQ(closed.code(), Code::backend_absent);
+    EXPECT_NE(closed.error().message.find("administrator"), std::string::npos);
+    const auto none = measure::CpuPower::open(folder_ / "nothing");
+    EXPECT_EQ(none.code(), Code::backend_absent);
+}
+
+TEST(Energy, ReasonsHaveWords) {
+    EXPECT_EQ(measure::clock_reasons(0), "");
+    EXPECT_EQ(measure::clock_reasons(1), "");  // idle
+    EXPECT_EQ(measure::clock_reasons(0x24), "power cap, temperature");
+}
+
+TEST(Programs, AreTimedAndTheirFaultsTold) {
+    const auto log = std::filesystem::path(testing::TempDir()) / "said";
+    const auto done =
+        lab::run_program({"sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"}, log);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_GT(done->cpu_seconds, 0);
+    EXPECT_GE(done->seconds, done->cpu_seconds / 2);
+    const auto fails = lab::run_program({"sh", "-c", "echo why not >&2; exit 3"}, log);
+    EXPECT_EQ(fails.code(), Code::io);
+    EXPECT_NE(fails.error().message.find("why not"), std::string::npos);
+    EXPECT_EQ(lab::run_program({"daelstrom-has-no-such-program"}, log).code(),
+              Code::backend_absent);
+    std::filesystem::remove(log);
 }
 
 TEST(Studies, HaveNamesOfTheirOwn) {

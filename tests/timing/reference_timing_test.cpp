@@ -55,7 +55,7 @@ TEST(PaddingTiming, UnpadDoesNotDependOnTheCount) {
     };
     static std::mt19937 random(2);
     for (const std::uint8_t fixed : {std::uint8_t{1}, std::uint8_t{16}}) {
-        const double t = timing::smallest_of(kAttempts, [&] {
+        const double t = smallest_of(kAttempts, [&] {
             return time(
                 padded(fixed), [&] { return padded(static_cast<std::uint8_t>(1 + random() % 16)); },
                 [](const Input& in) { keep(dael::unpad(first_block(in))); });
@@ -90,7 +90,7 @@ TEST(GcmTiming, ComparingTagsDoesNotDependOnWhereTheyDiffer) {
             input[at] ^= 0x40;
             return input;
         };
-        const double t = timing::smallest_of(kAttempts, [&] {
+        const double t = smallest_of(kAttempts, [&] {
             return time(
                 differing(fixed_at), [&] { return differing(random() % 16); },
                 [&](const Input& in) { keep(modes::equal_tags(in.data(), secret.data(), 16)); });
@@ -101,17 +101,9 @@ TEST(GcmTiming, ComparingTagsDoesNotDependOnWhereTheyDiffer) {
 
 // Controls.
 
-__attribute__((noinline)) bool leaky_equal(const Input& a, const Input& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        if (a[i] != b[i]) return false;
-        asm volatile("");  // stays a loop over bytes
-    }
-    return true;
-}
-
 TEST(Control, FindsAnEarlyExit) {
     const Input secret = random_input();
-    const double t = timing::smallest_of(kAttempts, [&] {
+    const double t = smallest_of(kAttempts, [&] {
         return time(secret, random_input, [&](const Input& in) { keep(leaky_equal(secret, in)); });
     });
     RecordProperty("t", std::to_string(t));
@@ -123,7 +115,7 @@ TEST(Control, FindsAnEarlyExit) {
 // value.
 TEST(Control, FindsOneStepTooManyInACipher) {
     const reference::ExpandedKey w(random_input());
-    const double t = timing::smallest_of(kAttempts, [&] {
+    const double t = smallest_of(kAttempts, [&] {
         return time(Input{}, random_input, [&](const Input& in) {
             Block state = reference::cipher(first_block(in), w);
             if (in[0] == 0) reference::sub_bytes(state);
@@ -138,23 +130,23 @@ TEST(Control, FindsOneStepTooManyInACipher) {
 TEST(Welch, SeesADifferenceOfMeansAndNoneWhereThereIsNone) {
     std::mt19937 random(3);
     std::normal_distribution<double> noise(1000, 20);
-    timing::Samples same, apart;
+    Samples same, apart;
     for (int i = 0; i < 10000; ++i) {
         same.fixed.push_back(noise(random));
         same.random.push_back(noise(random));
         apart.fixed.push_back(noise(random) + 5);
         apart.random.push_back(noise(random));
     }
-    EXPECT_LT(std::fabs(timing::largest_t(same)), 5);
+    EXPECT_LT(std::fabs(largest_t(same)), 5);
     // 5 apart, 20 wide, 10000 each: t = 5 / (20 * sqrt(2 / 10000)) = 17.7.
-    EXPECT_NEAR(timing::welch_t(apart, INFINITY), 17.7, 4);
+    EXPECT_NEAR(welch_t(apart, INFINITY), 17.7, 4);
     // A tail that drowns the means is cropped away.
     for (int i = 0; i < 300; ++i) {
         apart.fixed.push_back(1e6 * static_cast<double>(1 + random() % 50));
         apart.random.push_back(1e6 * static_cast<double>(1 + random() % 50));
     }
-    EXPECT_LT(std::fabs(timing::welch_t(apart, INFINITY)), 5);
-    EXPECT_GT(timing::largest_t(apart), kThreshold);
+    EXPECT_LT(std::fabs(welch_t(apart, INFINITY)), 5);
+    EXPECT_GT(largest_t(apart), kThreshold);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-namespace dael::timing {
+namespace dael::measure {
 
 // The level from which on a difference is held for real. Chance alone passes 4.5 once in 10^5
 // tests; the rest is for the many croppings that are tried and for the drifts of a busy machine.
@@ -92,4 +92,4 @@ inline double smallest_of(int attempts, const std::function<Samples()>& collect)
     return smallest;
 }
 
-}  // namespace dael::timing
+}  // namespace dael::measure

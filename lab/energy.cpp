@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joules for each gigabyte, on the GPU and on the host's cores, with the clocks at which it was
+// done and why those were held back.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <thread>
+
+#include <daelstrom/gcm.hpp>
+
+#include "bench/check.hpp"
+#include "bench/suite.hpp"
+#include "lab/spawn.hpp"
+#include "lab/study.hpp"
+#include "measure/device.hpp"
+#include "measure/machine.hpp"
+#include "measure/power.hpp"
+
+namespace dael::lab {
+namespace {
+
+using measure::CpuPower;
+using measure::DeviceBuffer;
+using measure::DeviceClock;
+using measure::GpuPower;
+using measure::Heat;
+using measure::MemoryKind;
+
+// What was used up since the first sample, which warms up and is not counted.
+struct Account {
+    bool warm = false;
+    double seconds = 0, calls = 0, gpu_joules = 0, cpu_joules = 0;
+    unsigned least_sm_mhz = 0, memory_mhz = 0, celsius = 0;
+    std::uint64_t reasons = 0;
+};
+
+// The meters that there are, and how long one reading of them takes at least: counters move some
+// ten times a second.
+struct Meters {
+    std::optional<GpuPower> gpu;
+    std::optional<CpuPower> cpu;
+    double window = 0.5;
+    double gpu_idle = 0, cpu_idle = 0;  // watts
+
+    struct Reading {
+        double seconds = 0, gpu = 0, cpu = 0;
+    };
+    Result<Reading> read() {
+        Reading reading{now(), 0, 0};
+        if (gpu) {
+            DAEL_LET(joules, gpu->joules());
+            reading.gpu = joules;
+        }
+        if (cpu) {
+            DAEL_LET(joules, cpu->joules());
+            reading.cpu = joules;
+        }
+        return reading;
+    }
+    Result<> measure_idle() {
+        DAEL_LET(before, read());
+        std::this_thread::sleep_for(std::chrono::duration<double>(2 * window));
+        DAEL_LET(after, read());
+        gpu_idle = (after.gpu - before.gpu) / (after.seconds - before.seconds);
+        cpu_idle = (after.cpu - before.cpu) / (after.seconds - before.seconds);
+        return {};
+    }
+    void look_at_clocks(Account& account) const {
+        if (!gpu) return;
+        const unsigned mhz = gpu->sm_mhz();
+        account.least_sm_mhz = account.least_sm_mhz ? std::min(account.least_sm_mhz, mhz) : mhz;
+        account.memory_mhz = gpu->memory_mhz();
+        account.celsius = std::max(account.celsius, gpu->celsius());
+        account.reasons |= gpu->reasons();
+    }
+};
+
+// `work` puts work on the way, `wait` waits for it; both together are a call. In between the
+// device is at it, and its clocks are those of the work.
+measure::Sampler sampler(const std::shared_ptr<Meters>& meters,
+                         const std::shared_ptr<Account>& account, std::function<Result<>()> work,
+                         std::function<Result<>()> wait) {
+    return [=]() -> Result<double> {
+        DAEL_LET(before, meters->read());
+        double calls = 0;
+        while (calls == 0 || now() - before.seconds < meters->window) {
+            DAEL_TRY(work());
+            if (account->warm) meters->look_at_clocks(*account);
+            DAEL_TRY(wait());
+            ++calls;
+        }
+        DAEL_LET(after, meters->read());
+        const double seconds = after.seconds - before.seconds;
+        if (account->warm) {
+            account->seconds += seconds;
+            account->calls += calls;
+            account->gpu_joules += after.gpu - before.gpu;
+            account->cpu_joules += after.cpu - before.cpu;
+        }
+        account->warm = true;
+        return seconds / calls;
+    };
+}
+
+// What the meters have to say of work of `bytes` a call.
+measure::Figures figures_of(const Meters& meters, const Account& account, double bytes) {
+    measure::Figures figures;
+    const double gigabytes = account.calls * bytes / 1e9;
+    if (meters.gpu) {
+        figures = {{"gpu_joules_per_gb", account.gpu_joules / gigabytes},
+                   {"gpu_watts", account.gpu_joules / account.seconds},
+                   {"gpu_idle_watts", meters.gpu_idle},
+                   {"sm_mhz", account.least_sm_mhz},
+                   {"memory_mhz", account.memory_mhz},
+                   {"celsius", account.celsius},
+                   {"clock_reasons", static_cast<double>(account.reasons)}};
+    }
+    if (meters.cpu) {
+        figures.emplace_back("cpu_joules_per_gb", account.cpu_joules / gigabytes);
+        figures.emplace_back("cpu_watts", account.cpu_joules / account.seconds);
+        figures.emplace_back("cpu_idle_watts", meters.cpu_idle);
+    }
+    return figures;
+}
+
+measure::Axis ciphers(bool quick) {
+    measure::Axis all;
+    for (const std::uint64_t bits : {128, 256})
+        for (const char* mode : {"ecb", "ctr", "gcm"})
+            if (!quick || (bits == 128 && mode != std::string_view("ecb")))
+                all.push_back({{"mode", mode},
+                               {"direction", "encrypt"},
+                               {"bits", bits},
+                               {"keys", std::uint64_t{mode == std::string_view("gcm")}}});
+    return all;
+}
+
+// Data in device memory, over and over.
+struct OnDevice {
+    bench::DeviceUnderTest subject;
+    DeviceClock clock;
+    measure::DeviceStream stream;
+    measure::HostBuffer host;
+    DeviceBuffer in, out, tag;
+    std::shared_ptr<Meters> meters;
+
+    Result<Heat> prepare(const Point& point) const {
+        bench::Work work(point);
+        work.backend = subject.name;
+        work.where = "device";
+        work.measure = "kernel";
+        work.size = host.size();
+        DAEL_LET(keys, bench::make_keys(work));
+        DAEL_LET(set, subject.engine->keys(keys));
+        const auto held = std::make_shared<KeySet>(std::move(set));
+        const auto key = std::make_shared<Key>(std::move(keys.front()));
+        const auto messages = std::make_shared<std::vector<Message>>(
+            bench::lay_out(work, in.data(), out.data(), tag.data()));
+        const auto next = std::make_shared<std::uint64_t>(0);
+        const measure::Launch launch = [=, engine = subject.engine](Stream s) -> Result<> {
+            if (work.is(Mode::gcm)) {
+                bench::renew(*messages, *next);
+                DAEL_TRY(engine->launch(work.cipher, *held, *messages, s));
+            } else {
+                DAEL_TRY(engine->run(work.cipher, *key, messages->front(), s));
+            }
+            return {};
+        };
+        const auto check = [=, this]() -> Result<> {
+            *next = 0;  // as the check expects it
+            DAEL_TRY(clock.fill(out.data(), bench::kPoison, work.size));
+            DAEL_TRY(clock.run(launch));
+            return bench::check_output(
+                work, host.data(), clock.fetch_from(out.data()),
+                work.is(Mode::gcm) ? clock.fetch_from(tag.data()) : measure::Fetch{});
+        };
+        const auto account = std::make_shared<Account>();
+        constexpr int kTrain = 16;  // so that the device never waits for the host
+        const auto train = [=, this]() -> Result<> {
+            for (int i = 0; i < kTrain; ++i) DAEL_TRY(launch(stream.get()));
+            return {};
+        };
+        const auto wait = [this] { return subject.device.order.wait(stream.get()); };
+        Heat heat;
+        Point shown = work.point();
+        shown.set("study_part", std::string("device"));
+        const double bytes = static_cast<double>(work.size) * kTrain;
+        const auto row = heat.enter(subject.name, sampler(meters, account, train, wait), check,
+                                    shown, bytes, {});
+        heat.describe(row,
+                      [=, owned = meters](double) { return figures_of(*owned, *account, bytes); });
+        return heat;
+    }
+};
+
+Result<> run_device(const Bench& lab, const std::shared_ptr<Meters>& meters) {
+    auto subject = bench::DeviceUnderTest::open("cuda:0");
+    if (!subject) {
+        lab.report.skip("cuda: " + subject.error().message);
+        return {};
+    }
+    measure::describe_device(lab.report.machine, subject->device.info);
+    const std::uint64_t size =
+        measure::fitting(lab.report, (lab.settings.quick ? 16 : 256) * MiB, 3);
+    DAEL_LET(clock, DeviceClock::create(subject->device));
+    DAEL_LET(stream, measure::DeviceStream::create(subject->device));
+    DAEL_LET(host, measure::HostBuffer::allocate(size));
+    DAEL_LET(in, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
+    DAEL_LET(out, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
+    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, gcm::kTagSize));
+    measure::Team team(measure::thread_count(0));
+    measure::fill_random(team, host.data(), size, 9);
+    DAEL_TRY(clock.copy_in(in.data(), host.data(), size));
+    const auto all = std::make_shared<const OnDevice>(
+        OnDevice{*subject, clock, stream, std::move(host), in, out, tag, meters});
+    return lab.session.run(
+        {subject->name, {ciphers(lab.settings.quick)}, {}, [all](const Point& point) {
+             return all->prepare(point);
+         }});
+}
+
+// Data in host memory, on all cores.
+Result<> run_host(const Bench& lab, const std::shared_ptr<Meters>& meters) {
+    bench::Options options;
+    options.sizes = {(lab.settings.quick ? 4 : 64) * MiB};
+    const bench::Workload workload = bench::make_workload(options);
+    const bench::Suite suite{options, workload, lab.session};
+    const auto engines = bench::open_host_engines(suite, 0, false);
+    const std::uint64_t size = options.sizes.front();
+    DAEL_LET(in, measure::HostBuffer::allocate(size));
+    DAEL_LET(out, measure::HostBuffer::allocate(size));
+    measure::Team team(measure::thread_count(0));
+    measure::fill_random(team, in.data(), size, 10);
+    const std::vector<std::uint8_t> no_tag(gcm::kTagSize, bench::kPoison);
+    std::vector<std::uint8_t> tag = no_tag;
+    const auto prepare = [&](const bench::HostEngine& engine, const Point& point) -> Result<Heat> {
+        bench::Work work(point);
+        work.backend = engine.backend;
+        work.form = engine.form;
+        work.where = "host";
+        work.size = size;
+        work.threads = measure::thread_count(0);
+        DAEL_LET(made, bench::host_call(engine, work,
+                                        bench::lay_out(work, in.data(), out.data(), tag.data())));
+        const auto check = [&, work, once = made.call]() -> Result<> {
+            std::fill(out.data(), out.data() + size, bench::kPoison);
+            tag = no_tag;
+            DAEL_TRY(once());
+            return bench::check_output(
+                work, in.data(), measure::fetch_from(out.data()),
+                work.is(Mode::gcm) ? measure::fetch_from(tag.data()) : measure::Fetch{});
+        };
+        const auto account = std::make_shared<Account>();
+        Heat heat;
+        Point shown = work.point();
+        shown.set("study_part", std::string("host"));
+        const auto row = heat.enter(
+            engine.label(), sampler(meters, account, made.call, []() -> Result<> { return {}; }),
+            check, shown, static_cast<double>(size), {});
+        heat.describe(
+            row, [=](double) { return figures_of(*meters, *account, static_cast<double>(size)); });
+        return heat;
+    };
+    for (const bench::HostEngine& engine : engines)
+        DAEL_TRY(lab.session.run(
+            {engine.label(), {ciphers(lab.settings.quick)}, {}, [&](const Point& point) {
+                 return prepare(engine, point);
+             }}));
+    return {};
+}
+
+Result<> run_energy(const Bench& lab) {
+    const auto meters = std::make_shared<Meters>();
+    if (lab.settings.quick) meters->window = 0.1;
+    auto gpu = GpuPower::open();
+    if (gpu) {
+        const auto counts = gpu->joules();
+        if (counts)
+            meters->gpu = *gpu;
+        else
+            lab.report.skip("energy of the GPU: " + counts.error().message);
+    } else {
+        lab.report.skip("energy of the GPU: " + gpu.error().message);
+    }
+    auto cpu = CpuPower::open();
+    if (cpu)
+        meters->cpu = *cpu;
+    else
+        lab.report.skip("energy of the processor: " + cpu.error().message);
+    if (meters->gpu || meters->cpu) DAEL_TRY(meters->measure_idle());
+    // A sample takes as long as the meters need, whatever the usual budget.
+    measure::Sampling sampling = lab.session.sampling;
+    sampling.repeats = std::min(sampling.repeats, 3);
+    measure::Session session{lab.report, sampling, lab.session.describe, lab.session.progress};
+    const Bench own{lab.settings, lab.report, session};
+    if (meters->gpu) DAEL_TRY(run_device(own, meters));
+    if (meters->cpu) DAEL_TRY(run_host(own, meters));
+    return {};
+}
+
+std::string energy_shown(const measure::Figures& figures) {
+    std::string text;
+    for (const auto& [name, value] : figures) {
+        std::array<char, 48> number{};
+        if (name.ends_with("joules_per_gb"))
+            std::snprintf(number.data(), number.size(), "%s %.3g J/GB", name.substr(0, 3).c_str(),
+                          value);
+        else if (name == "gpu_watts" || name == "cpu_watts")
+            std::snprintf(number.data(), number.size(), "%.0f W", value);
+        else if (name == "sm_mhz")
+            std::snprintf(number.data(), number.size(), "%.0f MHz", value);
+        text += (text.empty() || !number[0] ? "" : "  ") + std::string(number.data());
+        if (name == "clock_reasons")
+            text += "  " + measure::clock_reasons(static_cast<std::uint64_t>(value));
+    }
+    return text;
+}
+
+const measure::Columns& energy_columns() {
+    static const measure::Columns all = [] {
+        measure::Columns columns = bench::columns("quick");
+        columns.figures = energy_shown;
+        return columns;
+    }();
+    return all;
+}
+
+}  // namespace
+
+const Study kEnergy{"energy",
+                    "Tartu 2007",
+                    "How many joules does a gigabyte take, and at which clocks?",
+                    run_energy,
+                    [](const Point& point) { return bench::describe(bench::Work(point)); },
+                    energy_columns};
+
+}  // namespace dael::lab
