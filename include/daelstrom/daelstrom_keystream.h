@@ -26,7 +26,7 @@ typedef struct dael_sa_filler dael_sa_filler;
 typedef struct dael_sa_filler_options {
     size_t struct_size; /* sizeof(dael_sa_filler_options) */
     int32_t threads;    /* 0: 1 */
-    int32_t lanes;      /* of each thread, on a device: blocks under way at once; 0: 4 */
+    int32_t lanes;      /* of each thread, on a device: blocks under way at once; 0: 8 */
 } dael_sa_filler_options;
 /* Errors: DAEL_INVALID_ARGUMENT, DAEL_OUT_OF_MEMORY, DAEL_DEVICE. */
 DAEL_API dael_status dael_sa_filler_open(dael_engine* engine, const dael_sa_filler_options* options,

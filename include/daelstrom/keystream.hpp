@@ -32,7 +32,7 @@ namespace dael {
 
 struct SaFillerOptions {
     int threads = 1;  // that bring keystream; one keeps a device busy
-    int lanes = 4;    // device: blocks under way at once of each thread, each on a stream
+    int lanes = 8;    // device: blocks under way at once of each thread, each on a stream
 };
 
 // Brings keystream for one table or several, which share it fairly, SA by SA (deficit round
