@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page that shows a run of `daelstrom lab`: one file of HTML, which needs no network.
+
+    daelstrom lab report runs/today -o report.html
+    python3 -m daelstrom.lab report runs/today -o report.html      the same
+
+It takes what the extra `lab` brings: pip install 'daelstrom[lab]'. Each study has a module in `sections`; a study that
+has none gets a plot and a table from the fields of its rows.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+from ._documents import ReportError
+
+__all__ = ["ReportError", "report"]
+
+
+def report(folder: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
+    """Writes the page of the documents in a folder, in one step: readers see the old page or the new one.
+
+    Raises `ReportError` for what is no document of the lab's, naming the file; `OSError` where the page cannot be
+    written; `ImportError` without matplotlib, Jinja2 or Markdown.
+    """
+    from ._documents import read_run
+    from ._page import page_of
+
+    text = page_of(read_run(pathlib.Path(folder)))
+    target = pathlib.Path(output)
+    beside = target.with_name(target.name + ".new")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)

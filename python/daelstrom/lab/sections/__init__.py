@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The studies' sections, in the order of the page. A module has a `SECTION`; a study without one gets `other.section_of`."""
+
+from __future__ import annotations
+
+from .._content import Section
+from . import energy, files, granularity, overlap, packets, picture, placement, sizes, timing
+
+SECTIONS: tuple[Section, ...] = (
+    placement.SECTION,
+    granularity.SECTION,
+    sizes.SECTION,
+    overlap.SECTION,
+    files.SECTION,
+    packets.SECTION,
+    energy.SECTION,
+    timing.SECTION,
+    picture.SECTION,
+)

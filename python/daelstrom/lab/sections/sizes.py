@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From 16 KiB to 1 GiB: every way from host memory, and the three times of 2011."""
+
+from __future__ import annotations
+
+from .. import _words as words
+from .._content import Content, Headline, Section, Table, Then, pivot
+from .._documents import Document, Row, best, grouped, rate
+from .._plots import Plot, Series, lines
+
+PANELS = (("ctr", "encrypt", "CTR"), ("ecb", "encrypt", "ECB"), ("cbc", "decrypt", "CBC decryption"))
+GTX_465 = {"kernel": 3.7, "async": 3.0}  # GB/s; Brno 2011
+GTX_460M = 2.230 / 8  # GB/s, CTR of 512 MB; São José do Rio Preto 2013
+CROSSOVER_2013 = "4 MB"
+
+
+def from_host(row: Row) -> bool:
+    """From host memory and back to it, one message."""
+    if row.get("messages", 1) > 1 or row.get("placement", "apart") != "apart":
+        return False
+    return row.get("where") == "host" or (row.get("where") in ("pinned", "pageable") and row.get("measure") == "async")
+
+
+def way(row: Row) -> str:
+    """Who does it: "CPU, 16 cores", "CUDA, page-locked"."""
+    name = words.backend(row["backend"])
+    if row["where"] == "host":
+        cores = row.get("threads", 1)
+        return f"{name}, {cores} core{'s' if cores > 1 else ''}"
+    return f"{name}, {'page-locked' if row['where'] == 'pinned' else 'ordinary'} memory"
+
+
+def point(row: Row) -> tuple[float, float, float, float]:
+    return row["size"], rate(row), row["gbps"]["min"], row["gbps"]["max"]
+
+
+def shown_threads(rows: list[Row]) -> set[int]:
+    """One core and all of them; those between are in the table."""
+    counts = {row.get("threads", 1) for row in rows if row["where"] == "host"}
+    return {min(counts, default=1), max(counts, default=1)}
+
+
+def by_size(rows: list[Row]) -> Plot | None:
+    threads = shown_threads(rows)
+    panels: dict[str, list[Series]] = {}
+    for mode, direction, title in PANELS:
+        mine = [row for row in rows if (row["mode"], row["direction"], row["bits"]) == (mode, direction, 128)]
+        mine = [row for row in mine if row["where"] != "host" or row.get("threads", 1) in threads]
+        if mine:
+            panels[f"{title}, AES-128"] = [
+                Series(name, [point(row) for row in group], line="dashed" if name.endswith((" 1 core", "ordinary memory")) else "solid")
+                for name, group in grouped(mine, way).items()
+            ]  # fmt: skip
+    if not panels:
+        return None
+    names = list(dict.fromkeys(one.name for panel in panels.values() for one in panel))
+    kinds = list(dict.fromkeys(name.split(",")[0] for name in names))
+    hues = {"CPU": "c1", "OpenSSL": "c4", "CUDA": "c3", "OpenCL": "c2"}
+    for panel in panels.values():
+        for one in panel:
+            kind = one.name.split(",")[0]
+            one.colour = hues.get(kind, f"c{5 + kinds.index(kind) % 3}")
+    return lines("From host memory and back to it, by size", panels, x_label="size")
+
+
+def three_times(document: Document) -> Plot | None:
+    """Kernel, total and async, as the thesis of 2011 has them."""
+    panels: dict[str, list[Series]] = {}
+    rows = document.where(mode="ctr", bits=128, placement="apart", messages=1)
+    for name, mine in grouped(rows, lambda row: str(row["backend"])).items():
+        series = []
+        for title, where, measure in (("kernel alone", "device", "kernel"), ("copies and kernel overlapped (async)", "pinned", "async"),
+                                      ("one after the other (total)", "pinned", "total")):  # fmt: skip
+            points = [point(row) for row in mine if (row["where"], row["measure"]) == (where, measure)]
+            if points:
+                series.append(Series(title, points, f"c{len(series) + 1}"))
+        if series:
+            panels[f"{words.backend(name)}, AES-128-CTR"] = series
+    return lines("The three times of a device: kernel, async, total", panels, x_label="size") if panels else None
+
+
+def crossings(rows: list[Row]) -> Table | None:
+    lines_of: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["bits"] == 128 and (row["mode"], row["direction"]) in {(mode, direction) for mode, direction, _ in PANELS}:
+            if (row["backend"], row.get("threads", 1)) != ("openssl", 1) or row["where"] != "host":
+                cells = lines_of.setdefault(way(row), {})
+                if row.get("crossover"):
+                    cells[row["mode"]] = words.size(row["size"])
+    if not lines_of:
+        return None
+    return Table(
+        "From which size on a way is always faster than OpenSSL on one core (AES-128)",
+        ["way", *(f"{title}\t" for _, _, title in PANELS)],
+        [[name, *(cells.get(mode, "not here") for mode, _, _ in PANELS)] for name, cells in lines_of.items()],
+    )
+
+
+def says(rows: list[Row]) -> list[str]:
+    ctr = [row for row in rows if (row["mode"], row["bits"]) == ("ctr", 128)]
+    if not ctr:
+        return []
+    largest, smallest = max(row["size"] for row in ctr), min(row["size"] for row in ctr)
+    top = best(row for row in ctr if row["size"] == largest)
+    small = best(row for row in ctr if row["size"] == smallest)
+    assert top and small
+    sentences = [f"From host memory {way(top)} encrypts {words.size(largest)} by AES-128-CTR at {words.digits(rate(top))} GB/s, faster "
+                 f"than any other way here; at {words.size(smallest)} it is {way(small)} with {words.digits(rate(small))}."]  # fmt: skip
+    devices = {way(row) for row in ctr if row["where"] != "host"}
+    crossed = {way(row): row["size"] for row in ctr if row.get("crossover") and row["where"] != "host"}
+    if devices and crossed:
+        first = min(crossed, key=lambda name: crossed[name])
+        sentences.append(f"Through a device it pays from {words.size(crossed[first])} on ({first}), against OpenSSL on one core.")
+    elif devices:
+        sentences.append("Through a device it pays at none of these sizes, against OpenSSL on one core.")
+    return sentences
+
+
+def ratio_line(row: Row) -> list[str]:
+    return [f"{words.share(row['ratio'])} of {row['ceiling']['name']}"] if "ratio" in row else []
+
+
+def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[Then]]:
+    """What goes to the first screen."""
+    headlines: list[Headline] = []
+    then: list[Then] = []
+    large = [row for row in rows if (row["mode"], row["bits"]) == ("ctr", 128)]
+    host = best(row for row in large if row["where"] == "host" and row["size"] == max(each["size"] for each in large))
+    device = best(row for row in large if row["where"] != "host")
+    kernel = best(document.where(where="device", measure="kernel", mode="ecb", bits=128, direction="encrypt", messages=1))
+    for row in (host, None if document.plays_device else device):
+        if row:
+            headlines.append(Headline(words.digits(rate(row)), "GB/s", f"{words.cipher(row)} of {words.size(row['size'])} from host memory, {way(row)}",
+                                      [*ratio_line(row), f"{words.times(rate(row) / GTX_465['async'])} the fastest way of 2011"]))  # fmt: skip
+    if kernel and not document.plays_device:
+        then.append(Then(2011, "AES-128-ECB in device memory, GTX 465, kernel alone", f"{words.digits(GTX_465['kernel'])} GB/s",
+                         f"{words.digits(rate(kernel))} GB/s", words.times(rate(kernel) / GTX_465["kernel"])))  # fmt: skip
+    top = best(rows)
+    if top:
+        then.append(Then(2011, "host memory through a GTX 465 and back, overlapped", f"{words.digits(GTX_465['async'])} GB/s",
+                         f"{words.digits(rate(top))} GB/s, {way(top)}", words.times(rate(top) / GTX_465["async"])))  # fmt: skip
+    if device and not document.plays_device:
+        then.append(Then(2013, "AES-128-CTR of 512 MB through a GTX 460M", f"{words.digits(GTX_460M)} GB/s",
+                         f"{words.digits(rate(device))} GB/s, {words.size(device['size'])}", words.times(rate(device) / GTX_460M)))  # fmt: skip
+        crossed = min((row["size"] for row in large if row.get("crossover") and row["where"] != "host"), default=None)
+        then.append(Then(2013, "size from which a GPU is faster than the CPU (today: than OpenSSL on one core)", CROSSOVER_2013,
+                         words.size(crossed) if crossed else "none of those measured"))  # fmt: skip
+    return headlines, then
+
+
+def content(document: Document) -> Content:
+    rows = [row for row in document.rows if from_host(row)]
+    headlines, then = front(document, rows)
+    ctr = [row for row in rows if (row["mode"], row["bits"]) == ("ctr", 128)]
+    columns = [words.size(size) for size in sorted({row["size"] for row in ctr})]
+    cells = {name: {words.size(row["size"]): row for row in group} for name, group in grouped(ctr, way).items()}
+    tables = [pivot("AES-128-CTR from host memory, GB/s", "way", columns, cells)] if cells else []
+    crossing = crossings(rows)
+    return Content(
+        says(rows),
+        [plot for plot in (by_size(rows), three_times(document)) if plot],
+        tables + ([crossing] if crossing else []),
+        headlines=headlines,
+        then=then,
+    )
+
+
+SECTION = Section(
+    "sizes",
+    "From small to large",
+    "Brno 2011",
+    "How fast is each way from 16 KiB to 1 GiB, and from where on does it pay?",
+    content,
+)
