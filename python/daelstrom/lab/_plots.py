@@ -90,7 +90,7 @@ def coloured(series: Sequence[Series]) -> None:
             taken.add(one.colour)
 
 
-def _svg(figure: Figure, label: str) -> str:
+def _svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     drawn = text.getvalue()
@@ -98,8 +98,9 @@ def _svg(figure: Figure, label: str) -> str:
     drawn = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn, flags=re.S)
     drawn = re.sub(r"#0100([0-9a-f]{2})", lambda found: f"var(--{ROLES[int(found[1], 16)]})", drawn)
     drawn = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', drawn, count=1)
-    # Without the declarations above, links inside of the drawing are plain ones.
-    return re.sub(r">\s+<", "><", drawn.replace("xlink:href", "href")).replace("; font-family: 'DejaVu Sans'", "").strip()
+    drawn = re.sub(r"<style.*?</style>", "", drawn, flags=re.S)  # it would be the whole page's
+    drawn = re.sub(r"; font-family: [^;\"]*|xlink:(?=href)", "", drawn)  # the page's font; plain links without the declarations
+    return re.sub(r">\s+<", "><", drawn).strip()
 
 
 def drawing(caption: str, draw: Callable[[Figure, bool], None], height: Callable[[bool], float],
@@ -111,7 +112,7 @@ def drawing(caption: str, draw: Callable[[Figure, bool], None], height: Callable
             figure = Figure(figsize=((NARROW if narrow else WIDE) / 72, height(narrow) / 72), dpi=72,
                             layout="constrained")  # fmt: skip
             draw(figure, narrow)
-            made.append(_svg(figure, caption))
+            made.append(_svg(figure))
     return Plot(caption, made[0], made[1], legend)
 
 
@@ -130,10 +131,9 @@ def _rate_axis(axes: Axes, log: bool, unit: str) -> None:
     axes.set_title(unit, fontsize=11, color=STAND_IN["muted"], loc="right")
 
 
-def _binary_axis(axes: Axes, values: list[float], narrow: bool, form: Callable[[float], str], label: str) -> None:
+def _binary_axis(axes: Axes, values: list[float], most: int, form: Callable[[float], str], label: str) -> None:
     axes.set_xscale("log", base=2)
-    most = 4 if narrow else 7
-    step = math.ceil(len(values) / most)
+    step = math.ceil((len(values) - 1) / (most - 1)) or 1
     axes.set_xticks(values[::step], [form(value) for value in values[::step]])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(label)
@@ -162,7 +162,7 @@ def lines(caption: str, panels: dict[str, list[Series]], *, x_label: str, unit: 
                 axes.fill_between(xs, least, most, color=colour, alpha=0.13, linewidth=0)
                 axes.plot(xs, ys, color=colour, marker="o", linestyle={"dot": ":"}.get(like.line, like.line))
             if binary:
-                _binary_axis(axes, values, narrow or across > 1, form, x_label)
+                _binary_axis(axes, values, 4 if narrow else 7 if across == 1 else 3, form, x_label)
             else:
                 axes.set_xlabel(x_label)
             axes.grid(axis="y")
@@ -178,8 +178,8 @@ def lines(caption: str, panels: dict[str, list[Series]], *, x_label: str, unit: 
 
 
 def bars(caption: str, each: Sequence[Bar], *, unit: str = "GB/s", mark: str = "", log: bool = False,
-         legend: Sequence[Legend] = ()) -> Plot:  # fmt: skip
-    """Bars that lie, the first on top, each with its value at the end."""
+         legend: Sequence[Legend] = (), limit: tuple[float, str] | None = None) -> Plot:  # fmt: skip
+    """Bars that lie, the first on top, each with its value at the end; `limit` is a line across them."""
 
     def draw(figure: Figure, narrow: bool) -> None:
         axes = figure.subplots()
@@ -193,11 +193,13 @@ def bars(caption: str, each: Sequence[Bar], *, unit: str = "GB/s", mark: str = "
             end = max(one.most, one.mark or 0)
             axes.annotate(one.says or words.digits(one.value), (end, place), xytext=(6, 0), textcoords="offset points",
                           va="center", fontsize=11, color=STAND_IN["ink"])  # fmt: skip
-        axes.set_yticks(list(places), [_broken(one.name, 18 if narrow else 34) for one in each], color=STAND_IN["ink"])
+        if limit:
+            axes.axvline(limit[0], color=STAND_IN["muted"], linestyle="--", linewidth=1.2)
+        axes.set_yticks(list(places), [_broken(one.name, 21 if narrow else 46) for one in each], color=STAND_IN["ink"])
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
         axes.spines["left"].set_visible(False)
-        most = max([max(one.most, one.mark or 0) for one in each], default=1.0)
+        most = max([max(one.most, one.mark or 0) for one in each] + ([limit[0]] if limit else []), default=1.0)
         if log:
             positive = [one.least for one in each if one.least > 0] + [one.mark for one in each if one.mark]
             axes.set_xscale("log")
@@ -212,10 +214,11 @@ def bars(caption: str, each: Sequence[Bar], *, unit: str = "GB/s", mark: str = "
         axes.set_axisbelow(True)
 
     def height(narrow: bool) -> float:
-        return 60.0 + sum(22 + 13 * _broken(one.name, 18 if narrow else 34).count("\n") for one in each)
+        return 60.0 + sum(22 + 13 * _broken(one.name, 21 if narrow else 46).count("\n") for one in each)
 
     marked = [Legend(mark, "ink", "mark")] if mark and any(one.mark is not None for one in each) else []
-    return drawing(caption, draw, height, [*legend, *marked])
+    limited = [Legend(f"{limit[1]}, {limit[0]:g}", "muted", "dashed")] if limit else []
+    return drawing(caption, draw, height, [*legend, *marked, *limited])
 
 
 def _broken(name: str, most: int) -> str:

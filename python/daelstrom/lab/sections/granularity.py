@@ -11,7 +11,7 @@ from .._plots import Plot, Series, lines
 
 def each(row: Row) -> str:
     count = row.get("blocks_per_thread", 0)
-    return f"{count} a thread" if count else "until none is left"
+    return f"{count} a thread" if count else "until nothing is left"
 
 
 def reach(rows: list[Row], top: Row, field: str, other: str) -> float:
@@ -26,10 +26,9 @@ def says(document: Document, rows: list[Row]) -> list[str]:
         return []
     where = f"{words.backend(top['backend'])} ({document.device})"
     return [
-        f"On {where} the fastest shape has {top['threads']} threads in a block and AES blocks by “{each(top)}”: "
-        f"{words.digits(rate(top))} GB/s, {words.times(rate(top) / rate(last))} the slowest, which has {last['threads']} "
-        f"threads and “{each(last)}”.",
-        f"Along its line the number of threads decides a factor of {words.digits(reach(rows, top, 'threads', 'blocks_per_thread'))}, "
+        f"On {where} blocks of {top['threads']} threads that take AES blocks {each(top)} are fastest: {words.digits(rate(top))} GB/s, "
+        f"{words.times(rate(top) / rate(last))} the slowest, {last['threads']} threads that take them {each(last)}.",
+        f"From there, the number of threads decides a factor of {words.digits(reach(rows, top, 'threads', 'blocks_per_thread'))}, "
         f"and what each thread takes a factor of {words.digits(reach(rows, top, 'blocks_per_thread', 'threads'))}.",
     ]
 

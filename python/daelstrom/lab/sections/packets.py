@@ -89,7 +89,7 @@ def says(rows: list[Row]) -> list[str]:
         verdict = "gains" if rate(made) > rate(direct) else "loses"
         factor = max(rate(made), rate(direct)) / min(rate(made), rate(direct))
         found = f" {words.share(made['hits'])} of the packets found theirs ready." if "hits" in made else ""
-        sentences.append(f"Keystream made ahead of time ({made['backend'].removeprefix('daelstrom, ')}) {verdict} a factor of "
+        sentences.append(f"Keystream made ahead of time {made['backend'].removeprefix('daelstrom, keystream ')} {verdict} a factor of "
                          f"{words.digits(factor)} over the same table without it.{found}")  # fmt: skip
     return sentences
 
@@ -102,6 +102,8 @@ def content(document: Document) -> Content:
     tables = []
     for bits in sorted({row["bits"] for row in document.rows}):
         mine = one_core(document, bits)
+        if not mine:
+            continue
         cells = {name: {packet(row): row for row in group} for name, group in grouped(mine, lambda row: str(row["backend"])).items()}
         tables.append(pivot(f"One core, AES-{bits}-GCM, GB/s by bytes of a packet", "by", columns, cells))
     late = latency(document)

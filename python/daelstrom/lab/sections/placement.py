@@ -8,16 +8,17 @@ from .._content import Content, Headline, Legend, Section, Table, Then
 from .._documents import Document, Row, best, grouped, rate
 from .._plots import Bar, Plot, bars
 
+STATES = {"soa": "SoA", "aos": "AoS"}
+
 
 def shape(row: Row) -> str:
     """4 tables shared, keys constant, state in registers, 16 bytes a thread."""
-    tables = row.get("tables", "")
-    state = row.get("state", "")
+    tables, state = row.get("tables", ""), row.get("state", "")
     parts = [
         "no tables" if tables == "none" else f"{row.get('table_count', '')} {tables}".strip(),
         f"keys {row['keys']}" if "keys" in row else "",
-        "registers" if state == "registers" else state.upper(),
-        f"{row['bytes_per_thread']} B" if "bytes_per_thread" in row else "",
+        STATES.get(state, state),
+        f"{row['bytes_per_thread']}\u00a0B" if "bytes_per_thread" in row else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -74,7 +75,7 @@ def then_and_now(rows: list[Row], backend: str) -> Plot:
     """Each kernel's rate as a share of the best of its time, so that a GTX 285 and today's card fit one scale."""
     now, then = max(map(rate, rows)), max(float(row["gbps_2017"]) for row in rows)
     each = [
-        Bar(f"{row['kernel']}: {shape(row)}", 100 * rate(row) / now, 100 * row["gbps"]["min"] / now,
+        Bar(f"{row['kernel']} · {shape(row)}", 100 * rate(row) / now, 100 * row["gbps"]["min"] / now,
             100 * row["gbps"]["max"] / now, "c1", 100 * row["gbps_2017"] / then, f"{words.digits(rate(row))} GB/s")
         for row in rows
     ]  # fmt: skip
@@ -131,7 +132,7 @@ def content(document: Document) -> Content:
             led = max(float(row["gbps_2017"]) for row in thirteen)
             beside = [f"{words.times(rate(fastest) / led)} the fastest kernel of 2017"]
             if "ratio" in fastest:
-                beside.insert(0, f"{words.share(fastest['ratio'])} of {fastest['ceiling']['name']}")
+                beside.insert(0, f"{words.share(fastest['ratio'])} of its ceiling, {fastest['ceiling']['name']}")
             headlines.append(Headline(words.digits(rate(fastest)), "GB/s", f"{words.cipher(fastest)} in the memory of {document.device}", beside))
             then.append(Then(2017, "fastest of thirteen kernels, AES-128-ECB, 256 MiB in device memory, GTX 285",
                              f"{words.digits(led)} GB/s", f"{words.digits(rate(first))} GB/s", words.times(rate(first) / led)))  # fmt: skip

@@ -92,7 +92,7 @@ def crossings(rows: list[Row]) -> Table | None:
     return Table(
         "From which size on a way is always faster than OpenSSL on one core (AES-128)",
         ["way", *(f"{title}\t" for _, _, title in PANELS)],
-        [[name, *(cells.get(mode, "not here") for mode, _, _ in PANELS)] for name, cells in lines_of.items()],
+        [[name, *(cells.get(mode, "at none") for mode, _, _ in PANELS)] for name, cells in lines_of.items()],
     )
 
 
@@ -104,8 +104,8 @@ def says(rows: list[Row]) -> list[str]:
     top = best(row for row in ctr if row["size"] == largest)
     small = best(row for row in ctr if row["size"] == smallest)
     assert top and small
-    sentences = [f"From host memory {way(top)} encrypts {words.size(largest)} by AES-128-CTR at {words.digits(rate(top))} GB/s, faster "
-                 f"than any other way here; at {words.size(smallest)} it is {way(small)} with {words.digits(rate(small))}."]  # fmt: skip
+    sentences = [f"From host memory the fastest way for {words.size(largest)} by AES-128-CTR is {way(top)}, with {words.digits(rate(top))} GB/s; "
+                 f"for {words.size(smallest)} it is {way(small)}, with {words.digits(rate(small))}."]  # fmt: skip
     devices = {way(row) for row in ctr if row["where"] != "host"}
     crossed = {way(row): row["size"] for row in ctr if row.get("crossover") and row["where"] != "host"}
     if devices and crossed:
@@ -117,7 +117,7 @@ def says(rows: list[Row]) -> list[str]:
 
 
 def ratio_line(row: Row) -> list[str]:
-    return [f"{words.share(row['ratio'])} of {row['ceiling']['name']}"] if "ratio" in row else []
+    return [f"{words.share(row['ratio'])} of its ceiling, {row['ceiling']['name']}"] if "ratio" in row else []
 
 
 def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[Then]]:
