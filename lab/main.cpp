@@ -3,7 +3,10 @@
 // the command line is wrong.
 #include <CLI/CLI.hpp>
 
+#include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include <unistd.h>
@@ -17,7 +20,7 @@ namespace {
 struct Arguments {
     std::string action;
     std::vector<std::string> names;
-    std::string folder;
+    std::string folder, output;
     bool quick = false, quiet = false;
     int repeats = 0;
     std::uint64_t scale = 1;
@@ -25,6 +28,11 @@ struct Arguments {
 
 Error usage(std::string message) {
     return {Code::invalid_argument, std::move(message)};
+}
+
+std::filesystem::path own_folder() {
+    std::error_code status;
+    return std::filesystem::read_symlink("/proc/self/exe", status).parent_path();
 }
 
 Result<> list() {
@@ -56,8 +64,7 @@ Result<> run_studies(const Arguments& arguments) {
             return Error{Code::io, "cannot write into " + app::in_quotes(arguments.folder) +
                                        "; give --out another folder"};
     }
-    settings.program =
-        std::filesystem::read_symlink("/proc/self/exe", status).parent_path() / "daelstrom";
+    settings.program = own_folder() / "daelstrom";
     if (!std::filesystem::exists(settings.program, status)) settings.program.clear();
     const bool show = !arguments.quiet && isatty(STDERR_FILENO) == 1;
     for (const Study* study : chosen) {
@@ -75,16 +82,58 @@ Result<> run_studies(const Arguments& arguments) {
     return {};
 }
 
+// What Python runs: its package from the build's folder, where there is one, and never from the
+// folder in which somebody happens to be.
+constexpr const char* kStart = R"python(
+import sys
+sys.path[:] = [folder for folder in sys.argv[1:2] + sys.path if folder]
+try:
+    from daelstrom.lab.__main__ import main
+except ModuleNotFoundError as fault:
+    sys.exit(f"daelstrom: the report is made by daelstrom's Python package, and {sys.executable} "
+             f"has no {fault.name!r}; in a clone build it (cmake --build --preset dev --target "
+             "python_package), or install it: pip install '.[lab]'")
+sys.exit(main(sys.argv[2:]))
+)python";
+
+// The page is made by Python; comes back only where that cannot be started.
+Result<> report(const Arguments& arguments) {
+    if (arguments.names.size() != 1)
+        return usage("lab report takes one folder, which lab run --out has written");
+    if (arguments.output.empty()) return usage("lab report: into which file? give -o FILE");
+    std::string python = "python3", package;
+#ifdef DAEL_LAB_PYTHON
+    std::error_code status;
+    const std::filesystem::path built = own_folder().parent_path() / "python";
+    if (std::filesystem::exists(built / "daelstrom/lab", status) &&
+        access(DAEL_LAB_PYTHON, X_OK) == 0) {
+        python = DAEL_LAB_PYTHON;
+        package = built.string();
+    }
+#endif
+    std::string output = "--output=" + arguments.output, folder = arguments.names.front();
+    std::string start = kStart, c = "-c", word = "report", end = "--";
+    const std::array argv{python.data(),  c.data(),      start.data(),
+                          package.data(), word.data(),   output.data(),
+                          end.data(),     folder.data(), static_cast<char*>(nullptr)};
+    execvp(python.c_str(), argv.data());
+    return Error{Code::io, "lab report needs Python; cannot start " + app::in_quotes(python) +
+                               ": " + std::strerror(errno)};
+}
+
 Result<> act(const Arguments& arguments) {
     if (arguments.action != "run" &&
         (!arguments.folder.empty() || arguments.quick || arguments.repeats || arguments.scale != 1))
         return usage("--out, --quick, --repeats and --scale are for lab run; leave them out");
+    if (arguments.action != "report" && !arguments.output.empty())
+        return usage("-o is for lab report; leave it out");
     if (arguments.action == "list")
         return arguments.names.empty() ? list() : usage("lab list takes no names");
     if (arguments.action == "run") return run_studies(arguments);
+    if (arguments.action == "report") return report(arguments);
     if (arguments.action != "compare")
         return usage("lab: no " + app::in_quotes(arguments.action) +
-                     "; there are list, run, compare");
+                     "; there are list, run, compare, report");
     if (arguments.names.size() != 2) return usage("lab compare takes two runs");
     DAEL_LET(text, compare(arguments.names[0], arguments.names[1]));
     std::cout << text;
@@ -99,9 +148,10 @@ int complain(const std::string& message, int status) {
 int run_words(int argc, char** argv) {
     Arguments arguments;
     CLI::App app("The studies of daelstrom's lab", "daelstrom-lab");
-    app.add_option("ACTION", arguments.action, "list, run or compare")->required();
-    app.add_option("NAME", arguments.names, "Studies to run, or two runs to compare");
+    app.add_option("ACTION", arguments.action, "list, run, compare or report")->required();
+    app.add_option("NAME", arguments.names, "Studies to run, two runs to compare, or a folder");
     app.add_option("--out", arguments.folder, "Write documents into this folder");
+    app.add_option("-o,--output", arguments.output, "Write the report into this file");
     app.add_flag("--quick", arguments.quick, "Small data, few points, few samples");
     app.add_option("--repeats", arguments.repeats, "Samples of each figure")
         ->check(CLI::Range(1, 10000));

@@ -15,7 +15,7 @@ namespace dael::cli {
 namespace {
 
 struct LabArguments {
-    std::string action, folder;
+    std::string action, folder, output;
     std::vector<std::string> names;
     int repeats = 0;
     std::uint64_t scale = 1;
@@ -32,6 +32,7 @@ Result<> start(const LabArguments& arguments) {
                                             "--target daelstrom_lab"};
     std::vector<std::string> words{program};
     if (!arguments.folder.empty()) words.push_back("--out=" + arguments.folder);
+    if (!arguments.output.empty()) words.push_back("--output=" + arguments.output);
     if (arguments.repeats) words.push_back("--repeats=" + std::to_string(arguments.repeats));
     if (arguments.scale != 1) words.push_back("--scale=" + std::to_string(arguments.scale));
     if (arguments.quick) words.emplace_back("--quick");
@@ -51,16 +52,19 @@ Result<> start(const LabArguments& arguments) {
 void add_lab(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "lab");
     const auto arguments = std::make_shared<LabArguments>();
-    auto* action =
-        command->add_option("ACTION", arguments->action, "list, run or compare")->type_name("");
+    auto* action = command->add_option("ACTION", arguments->action, "list, run, compare or report")
+                       ->type_name("");
     action->required();
-    context.choices[action] = {"list", "run", "compare"};
+    context.choices[action] = {"list", "run", "compare", "report"};
     command
-        ->add_option("NAME", arguments->names,
-                     "run: studies, or all; compare: two runs, as files or folders")
+        ->add_option(
+            "NAME", arguments->names,
+            "run: studies, or all; compare: two runs, as files or folders; report: a folder")
         ->type_name("");
     command->add_option("--out", arguments->folder, "run: write documents into this folder")
         ->type_name("DIR");
+    command->add_option("-o,--output", arguments->output, "report: the page, a file of HTML")
+        ->type_name("FILE");
     command->add_flag("--quick", arguments->quick, "run: small data, few points, few samples");
     command
         ->add_option("--repeats", arguments->repeats,

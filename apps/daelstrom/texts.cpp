@@ -123,6 +123,7 @@ constexpr std::array kLab{
     Example{"The studies", "daelstrom lab list"},
     Example{"A small run of two, and their documents",
             "daelstrom lab run placement picture --quick --out runs"},
+    Example{"A page of them", "daelstrom lab report runs -o report.html"},
 };
 
 constexpr std::array kHelp{
@@ -260,7 +261,8 @@ constexpr std::array kTexts{
         "lab", "Repeat the measurements of the systems that daelstrom comes from",
         "list names the studies and what each asks. run runs them, or all of them, prints a table "
         "of each, and with --out writes a document of each, with every sample, into a folder. "
-        "compare holds two runs against each other, row by row. What the machine lacks, a GPU for "
+        "compare holds two runs against each other, row by row. report makes one page of HTML of a "
+        "folder of documents, by daelstrom's Python package. What the machine lacks, a GPU for "
         "one, is left out with a line; outputs are compared with OpenSSL's before they are timed. "
         "The studies are a program of their own, daelstrom-lab, which lies beside this one.",
         kLab},

@@ -41,7 +41,7 @@ def test_what_lies_in_the_wheel(wheel):
     expected = {
         str(path.relative_to(sources))
         for path in (sources / "daelstrom").rglob("*")
-        if path.suffix in {".py", ".pyi", ".typed"} or path.name == "py.typed"
+        if path.suffix in {".py", ".pyi", ".typed", ".html", ".css", ".md"} or path.name == "py.typed"
     }
     expected |= {"AESCuda.py", "daelstrom/" + pathlib.Path(_core.__file__).name}
     info = {name for name in files if ".dist-info/" in name}

@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).parent
 PAGES = {"lab-method.md": "method", "lab-bias.md": "bias"}
 
 
-class Embed(Treeprocessor):
+class Embed(Treeprocessor):  # type: ignore[misc]  # of a library without types
     """Makes a document of docs/ a part of the page: headings a step lower, its tables reachable, links that lead out of the
     page's reach plain text."""
 

@@ -100,6 +100,7 @@ def _svg(figure: Figure) -> str:
     drawn = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', drawn, count=1)
     drawn = re.sub(r"<style.*?</style>", "", drawn, flags=re.S)  # it would be the whole page's
     drawn = re.sub(r"; font-family: [^;\"]*|xlink:(?=href)", "", drawn)  # the page's font; plain links without the declarations
+    drawn = re.sub(r"<!--.*?-->|(?<=<g) id=\"[^\"]*\"", "", drawn, flags=re.S)  # groups' names are those of every plot
     return re.sub(r">\s+<", "><", drawn).strip()
 
 

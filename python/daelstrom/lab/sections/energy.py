@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .. import _words as words
-from .._content import Content, Headline, Section, Table
+from .._content import Content, Headline, Legend, Section, Table
 from .._documents import Document, Row, rate
-from .._plots import Bar, Legend, bars
+from .._plots import Bar, bars
 
 # Bits as nvml.h has them (nvmlClocksEventReason...); bit 0, idle, holds nothing back that is wanted.
 REASONS = {0x2: "clocks were set", 0x4: "power cap", 0x8: "hardware slowdown", 0x10: "boosts with others",

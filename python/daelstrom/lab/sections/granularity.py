@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .. import _words as words
-from .._content import Content, Section, Table, pivot
+from .._content import Content, Plot, Section, Table, pivot
 from .._documents import Document, Row, best, grouped, rate
-from .._plots import Plot, Series, lines
+from .._plots import Series, lines
 
 
 def each(row: Row) -> str:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _words as words
-from .._content import Content, Section, Table
+from .._content import Content, Plot, Section, Table
 from .._documents import Document, Row, best, grouped, rate, typical_spread
-from .._plots import Bar, Plot, Series, bars, lines
+from .._plots import Bar, Series, bars, lines
 
 MOST_BARS, MOST_LINES = 24, 7
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .. import _words as words
-from .._content import Content, Headline, Section, Then, pivot
+from .._content import Content, Headline, Plot, Section, Then, pivot
 from .._documents import Document, Row, best, grouped, rate
-from .._plots import Plot, Series, lines
+from .._plots import Series, lines
 
 HIDDEN_2017 = 0.65
 OVERLAPPED_2017 = 22.5 / 8  # GB/s

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .. import _words as words
-from .._content import Content, Headline, Section, Table, Then, pivot
+from .._content import Content, Headline, Plot, Section, Table, Then, pivot
 from .._documents import Document, Row, best, grouped, rate, ratio_to
-from .._plots import Bar, Plot, Series, bars, lines
+from .._plots import Bar, Series, bars, lines
 
 PATCHED_2011 = 3 / 8  # GB/s, 1024-byte packets from memory; Hagenberg 2011
 HOT = 16 << 10

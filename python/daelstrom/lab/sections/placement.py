@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .. import _words as words
-from .._content import Content, Headline, Legend, Section, Table, Then
+from .._content import Content, Headline, Legend, Plot, Section, Table, Then
 from .._documents import Document, Row, best, grouped, rate
-from .._plots import Bar, Plot, bars
+from .._plots import Bar, bars
 
 STATES = {"soa": "SoA", "aos": "AoS"}
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from .. import _words as words
-from .._content import Content, Headline, Section, Table, Then, pivot
+from .._content import Content, Headline, Plot, Section, Table, Then, pivot
 from .._documents import Document, Row, best, grouped, rate
-from .._plots import Plot, Series, lines
+from .._plots import Series, lines
 
 PANELS = (("ctr", "encrypt", "CTR"), ("ecb", "encrypt", "ECB"), ("cbc", "decrypt", "CBC decryption"))
 GTX_465 = {"kernel": 3.7, "async": 3.0}  # GB/s; Brno 2011
@@ -68,7 +68,7 @@ def three_times(document: Document) -> Plot | None:
     panels: dict[str, list[Series]] = {}
     rows = document.where(mode="ctr", bits=128, placement="apart", messages=1)
     for name, mine in grouped(rows, lambda row: str(row["backend"])).items():
-        series = []
+        series: list[Series] = []
         for title, where, measure in (("kernel alone", "device", "kernel"), ("copies and kernel overlapped (async)", "pinned", "async"),
                                       ("one after the other (total)", "pinned", "total")):  # fmt: skip
             points = [point(row) for row in mine if (row["where"], row["measure"]) == (where, measure)]
