@@ -2,7 +2,10 @@
 """`daelstrom lab` as a user meets it: lab_cli_test.py PROGRAM [CLASS ...]."""
 import copy
 import json
+import os
 import pathlib
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -113,6 +116,9 @@ class Program(Lab):
                 (2, "leave them out", ["list", "--scale", "2"]),
                 (2, "two runs", ["compare", wrong]),
                 (1, "nowhere", ["compare", self.folder / "nowhere", wrong]),
+                (2, "one folder", ["report", "-o", wrong]),
+                (2, "give -o", ["report", self.folder]),
+                (2, "leave it out", ["list", "-o", wrong]),
                 (2, "not median", ["compare", wrong, wrong]),
                 (2, "there is no document", ["compare", self.folder / "empty", wrong]),
                 (1, "--out", ["run", "picture", "--quick", "--out", wrong])]:
@@ -121,6 +127,41 @@ class Program(Lab):
                 self.assertEqual((ran.returncode, ran.stdout), (status, ""), ran.stderr)
                 self.assertIn(word, ran.stderr)
                 self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
+
+
+class Report(Lab):
+    """Where there is no Python package, or no Python. What the report says is tested with the package."""
+
+    def setUp(self):
+        super().setUp()
+        # A copy of the program that no build lies around, and a Python that has the standard library alone.
+        self.program = self.folder / "bin" / "daelstrom-lab"
+        self.program.parent.mkdir()
+        shutil.copy(pathlib.Path(PROGRAM).with_name("daelstrom-lab"), self.program)
+        (self.folder / "path").mkdir()
+
+    def report(self):
+        return subprocess.run([self.program, "report", "run", "-o", "page"], cwd=self.folder, capture_output=True, text=True,
+                              env={"PATH": str(self.folder / "path"), "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")})
+
+    def test_without_python(self):
+        ran = self.report()
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
+        self.assertIn("needs Python", ran.stderr)
+
+    def test_without_the_package(self):
+        python = self.folder / "path" / "python3"
+        python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
+        python.chmod(0o755)
+        # Nothing is taken from the folder in which somebody happens to be.
+        (self.folder / "daelstrom" / "lab").mkdir(parents=True)
+        for package in "daelstrom", "daelstrom/lab":
+            (self.folder / package / "__init__.py").touch()
+        (self.folder / "daelstrom" / "lab" / "__main__.py").write_text("raise SystemExit(5)")
+        ran = self.report()
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
+        self.assertIn("has no 'daelstrom'", ran.stderr)
+        self.assertIn("pip install", ran.stderr)
 
 
 class Kernels(Lab):

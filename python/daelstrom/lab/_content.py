@@ -121,6 +121,8 @@ def pivot(caption: str, corner: str, columns: Sequence[str], lines: dict[str, di
     return Table(
         caption,
         [corner, *(f"{column}\t" for column in columns)],
-        [[name, *(words.digits(rate(cells[column])) if column in cells else "" for column in columns)]
-         for name, cells in lines.items()],
-    )  # fmt: skip
+        [
+            [name, *(words.digits(rate(cells[column])) if column in cells else "" for column in columns)]
+            for name, cells in lines.items()
+        ],
+    )

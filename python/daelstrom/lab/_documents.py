@@ -115,7 +115,11 @@ def read_document(path: pathlib.Path) -> Document:
         raise ReportError(f"cannot read {str(path)!r}: {error.strerror}") from None
     except ValueError:
         raise fault("is no JSON; the report takes a folder of `daelstrom lab run --out`") from None
-    if not isinstance(about, dict) or not isinstance(about.get("suite"), str) or not isinstance(about.get("rows"), list):
+    if (
+        not isinstance(about, dict)
+        or not isinstance(about.get("suite"), str)
+        or not isinstance(about.get("rows"), list)
+    ):
         raise fault("is no document of `daelstrom lab run`: it has no suite and rows")
     if "format" not in about:
         raise fault("is no document of `daelstrom lab run`: it names no format (`daelstrom bench` writes such)")
@@ -142,8 +146,10 @@ def read_run(folder: pathlib.Path) -> Run:
     for path in sorted(folder.glob("*.json")):
         document = read_document(path)
         if document.study in documents:
-            raise ReportError(f"{str(path)!r} and {str(documents[document.study].path)!r} are both of "
-                              f"{document.study!r}; keep one of them")  # fmt: skip
+            raise ReportError(
+                f"{str(path)!r} and {str(documents[document.study].path)!r} are both of "
+                f"{document.study!r}; keep one of them"
+            )
         documents[document.study] = document
     if not documents:
         raise ReportError(f"there is no document in {str(folder)!r}; `daelstrom lab run all --out` writes some")

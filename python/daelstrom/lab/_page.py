@@ -31,7 +31,9 @@ class Embed(Treeprocessor):  # type: ignore[misc]  # of a library without types
         for parent in list(root.iter()):
             for place, child in enumerate(list(parent)):
                 if child.tag == "table":
-                    region = Element("div", {"class": "scroll", "role": "region", "tabindex": "0", "aria-label": "Table"})
+                    region = Element(
+                        "div", {"class": "scroll", "role": "region", "tabindex": "0", "aria-label": "Table"}
+                    )
                     region.tail, child.tail = child.tail, None
                     region.append(child)
                     parent[place] = region
@@ -65,17 +67,28 @@ def machine_of(run: Run) -> list[tuple[str, str]]:
         return " / ".join(dict.fromkeys(text for text in (of(document) for document in run) if text))
 
     entries = {
-        "Processor": said(lambda d: f"{d.machine.get('cpu', '')}, {d.machine.get('cores', '?')} cores that may be used"),
+        "Processor": said(
+            lambda d: f"{d.machine.get('cpu', '')}, {d.machine.get('cores', '?')} cores that may be used"
+        ),
         "Memory": said(lambda d: gibibytes(d.machine.get("memory"))),
-        "Device": said(lambda d: f"{d.machine['gpu']}, {d.machine.get('multiprocessors', '?')} multiprocessors, "
-                                 f"{gibibytes(d.machine.get('gpu_memory'))}" if d.machine.get("gpu") else "") or "none",
+        "Device": (
+            said(
+                lambda d: (
+                    f"{d.machine['gpu']}, {d.machine.get('multiprocessors', '?')} multiprocessors, "
+                    f"{gibibytes(d.machine.get('gpu_memory'))}"
+                    if d.machine.get("gpu")
+                    else ""
+                )
+            )
+            or "none"
+        ),
         "Driver": said(lambda d: str(d.machine.get("driver", ""))),
         "CUDA run-time library": said(lambda d: str(d.machine.get("cuda_runtime", ""))),
         "OpenSSL": said(lambda d: str(d.about.get("openssl", ""))),
         "Compiler": said(lambda d: str(d.about.get("compiler", ""))),
         "daelstrom": said(lambda d: f"{d.about['version']}, commit {d.about['commit']}"),
         "Measured": said(lambda d: str(d.about["date"])[:10]),
-    }  # fmt: skip
+    }
     return [(name, text) for name, text in entries.items() if text]
 
 
@@ -86,15 +99,25 @@ def cautions(run: Run) -> list[str]:
     if quick:
         which = "A quick run" if len(quick) == len(run.documents) else f"Quick runs: {words.listed(quick)}"
         made.append(f"{which}, of small data and few samples. It shows that all works; its figures show little more.")
-    busy = [document for document in run if document.about.get("load_before", 0) / 100 > document.machine.get("cores", 1)]
+    busy = [
+        document for document in run if document.about.get("load_before", 0) / 100 > document.machine.get("cores", 1)
+    ]
     if busy:
         worst = max(busy, key=lambda document: int(document.about["load_before"]))
-        made.append(f"Others were at work on this machine: before “{worst.study}” its load was {worst.about['load_before'] / 100:.1f} "
-                    f"on {worst.machine.get('cores', 1)} cores.")  # fmt: skip
+        made.append(
+            f"Others were at work on this machine: before “{worst.study}” its load was"
+            f" {worst.about['load_before'] / 100:.1f} on {worst.machine.get('cores', 1)} cores."
+        )
     if any(document.plays_device for document in run):
-        made.append("There is no GPU in this run: where a device is named, the processor plays one through OpenCL (PoCL), and says "
-                    "nothing about GPUs.")  # fmt: skip
-    for field, what in (("commit", "of the same source"), ("cpu", "on the same processor"), ("openssl", "with the same OpenSSL")):
+        made.append(
+            "There is no GPU in this run: where a device is named, the processor plays one through OpenCL (PoCL), and"
+            " says nothing about GPUs."
+        )
+    for field, what in (
+        ("commit", "of the same source"),
+        ("cpu", "on the same processor"),
+        ("openssl", "with the same OpenSSL"),
+    ):
         if len({str(document.about.get(field, document.machine.get(field, ""))) for document in run}) > 1:
             made.append(f"Not all studies were made {what}; the list of the machine has all.")
     return made
@@ -130,18 +153,33 @@ def page_of(run: Run) -> str:
         content = section.content(document)
         contents.append(content)
         tables = [*content.tables, *([all_rows(document)] if document.rows else [])]
-        studies.append({"section": section, "document": document, "content": content, "tables": tables,
-                        "conditions": conditions(document)})  # fmt: skip
+        studies.append(
+            {
+                "section": section,
+                "document": document,
+                "content": content,
+                "tables": tables,
+                "conditions": conditions(document),
+            }
+        )
     machine = machine_of(run)
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True,
-                                     lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # fmt: skip
-    return environment.get_template("page.html").render(
-        machine=machine,
-        cautions=cautions(run),
-        headlines=[headline for content in contents for headline in content.headlines],
-        then=sorted((one for content in contents for one in content.then), key=lambda one: one.year),
-        studies=studies,
-        absent=absent,
-        style=markupsafe.Markup((HERE / "templates" / "style.css").read_text(encoding="utf-8")),
-        pages={name: embedded(file) for file, name in PAGES.items()},
-    ) + "\n"  # fmt: skip
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return (
+        environment.get_template("page.html").render(
+            machine=machine,
+            cautions=cautions(run),
+            headlines=[headline for content in contents for headline in content.headlines],
+            then=sorted((one for content in contents for one in content.then), key=lambda one: one.year),
+            studies=studies,
+            absent=absent,
+            style=markupsafe.Markup((HERE / "templates" / "style.css").read_text(encoding="utf-8")),
+            pages={name: embedded(file) for file, name in PAGES.items()},
+        )
+        + "\n"
+    )

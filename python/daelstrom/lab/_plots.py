@@ -25,10 +25,23 @@ ROLES = ("ink", "muted", "grid", "surface", "c1", "c2", "c3", "c4", "c5", "c6", 
 STAND_IN = {role: f"#0100{number:02x}" for number, role in enumerate(ROLES)}
 SERIES = [role for role in ROLES if re.fullmatch(r"c\d", role)]
 # What comes often has a colour of its own throughout the page.
-KNOWN = (("keystream by cuda", "c3"), ("keystream", "c5"), ("libtomcrypt", "c6"), ("openssl", "c4"), ("memcpy", "muted"),
-         ("copy", "muted"), ("copies", "muted"), ("libipsec", "c2"), ("daelstrom", "c1"), ("cuda", "c3"), ("opencl", "c2"),
-         ("opengl", "c6"), ("cpu", "c1"))  # fmt: skip
+KNOWN = (
+    ("keystream by cuda", "c3"),
+    ("keystream", "c5"),
+    ("libtomcrypt", "c6"),
+    ("openssl", "c4"),
+    ("memcpy", "muted"),
+    ("copy", "muted"),
+    ("copies", "muted"),
+    ("libipsec", "c2"),
+    ("daelstrom", "c1"),
+    ("cuda", "c3"),
+    ("opencl", "c2"),
+    ("opengl", "c6"),
+    ("cpu", "c1"),
+)
 WIDE, NARROW = 760, 358  # px; one unit of the SVG is one px there
+LOG_FROM = 20  # what lies closer together is read more easily on a scale from 0
 STYLE = {
     "svg.fonttype": "none",
     "font.size": 12,
@@ -97,21 +110,30 @@ def _svg(figure: Figure) -> str:
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn, flags=re.S)
     drawn = re.sub(r"#0100([0-9a-f]{2})", lambda found: f"var(--{ROLES[int(found[1], 16)]})", drawn)
-    drawn = re.sub(r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true" focusable="false">', drawn, count=1)
+    drawn = re.sub(
+        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
+        r'<svg viewBox="\1" aria-hidden="true" focusable="false">',
+        drawn,
+        count=1,
+    )
     drawn = re.sub(r"<style.*?</style>", "", drawn, flags=re.S)  # it would be the whole page's
-    drawn = re.sub(r"; font-family: [^;\"]*|xlink:(?=href)", "", drawn)  # the page's font; plain links without the declarations
+    drawn = re.sub(
+        r"; font-family: [^;\"]*|xlink:(?=href)", "", drawn
+    )  # the page's font; plain links without the declarations
     drawn = re.sub(r"<!--.*?-->|(?<=<g) id=\"[^\"]*\"", "", drawn, flags=re.S)  # groups' names are those of every plot
     return re.sub(r">\s+<", "><", drawn).strip()
 
 
-def drawing(caption: str, draw: Callable[[Figure, bool], None], height: Callable[[bool], float],
-            legend: Sequence[Legend] = ()) -> Plot:  # fmt: skip
+def drawing(
+    caption: str, draw: Callable[[Figure, bool], None], height: Callable[[bool], float], legend: Sequence[Legend] = ()
+) -> Plot:
     made = []
     for narrow in (False, True):
         salt = f"{caption} {narrow}"  # names inside of one drawing are not those of another
         with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
-            figure = Figure(figsize=((NARROW if narrow else WIDE) / 72, height(narrow) / 72), dpi=72,
-                            layout="constrained")  # fmt: skip
+            figure = Figure(
+                figsize=((NARROW if narrow else WIDE) / 72, height(narrow) / 72), dpi=72, layout="constrained"
+            )
             draw(figure, narrow)
             made.append(_svg(figure))
     return Plot(caption, made[0], made[1], legend)
@@ -140,14 +162,24 @@ def _binary_axis(axes: Axes, values: list[float], most: int, form: Callable[[flo
     axes.set_xlabel(label)
 
 
-def lines(caption: str, panels: dict[str, list[Series]], *, x_label: str, unit: str = "GB/s", log: bool = True,
-          form: Callable[[float], str] = words.size, binary: bool = True) -> Plot:  # fmt: skip
+def lines(
+    caption: str,
+    panels: dict[str, list[Series]],
+    *,
+    x_label: str,
+    unit: str = "GB/s",
+    log: bool = True,
+    form: Callable[[float], str] = words.size,
+    binary: bool = True,
+) -> Plot:
     """Panels beside each other, on narrow screens below each other, on the same scale."""
     by_name: dict[str, Series] = {}
     for panel in panels.values():
         for one in panel:
             by_name.setdefault(one.name, one)
     coloured(list(by_name.values()))
+    rates = [y for panel in panels.values() for one in panel for _, y, *_ in one.points]
+    log = log and min(rates) > 0 and max(rates) / min(rates) > LOG_FROM
     count = len(panels)
     columns = min(count, 3 if count != 4 else 2)
 
@@ -178,8 +210,16 @@ def lines(caption: str, panels: dict[str, list[Series]], *, x_label: str, unit: 
     return drawing(caption, draw, height, [Legend(one.name, one.colour, one.line) for one in by_name.values()])
 
 
-def bars(caption: str, each: Sequence[Bar], *, unit: str = "GB/s", mark: str = "", log: bool = False,
-         legend: Sequence[Legend] = (), limit: tuple[float, str] | None = None) -> Plot:  # fmt: skip
+def bars(
+    caption: str,
+    each: Sequence[Bar],
+    *,
+    unit: str = "GB/s",
+    mark: str = "",
+    log: bool = False,
+    legend: Sequence[Legend] = (),
+    limit: tuple[float, str] | None = None,
+) -> Plot:
     """Bars that lie, the first on top, each with its value at the end; `limit` is a line across them."""
 
     def draw(figure: Figure, narrow: bool) -> None:
@@ -189,11 +229,26 @@ def bars(caption: str, each: Sequence[Bar], *, unit: str = "GB/s", mark: str = "
         for place, one in zip(places, each, strict=True):
             axes.plot([one.least, one.most], [place, place], color=STAND_IN["ink"], linewidth=1, alpha=0.55)
             if one.mark is not None:
-                axes.plot([one.mark], [place], marker="D", markersize=6, color=STAND_IN["surface"],
-                          markeredgecolor=STAND_IN["ink"], markeredgewidth=1.4, linestyle="none")  # fmt: skip
+                axes.plot(
+                    [one.mark],
+                    [place],
+                    marker="D",
+                    markersize=6,
+                    color=STAND_IN["surface"],
+                    markeredgecolor=STAND_IN["ink"],
+                    markeredgewidth=1.4,
+                    linestyle="none",
+                )
             end = max(one.most, one.mark or 0)
-            axes.annotate(one.says or words.digits(one.value), (end, place), xytext=(6, 0), textcoords="offset points",
-                          va="center", fontsize=11, color=STAND_IN["ink"])  # fmt: skip
+            axes.annotate(
+                one.says or words.digits(one.value),
+                (end, place),
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=11,
+                color=STAND_IN["ink"],
+            )
         if limit:
             axes.axvline(limit[0], color=STAND_IN["muted"], linestyle="--", linewidth=1.2)
         axes.set_yticks(list(places), [_broken(one.name, 21 if narrow else 46) for one in each], color=STAND_IN["ink"])

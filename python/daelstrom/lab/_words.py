@@ -7,12 +7,30 @@ import math
 
 from ._documents import FIGURES, Row
 
-BACKENDS = {"cpu": "CPU", "openssl": "OpenSSL", "cuda": "CUDA", "opencl": "OpenCL", "opengl": "OpenGL",
-            "reference": "reference", "auto": "auto"}  # fmt: skip
-TITLES = {"bytes_per_thread": "bytes per thread", "table_count": "tables of each", "study_part": "part", "isa": "form",
-          "blocks_per_thread": "AES blocks per thread", "messages": "messages", "gbps_2017": "2017, GB/s",
-          "rank": "place", "rank_2017": "place in 2017", "p50_ns": "p50, ns", "p99_ns": "p99, ns",
-          "p999_ns": "p99.9, ns", "memory_mib": "memory, MiB"}  # fmt: skip
+BACKENDS = {
+    "cpu": "CPU",
+    "openssl": "OpenSSL",
+    "cuda": "CUDA",
+    "opencl": "OpenCL",
+    "opengl": "OpenGL",
+    "reference": "reference",
+    "auto": "auto",
+}
+TITLES = {
+    "bytes_per_thread": "bytes per thread",
+    "table_count": "tables of each",
+    "study_part": "part",
+    "isa": "form",
+    "blocks_per_thread": "AES blocks per thread",
+    "messages": "messages",
+    "gbps_2017": "2017, GB/s",
+    "rank": "place",
+    "rank_2017": "place in 2017",
+    "p50_ns": "p50, ns",
+    "p99_ns": "p99, ns",
+    "p999_ns": "p99.9, ns",
+    "memory_mib": "memory, MiB",
+}
 BYTES = {"size", "chunk", "working_set", "budget"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The studies' sections, in the order of the page. A module has a `SECTION`; a study without one gets `other.section_of`."""
+"""The studies' sections, in the order of the page: each module has a `SECTION`. A study without one has `other`'s."""
 
 from __future__ import annotations
 

@@ -26,10 +26,16 @@ def says(document: Document, rows: list[Row]) -> list[str]:
         return []
     where = f"{words.backend(top['backend'])} ({document.device})"
     return [
-        f"On {where} blocks of {top['threads']} threads that take AES blocks {each(top)} are fastest: {words.digits(rate(top))} GB/s, "
-        f"{words.times(rate(top) / rate(last))} the slowest, {last['threads']} threads that take them {each(last)}.",
-        f"From there, the number of threads decides a factor of {words.digits(reach(rows, top, 'threads', 'blocks_per_thread'))}, "
-        f"and what each thread takes a factor of {words.digits(reach(rows, top, 'blocks_per_thread', 'threads'))}.",
+        (
+            f"On {where} blocks of {top['threads']} threads that take AES blocks {each(top)} are fastest:"
+            f" {words.digits(rate(top))} GB/s, {words.times(rate(top) / rate(last))} the slowest, {last['threads']}"
+            f" threads that take them {each(last)}."
+        ),
+        (
+            "From there, the number of threads decides a factor of"
+            f" {words.digits(reach(rows, top, 'threads', 'blocks_per_thread'))}, and what each thread takes a factor of"
+            f" {words.digits(reach(rows, top, 'blocks_per_thread', 'threads'))}."
+        ),
     ]
 
 
@@ -41,10 +47,23 @@ def content(document: Document) -> Content:
         backend = words.backend(name)
         sentences += says(document, rows)
         by_each = grouped(rows, each)
-        series = [Series(key, [(row["threads"], rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in group],
-                         f"c{number % 7 + 1}") for number, (key, group) in enumerate(by_each.items())]  # fmt: skip
-        plots.append(lines(f"Kernel 2 on {backend}, by threads of a block", {"": series}, x_label="threads of a block",
-                           form=lambda value: f"{value:.0f}", log=False))  # fmt: skip
+        series = [
+            Series(
+                key,
+                [(row["threads"], rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in group],
+                f"c{number % 7 + 1}",
+            )
+            for number, (key, group) in enumerate(by_each.items())
+        ]
+        plots.append(
+            lines(
+                f"Kernel 2 on {backend}, by threads of a block",
+                {"": series},
+                x_label="threads of a block",
+                form=lambda value: f"{value:.0f}",
+                log=False,
+            )
+        )
         columns = [f"{count}" for count in sorted({row["threads"] for row in rows})]
         cells = {key: {str(row["threads"]): row for row in group} for key, group in by_each.items()}
         tables.append(pivot(f"GB/s on {backend}, by threads of a block", "AES blocks", columns, cells))

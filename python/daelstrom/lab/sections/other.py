@@ -19,14 +19,25 @@ def varying(rows: list[Row]) -> list[str]:
 
 
 def label(row: Row, fields: list[str]) -> str:
-    parts = [words.value(field, row[field]) if isinstance(row[field], str) else f"{words.title(field)} {words.value(field, row[field])}"
-             for field in fields if field in row]  # fmt: skip
+    parts = [
+        (
+            words.value(field, row[field])
+            if isinstance(row[field], str)
+            else f"{words.title(field)} {words.value(field, row[field])}"
+        )
+        for field in fields
+        if field in row
+    ]
     return ", ".join(parts) or "all"
 
 
 def axis_of(rows: list[Row], fields: list[str]) -> str:
     """The field with the most numbers, three at least, that every row has."""
-    counts = {field: len({row[field] for row in rows}) for field in fields if all(isinstance(row.get(field), (int, float)) for row in rows)}
+    counts = {
+        field: len({row[field] for row in rows})
+        for field in fields
+        if all(isinstance(row.get(field), (int, float)) for row in rows)
+    }
     field = max(counts, key=lambda name: counts[name], default="")
     return field if field and counts[field] > 2 else ""
 
@@ -37,14 +48,25 @@ def plots_of(rows: list[Row], title: str) -> list[Plot]:
     rest = [field for field in fields if field != axis]
     series = grouped(rows, lambda row: label(row, rest))
     if axis and len(series) <= MOST_LINES:
-        made = [Series(name, [(row[axis], rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in group], f"c{number + 1}")
-                for number, (name, group) in enumerate(series.items())]  # fmt: skip
+        made = [
+            Series(
+                name,
+                [(row[axis], rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in group],
+                f"c{number + 1}",
+            )
+            for number, (name, group) in enumerate(series.items())
+        ]
         binary = min(row[axis] for row in rows) > 0
         form: Callable[[float], str] = words.size if axis in words.BYTES else lambda value: f"{value:g}"
         return [lines(title, {"": made}, x_label=words.title(axis), form=form, binary=binary)]
     fastest = sorted(rows, key=rate, reverse=True)[:MOST_BARS]
     more = f", the fastest {len(fastest)} of {len(rows)}" if len(fastest) < len(rows) else ""
-    return [bars(title + more, [Bar(label(row, fields), rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in fastest])]
+    return [
+        bars(
+            title + more,
+            [Bar(label(row, fields), rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in fastest],
+        )
+    ]
 
 
 def says(rows: list[Row]) -> list[str]:
@@ -52,9 +74,14 @@ def says(rows: list[Row]) -> list[str]:
     fields = varying(rows)
     if top is None or len(rows) < 2:
         return []
-    first = (f"Fastest is “{label(top, fields)}” with {words.digits(rate(top))} GB/s; slowest “{label(last, fields)}” with "
-             f"{words.digits(rate(last))}.")  # fmt: skip
-    spread = f"Within a row, samples lie within {words.share(typical_spread(rows))} of the median, in the median of the rows."
+    first = (
+        f"Fastest is “{label(top, fields)}” with {words.digits(rate(top))} GB/s; slowest “{label(last, fields)}” with "
+        f"{words.digits(rate(last))}."
+    )
+    spread = (
+        f"Within a row, samples lie within {words.share(typical_spread(rows))} of the median, in the median of the"
+        " rows."
+    )
     return [first, spread]
 
 
@@ -77,5 +104,12 @@ def with_figures(document: Document, names: dict[str, str], who: Callable[[Row],
     return Table(
         "The figures",
         ["by", "GB/s\t", *(f"{title}\t" for title in there.values())],
-        [[who(row), words.digits(rate(row)), *(words.value(name, row[name]) if name in row else "" for name in there)] for row in document.rows],
-    )  # fmt: skip
+        [
+            [
+                who(row),
+                words.digits(rate(row)),
+                *(words.value(name, row[name]) if name in row else "" for name in there),
+            ]
+            for row in document.rows
+        ],
+    )

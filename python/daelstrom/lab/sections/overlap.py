@@ -28,9 +28,14 @@ def plot_of(rows: list[Row], backend: str, memory: str) -> Plot:
     for ways, title in WAYS.items():
         mine = [row for row in rows if row["ways"] == ways and row.get("streams")]
         if mine:
-            panels[title] = [Series(name, [(row["chunk"], rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in group],
-                                    f"c{number % 7 + 1}")
-                             for number, (name, group) in enumerate(grouped(mine, streams).items())]  # fmt: skip
+            panels[title] = [
+                Series(
+                    name,
+                    [(row["chunk"], rate(row), row["gbps"]["min"], row["gbps"]["max"]) for row in group],
+                    f"c{number % 7 + 1}",
+                )
+                for number, (name, group) in enumerate(grouped(mine, streams).items())
+            ]
     return lines(f"{backend}, {memory} memory, by the size of the chunks", panels, x_label="chunk", log=False)
 
 
@@ -39,13 +44,17 @@ def says(rows: list[Row], document: Document) -> list[str]:
     both = [row for row in rows if row["ways"] == "both"]
     hidden = best_hidden([row for row in both if row["where"] == "pinned"]) or best_hidden(both)
     if hidden:
-        sentences.append(f"On {words.backend(hidden['backend'])} ({document.device}) {streams(hidden)} with chunks of {words.size(hidden['chunk'])} hide "
-                         f"{words.share(max(0.0, hidden['hidden']))} of the copies both ways behind each other and the kernels; in 2017 it was "
-                         f"{words.share(HIDDEN_2017)} with four chunks.")  # fmt: skip
+        sentences.append(
+            f"On {words.backend(hidden['backend'])} ({document.device}) {streams(hidden)} with chunks of"
+            f" {words.size(hidden['chunk'])} hide {words.share(max(0.0, hidden['hidden']))} of the copies both ways"
+            f" behind each other and the kernels; in 2017 it was {words.share(HIDDEN_2017)} with four chunks."
+        )
     pinned, ordinary = (best(row for row in both if row["where"] == where) for where in ("pinned", "pageable"))
     if pinned and ordinary:
-        sentences.append(f"The fastest way there and back makes {words.digits(rate(pinned))} GB/s from page-locked memory ({streams(pinned)}) and "
-                         f"{words.digits(rate(ordinary))} from ordinary memory ({streams(ordinary)}).")  # fmt: skip
+        sentences.append(
+            f"The fastest way there and back makes {words.digits(rate(pinned))} GB/s from page-locked memory"
+            f" ({streams(pinned)}) and {words.digits(rate(ordinary))} from ordinary memory ({streams(ordinary)})."
+        )
     return sentences
 
 
@@ -63,18 +72,42 @@ def content(document: Document) -> Content:
                 continue
             plots.append(plot_of(mine, backend, memory))
             columns = list(dict.fromkeys(words.size(row["chunk"]) for row in mine if row.get("chunk")))
-            cells = {label: {words.size(row["chunk"]): row for row in group if row.get("chunk")}
-                     for label, group in grouped(mine, lambda row: f"{WAYS[row['ways']]}, {streams(row)}").items()
-                     if any(row.get("chunk") for row in group)}  # fmt: skip
-            tables.append(pivot(f"GB/s on {backend} from {memory} memory, by the size of the chunks", "how", columns, cells))
+            cells = {
+                label: {words.size(row["chunk"]): row for row in group if row.get("chunk")}
+                for label, group in grouped(mine, lambda row: f"{WAYS[row['ways']]}, {streams(row)}").items()
+                if any(row.get("chunk") for row in group)
+            }
+            tables.append(
+                pivot(f"GB/s on {backend} from {memory} memory, by the size of the chunks", "how", columns, cells)
+            )
         both = [row for row in rows if row["ways"] == "both" and row["where"] == "pinned"]
         hidden, fastest = best_hidden(both), best(both)
         if hidden and fastest and not headlines and not document.plays_device:
-            headlines.append(Headline(words.share(hidden["hidden"]), "", f"of the copies hidden, {streams(hidden)}, chunks of {words.size(hidden['chunk'])}",
-                                      [f"{words.share(HIDDEN_2017)} in 2017"]))  # fmt: skip
-            then.append(Then(2017, "share of the copies hidden behind other work", words.share(HIDDEN_2017), words.share(hidden["hidden"])))
-            then.append(Then(2017, "AES-128-ECB there and back, copies overlapped, GTX 285", f"{words.digits(OVERLAPPED_2017)} GB/s",
-                             f"{words.digits(rate(fastest))} GB/s", words.times(rate(fastest) / OVERLAPPED_2017)))  # fmt: skip
+            headlines.append(
+                Headline(
+                    words.share(hidden["hidden"]),
+                    "",
+                    f"of the copies hidden, {streams(hidden)}, chunks of {words.size(hidden['chunk'])}",
+                    [f"{words.share(HIDDEN_2017)} in 2017"],
+                )
+            )
+            then.append(
+                Then(
+                    2017,
+                    "share of the copies hidden behind other work",
+                    words.share(HIDDEN_2017),
+                    words.share(hidden["hidden"]),
+                )
+            )
+            then.append(
+                Then(
+                    2017,
+                    "AES-128-ECB there and back, copies overlapped, GTX 285",
+                    f"{words.digits(OVERLAPPED_2017)} GB/s",
+                    f"{words.digits(rate(fastest))} GB/s",
+                    words.times(rate(fastest) / OVERLAPPED_2017),
+                )
+            )
     return Content(sentences, plots, tables, headlines=headlines, then=then)
 
 

@@ -32,7 +32,9 @@ def panels(document: Document) -> list[Picture]:
     made = []
     for number, title in enumerate(PANELS[: max(1, whole.width // side)]):
         panel = whole.crop((number * side, 0, (number + 1) * side, side))
-        panel = panel.resize((min(side, SIDE),) * 2, Image.Resampling.NEAREST).quantize(COLOURS, dither=Image.Dither.NONE)
+        panel = panel.resize((min(side, SIDE),) * 2, Image.Resampling.NEAREST).quantize(
+            COLOURS, dither=Image.Dither.NONE
+        )
         file = io.BytesIO()
         panel.save(file, "PNG", optimize=True)
         made.append(Picture(title, "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()))
@@ -45,11 +47,17 @@ def content(document: Document) -> Content:
     shown = [mode for mode, part in repeats.items() if part >= 1]
     sentences = []
     if shown:
-        sentences.append(f"Under {words.listed(shown)} {words.listed([f'{repeats[mode]:.0f}' for mode in shown])} of 100 blocks of the "
-                         "ciphertext occur more than once, and the picture can be made out: equal blocks of pixels stay equal.")  # fmt: skip
+        sentences.append(
+            f"Under {words.listed(shown)} {words.listed([words.value('', repeats[mode]) for mode in shown])} of 100"
+            " blocks of the ciphertext occur more than once, and the picture can be made out: equal blocks of pixels"
+            " stay equal."
+        )
     if hidden:
         sentences.append(f"Under {words.listed(hidden)} hardly any block does, and nothing is left to see.")
-    lines = [[str(row["mode"]).upper(), words.value("", row.get("repeats", 0)), words.digits(rate(row))] for row in document.rows]
+    lines = [
+        [str(row["mode"]).upper(), words.value("", row.get("repeats", 0)), words.digits(rate(row))]
+        for row in document.rows
+    ]
     each = [Bar(mode, part, part, part) for mode, part in repeats.items()]
     return Content(
         sentences,

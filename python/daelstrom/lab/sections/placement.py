@@ -46,8 +46,10 @@ def orders(thirteen: list[Row]) -> str:
     moved = max(thirteen, key=lambda row: abs(row["rank"] - row["rank_2017"]))
     if moved["rank"] == moved["rank_2017"]:
         return "The order is that of 2017."
-    return (f"Their order and that of 2017 agree with a rank correlation of {correlation(thirteen):.2f}; number "
-            f"{moved['kernel']} moved most, from place {moved['rank_2017']:.0f} to {moved['rank']:.0f}.")  # fmt: skip
+    return (
+        f"Their order and that of 2017 agree with a rank correlation of {correlation(thirteen):.2f}; number "
+        f"{moved['kernel']} moved most, from place {moved['rank_2017']:.0f} to {moved['rank']:.0f}."
+    )
 
 
 def says(document: Document, rows: list[Row]) -> list[str]:
@@ -56,18 +58,24 @@ def says(document: Document, rows: list[Row]) -> list[str]:
     if not first or not last:
         return []
     then = max(thirteen, key=lambda row: float(row["gbps_2017"]))
-    found = (f"On {words.backend(first['backend'])} ({document.device}) the fastest of the thirteen kernels is number "
-             f"{first['kernel']} ({shape(first)}) with {words.digits(rate(first))} GB/s, {words.times(rate(first) / rate(last))} "
-             f"the slowest, number {last['kernel']}; in 2017 number {then['kernel']} led with "
-             f"{words.digits(then['gbps_2017'])}.")  # fmt: skip
+    found = (
+        f"On {words.backend(first['backend'])} ({document.device}) the fastest of the thirteen kernels is number"
+        f" {first['kernel']} ({shape(first)}) with {words.digits(rate(first))} GB/s,"
+        f" {words.times(rate(first) / rate(last))} the slowest, number {last['kernel']}; in 2017 number"
+        f" {then['kernel']} led with {words.digits(then['gbps_2017'])}."
+    )
     later = best(row for row in rows if not is_of_2017(row))
     since = ""
     if later:
-        since = (f" Of what came later, {named(later)} is fastest: {words.digits(rate(later))} GB/s, "
-                 f"{words.times(rate(later) / rate(first))} the best of the thirteen.")  # fmt: skip
+        since = (
+            f" Of what came later, {named(later)} is fastest: {words.digits(rate(later))} GB/s, "
+            f"{words.times(rate(later) / rate(first))} the best of the thirteen."
+        )
     caution = ""
     if document.plays_device:
-        caution = " On a processor that plays a device all memories are the same caches: the order says nothing about GPUs."
+        caution = (
+            " On a processor that plays a device all memories are the same caches: the order says nothing about GPUs."
+        )
     return [found, f"{orders(thirteen)}{since}{caution}".strip()]
 
 
@@ -75,23 +83,51 @@ def then_and_now(rows: list[Row], backend: str) -> Plot:
     """Each kernel's rate as a share of the best of its time, so that a GTX 285 and today's card fit one scale."""
     now, then = max(map(rate, rows)), max(float(row["gbps_2017"]) for row in rows)
     each = [
-        Bar(f"{row['kernel']} · {shape(row)}", 100 * rate(row) / now, 100 * row["gbps"]["min"] / now,
-            100 * row["gbps"]["max"] / now, "c1", 100 * row["gbps_2017"] / then, f"{words.digits(rate(row))} GB/s")
+        Bar(
+            f"{row['kernel']} · {shape(row)}",
+            100 * rate(row) / now,
+            100 * row["gbps"]["min"] / now,
+            100 * row["gbps"]["max"] / now,
+            "c1",
+            100 * row["gbps_2017"] / then,
+            f"{words.digits(rate(row))} GB/s",
+        )
         for row in rows
-    ]  # fmt: skip
-    return bars(f"The thirteen on {backend}, each as a share of the fastest of its time", each,
-                unit="% of the fastest of the thirteen", mark="2017, GTX 285", legend=[Legend("today", "c1", "bar")])  # fmt: skip
+    ]
+    return bars(
+        f"The thirteen on {backend}, each as a share of the fastest of its time",
+        each,
+        unit="% of the fastest of the thirteen",
+        mark="2017, GTX 285",
+        legend=[Legend("today", "c1", "bar")],
+    )
 
 
 def later_ones(rows: list[Row], backend: str) -> Plot:
     best_of_table = best(row for row in rows if is_of_2017(row))
     shown = sorted((row for row in rows if not is_of_2017(row)), key=rate, reverse=True)
-    each = [Bar(f"best of the thirteen, number {best_of_table['kernel']}", *_rates(best_of_table), "c4")] if best_of_table else []
-    each += [Bar(f"{row['kernel']}, {str(row['mode']).upper()}", *_rates(row), "c1" if row.get("where") == "library" else "c2")
-             for row in shown]  # fmt: skip
-    return bars(f"What came later, on {backend}", each,
-                legend=[Legend("of 2017", "c4", "bar"), Legend("the lab's kernels", "c2", "bar"),
-                        Legend("daelstrom's own", "c1", "bar")])  # fmt: skip
+    each = (
+        [Bar(f"best of the thirteen, number {best_of_table['kernel']}", *_rates(best_of_table), "c4")]
+        if best_of_table
+        else []
+    )
+    each += [
+        Bar(
+            f"{row['kernel']}, {str(row['mode']).upper()}",
+            *_rates(row),
+            "c1" if row.get("where") == "library" else "c2",
+        )
+        for row in shown
+    ]
+    return bars(
+        f"What came later, on {backend}",
+        each,
+        legend=[
+            Legend("of 2017", "c4", "bar"),
+            Legend("the lab's kernels", "c2", "bar"),
+            Legend("daelstrom's own", "c1", "bar"),
+        ],
+    )
 
 
 def _rates(row: Row) -> tuple[float, float, float]:
@@ -104,11 +140,28 @@ def table(rows: list[Row], backend: str) -> Table:
 
     return Table(
         f"Kernels on {backend}, GB/s; and on a GTX 285 in 2017",
-        ["kernel", "tables, keys, state, bytes a thread", "GB/s\t", "place\t", "2017, GB/s\t", "place in 2017\t", "of the copy\t"],
-        [[str(row["kernel"]) + (f", {str(row['mode']).upper()}" if row.get("where") == "library" else ""), shape(row),
-          words.digits(rate(row)), number(row, "rank"), words.digits(row["gbps_2017"]) if is_of_2017(row) else "",
-          number(row, "rank_2017"), words.share(row["ratio"]) if "ratio" in row else ""] for row in rows],
-    )  # fmt: skip
+        [
+            "kernel",
+            "tables, keys, state, bytes a thread",
+            "GB/s\t",
+            "place\t",
+            "2017, GB/s\t",
+            "place in 2017\t",
+            "of the copy\t",
+        ],
+        [
+            [
+                str(row["kernel"]) + (f", {str(row['mode']).upper()}" if row.get("where") == "library" else ""),
+                shape(row),
+                words.digits(rate(row)),
+                number(row, "rank"),
+                words.digits(row["gbps_2017"]) if is_of_2017(row) else "",
+                number(row, "rank_2017"),
+                words.share(row["ratio"]) if "ratio" in row else "",
+            ]
+            for row in rows
+        ],
+    )
 
 
 def content(document: Document) -> Content:
@@ -133,9 +186,23 @@ def content(document: Document) -> Content:
             beside = [f"{words.times(rate(fastest) / led)} the fastest kernel of 2017"]
             if "ratio" in fastest:
                 beside.insert(0, f"{words.share(fastest['ratio'])} of its ceiling, {fastest['ceiling']['name']}")
-            headlines.append(Headline(words.digits(rate(fastest)), "GB/s", f"{words.cipher(fastest)} in the memory of {document.device}", beside))
-            then.append(Then(2017, "fastest of thirteen kernels, AES-128-ECB, 256 MiB in device memory, GTX 285",
-                             f"{words.digits(led)} GB/s", f"{words.digits(rate(first))} GB/s", words.times(rate(first) / led)))  # fmt: skip
+            headlines.append(
+                Headline(
+                    words.digits(rate(fastest)),
+                    "GB/s",
+                    f"{words.cipher(fastest)} in the memory of {document.device}",
+                    beside,
+                )
+            )
+            then.append(
+                Then(
+                    2017,
+                    "fastest of thirteen kernels, AES-128-ECB, 256 MiB in device memory, GTX 285",
+                    f"{words.digits(led)} GB/s",
+                    f"{words.digits(rate(first))} GB/s",
+                    words.times(rate(first) / led),
+                )
+            )
     return Content(sentences, plots, tables, headlines=headlines, then=then)
 
 

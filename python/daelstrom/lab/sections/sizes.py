@@ -48,9 +48,13 @@ def by_size(rows: list[Row]) -> Plot | None:
         mine = [row for row in mine if row["where"] != "host" or row.get("threads", 1) in threads]
         if mine:
             panels[f"{title}, AES-128"] = [
-                Series(name, [point(row) for row in group], line="dashed" if name.endswith((" 1 core", "ordinary memory")) else "solid")
+                Series(
+                    name,
+                    [point(row) for row in group],
+                    line="dashed" if name.endswith((" 1 core", "ordinary memory")) else "solid",
+                )
                 for name, group in grouped(mine, way).items()
-            ]  # fmt: skip
+            ]
     if not panels:
         return None
     names = list(dict.fromkeys(one.name for panel in panels.values() for one in panel))
@@ -69,8 +73,11 @@ def three_times(document: Document) -> Plot | None:
     rows = document.where(mode="ctr", bits=128, placement="apart", messages=1)
     for name, mine in grouped(rows, lambda row: str(row["backend"])).items():
         series: list[Series] = []
-        for title, where, measure in (("kernel alone", "device", "kernel"), ("copies and kernel overlapped (async)", "pinned", "async"),
-                                      ("one after the other (total)", "pinned", "total")):  # fmt: skip
+        for title, where, measure in (
+            ("kernel alone", "device", "kernel"),
+            ("copies and kernel overlapped (async)", "pinned", "async"),
+            ("one after the other (total)", "pinned", "total"),
+        ):
             points = [point(row) for row in mine if (row["where"], row["measure"]) == (where, measure)]
             if points:
                 series.append(Series(title, points, f"c{len(series) + 1}"))
@@ -82,7 +89,9 @@ def three_times(document: Document) -> Plot | None:
 def crossings(rows: list[Row]) -> Table | None:
     lines_of: dict[str, dict[str, str]] = {}
     for row in rows:
-        if row["bits"] == 128 and (row["mode"], row["direction"]) in {(mode, direction) for mode, direction, _ in PANELS}:
+        if row["bits"] == 128 and (row["mode"], row["direction"]) in {
+            (mode, direction) for mode, direction, _ in PANELS
+        }:
             if (row["backend"], row.get("threads", 1)) != ("openssl", 1) or row["where"] != "host":
                 cells = lines_of.setdefault(way(row), {})
                 if row.get("crossover"):
@@ -104,13 +113,18 @@ def says(rows: list[Row]) -> list[str]:
     top = best(row for row in ctr if row["size"] == largest)
     small = best(row for row in ctr if row["size"] == smallest)
     assert top and small
-    sentences = [f"From host memory the fastest way for {words.size(largest)} by AES-128-CTR is {way(top)}, with {words.digits(rate(top))} GB/s; "
-                 f"for {words.size(smallest)} it is {way(small)}, with {words.digits(rate(small))}."]  # fmt: skip
+    sentences = [
+        f"From host memory the fastest way for {words.size(largest)} by AES-128-CTR is {way(top)}, with"
+        f" {words.digits(rate(top))} GB/s; for {words.size(smallest)} it is {way(small)}, with"
+        f" {words.digits(rate(small))}."
+    ]
     devices = {way(row) for row in ctr if row["where"] != "host"}
     crossed = {way(row): row["size"] for row in ctr if row.get("crossover") and row["where"] != "host"}
     if devices and crossed:
         first = min(crossed, key=lambda name: crossed[name])
-        sentences.append(f"Through a device it pays from {words.size(crossed[first])} on ({first}), against OpenSSL on one core.")
+        sentences.append(
+            f"Through a device it pays from {words.size(crossed[first])} on ({first}), against OpenSSL on one core."
+        )
     elif devices:
         sentences.append("Through a device it pays at none of these sizes, against OpenSSL on one core.")
     return sentences
@@ -127,24 +141,59 @@ def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[The
     large = [row for row in rows if (row["mode"], row["bits"]) == ("ctr", 128)]
     host = best(row for row in large if row["where"] == "host" and row["size"] == max(each["size"] for each in large))
     device = best(row for row in large if row["where"] != "host")
-    kernel = best(document.where(where="device", measure="kernel", mode="ecb", bits=128, direction="encrypt", messages=1))
+    kernel = best(
+        document.where(where="device", measure="kernel", mode="ecb", bits=128, direction="encrypt", messages=1)
+    )
     for row in (host, None if document.plays_device else device):
         if row:
-            headlines.append(Headline(words.digits(rate(row)), "GB/s", f"{words.cipher(row)} of {words.size(row['size'])} from host memory, {way(row)}",
-                                      [*ratio_line(row), f"{words.times(rate(row) / GTX_465['async'])} the fastest way of 2011"]))  # fmt: skip
+            headlines.append(
+                Headline(
+                    words.digits(rate(row)),
+                    "GB/s",
+                    f"{words.cipher(row)} of {words.size(row['size'])} from host memory, {way(row)}",
+                    [*ratio_line(row), f"{words.times(rate(row) / GTX_465['async'])} the fastest way of 2011"],
+                )
+            )
     if kernel and not document.plays_device:
-        then.append(Then(2011, "AES-128-ECB in device memory, GTX 465, kernel alone", f"{words.digits(GTX_465['kernel'])} GB/s",
-                         f"{words.digits(rate(kernel))} GB/s", words.times(rate(kernel) / GTX_465["kernel"])))  # fmt: skip
+        then.append(
+            Then(
+                2011,
+                "AES-128-ECB in device memory, GTX 465, kernel alone",
+                f"{words.digits(GTX_465['kernel'])} GB/s",
+                f"{words.digits(rate(kernel))} GB/s",
+                words.times(rate(kernel) / GTX_465["kernel"]),
+            )
+        )
     top = best(rows)
     if top:
-        then.append(Then(2011, "host memory through a GTX 465 and back, overlapped", f"{words.digits(GTX_465['async'])} GB/s",
-                         f"{words.digits(rate(top))} GB/s, {way(top)}", words.times(rate(top) / GTX_465["async"])))  # fmt: skip
+        then.append(
+            Then(
+                2011,
+                "host memory through a GTX 465 and back, overlapped",
+                f"{words.digits(GTX_465['async'])} GB/s",
+                f"{words.digits(rate(top))} GB/s, {way(top)}",
+                words.times(rate(top) / GTX_465["async"]),
+            )
+        )
     if device and not document.plays_device:
-        then.append(Then(2013, "AES-128-CTR of 512 MB through a GTX 460M", f"{words.digits(GTX_460M)} GB/s",
-                         f"{words.digits(rate(device))} GB/s, {words.size(device['size'])}", words.times(rate(device) / GTX_460M)))  # fmt: skip
+        then.append(
+            Then(
+                2013,
+                "AES-128-CTR of 512 MB through a GTX 460M",
+                f"{words.digits(GTX_460M)} GB/s",
+                f"{words.digits(rate(device))} GB/s, {words.size(device['size'])}",
+                words.times(rate(device) / GTX_460M),
+            )
+        )
         crossed = min((row["size"] for row in large if row.get("crossover") and row["where"] != "host"), default=None)
-        then.append(Then(2013, "size from which a GPU is faster than the CPU (today: than OpenSSL on one core)", CROSSOVER_2013,
-                         words.size(crossed) if crossed else "none of those measured"))  # fmt: skip
+        then.append(
+            Then(
+                2013,
+                "size from which a GPU is faster than the CPU (today: than OpenSSL on one core)",
+                CROSSOVER_2013,
+                words.size(crossed) if crossed else "none of those measured",
+            )
+        )
     return headlines, then
 
 

@@ -10,8 +10,15 @@ from .._plots import Bar, bars
 
 
 def who(row: Row) -> str:
-    parts = [words.backend(str(row.get("backend", ""))), str(row.get("isa", "")), str(row.get("kernel", "")), str(row.get("mode", "")).upper(),
-             "decryption" if row.get("direction") == "decrypt" else "", f"by {row['varied']}" if "varied" in row else ""]  # fmt: skip
+    kernel = str(row.get("kernel", ""))
+    parts = [
+        words.backend(str(row.get("backend", ""))),
+        str(row.get("isa", "")),
+        f"kernel {kernel}" if kernel.isdigit() else kernel,
+        str(row.get("mode", "")).upper(),
+        "decryption" if row.get("direction") == "decrypt" else "",
+        f"by {row['varied']}" if "varied" in row else "",
+    ]
     return ", ".join(part for part in parts if part)
 
 
@@ -24,14 +31,28 @@ def says(rows: list[Row]) -> list[str]:
     sentences = []
     if leaking:
         named = words.listed([who(row) for row in sorted(leaking, key=lambda row: -float(row["t"]))[:4]])
-        sentences.append(f"Of {len(held)} cases {len(leaking)} show times that differ with the input (t above {least:g} in every collection): {named}.")
+        sentences.append(
+            f"Of {len(held)} cases {len(leaking)} show times that differ with the input (t above {least:g} in every"
+            f" collection): {named}."
+        )
     else:
-        sentences.append(f"In none of {len(held)} cases do times on fixed and on random input differ by a t above {least:g} in every collection.")
+        sentences.append(
+            f"In none of {len(held)} cases do times on fixed and on random input differ by a t above {least:g} in every"
+            " collection."
+        )
     if planted:
         weakest = min(planted, key=lambda row: float(row["t"]))
-        missed = "" if len(found) == len(planted) else f" What it missed: {words.listed([who(row) for row in planted if not row.get('leaks')])}."
-        sentences.append(f"The test can see: of {len(planted)} that must leak it found {len(found)}, the faintest with a t of {words.digits(weakest['t'])}.{missed}"
-                         if found else "The test found none of those that must leak, so what it says of the others proves nothing here.")  # fmt: skip
+        missed = (
+            ""
+            if len(found) == len(planted)
+            else f" What it missed: {words.listed([who(row) for row in planted if not row.get('leaks')])}."
+        )
+        sentences.append(
+            f"The test can see: of {len(planted)} that must leak it found {len(found)}, the faintest with a t of"
+            f" {words.digits(weakest['t'])}.{missed}"
+            if found
+            else "The test found none of those that must leak, so what it says of the others proves nothing here."
+        )
     return sentences
 
 
@@ -44,24 +65,50 @@ def content(document: Document) -> Content:
     if not rows:
         return Content([])
     plots = []
-    legend = [Legend("must leak", "c4", "bar"), Legend("must not, and does not", "c1", "bar"), Legend("must not, and does", "c6", "bar")]
+    legend = [
+        Legend("must leak", "c4", "bar"),
+        Legend("must not, and does not", "c1", "bar"),
+        Legend("must not, and does", "c6", "bar"),
+    ]
     for part, mine in grouped(rows, lambda row: str(row.get("study_part", ""))).items():
         each = [Bar(who(row), row["t"], row["t"], row["t"], colour(row)) for row in mine]
         shown = [entry for entry in legend if entry.colour in {one.colour for one in each}]
-        plots.append(bars(words.sentence(part or "all"), each, unit="Welch's t, the least of all collections", legend=shown,
-                          limit=(mine[0]["threshold"], "threshold")))  # fmt: skip
+        plots.append(
+            bars(
+                words.sentence(part or "all"),
+                each,
+                unit="Welch's t, the least of all collections",
+                legend=shown,
+                limit=(mine[0]["threshold"], "threshold"),
+            )
+        )
     table = Table(
         "Welch's t of times on fixed and on random input",
         ["what", "part", "t\t", "threshold\t", "inputs\t", "one call\t", "verdict"],
-        [[who(row), str(row.get("study_part", "")), words.digits(row["t"]), f"{row['threshold']:g}", words.value("", row.get("inputs", 0)),
-          words.span(row["seconds"]), ("leaks" if row.get("leaks") else "nothing seen") + (", and must" if row.get("must_leak") else "")]
-         for row in rows],
-    )  # fmt: skip
+        [
+            [
+                who(row),
+                str(row.get("study_part", "")),
+                words.digits(row["t"]),
+                f"{row['threshold']:g}",
+                words.value("", row.get("inputs", 0)),
+                words.span(row["seconds"]),
+                ("leaks" if row.get("leaks") else "nothing seen") + (", and must" if row.get("must_leak") else ""),
+            ]
+            for row in rows
+        ],
+    )
     held = [row for row in rows if not row.get("must_leak")]
     quiet = [row for row in held if not row.get("leaks")]
-    headline = Headline(f"{len(quiet)} of {len(held)}", "", "ciphers and kernels whose time tells nothing about the input, by Welch's t-test",
-                        [f"{sum(bool(row.get('leaks')) for row in rows if row.get('must_leak'))} of "
-                         f"{sum(bool(row.get('must_leak')) for row in rows)} planted leaks found"])  # fmt: skip
+    headline = Headline(
+        f"{len(quiet)} of {len(held)}",
+        "",
+        "ciphers and kernels whose time tells nothing about the input, by Welch's t-test",
+        [
+            f"{sum(bool(row.get('leaks')) for row in rows if row.get('must_leak'))} of "
+            f"{sum(bool(row.get('must_leak')) for row in rows)} planted leaks found"
+        ],
+    )
     return Content(says(rows), plots, [table], headlines=[headline] if held and len(held) < len(rows) else [])
 
 
