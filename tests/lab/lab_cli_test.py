@@ -151,7 +151,7 @@ class Report(Lab):
 
     def test_without_the_package(self):
         python = self.folder / "path" / "python3"
-        python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S "$@"\n')
+        python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -E -S "$@"\n')
         python.chmod(0o755)
         # Nothing is taken from the folder in which somebody happens to be.
         (self.folder / "daelstrom" / "lab").mkdir(parents=True)

@@ -125,6 +125,19 @@ def energy():
     return document("energy", rows)
 
 
+def files():
+    rows = []
+    for megabytes, data in ((59, "ramp"), (118, "constant"), (295, "random")):
+        for part, program, backend, rate in (("no cipher", "read and written", "", 3.0), ("encrypted", "daelstrom encrypt", "cpu", 2.2),
+                                             ("encrypted", "daelstrom encrypt", "cuda", 2.0), ("no cipher", "openssl enc -none", "", 1.4),
+                                             ("encrypted", "openssl enc", "openssl", 0.7)):
+            seconds = megabytes / rate / 1000
+            rows.append(row({"study_part": part, "where": "files", **({"backend": backend} if backend else {}), "program": program,
+                             **cipher(size=megabytes * 1000000), "data": data}, rate, {"cpu_seconds": 2 * seconds, "load": 2.0},
+                            ("read and written", 3.0)))
+    return document("files", rows)
+
+
 def timing():
     def case(part, t, must_leak=0, **point):
         return row({"study_part": part, "where": part, "size": 256, **point}, 1.0,
@@ -162,7 +175,7 @@ def unknown():
                                  for size in (KIB, MIB, GIB) for turns in (1, 2)], skipped=["rotation: <nothing> to the left"])
 
 
-STUDIES = (placement, granularity, sizes, overlap, packets, energy, timing, picture, unknown)
+STUDIES = (placement, granularity, sizes, overlap, files, packets, energy, timing, picture, unknown)
 
 
 def write(folder, studies=STUDIES):

@@ -105,8 +105,9 @@ def test_the_first_screen_says_how_far_it_has_come(full):
         assert figure in first, figure
     rows = re.findall(r"<tr><td>(\d+)</td><th scope=\"row\">(.*?)</th>.*?>([^<]*)</td></tr>", first)
     assert [row[0] for row in rows] == sorted(row[0] for row in rows) and len(rows) >= 8
-    assert "Not in this run" in text and "<strong>files</strong>" in text
-    assert "A quick run" not in text
+    assert "Not in this run" not in text
+    assert "0.909×" in first  # a GPU beside the CPU, of whole files
+    assert "A quick run, of small data" not in text
     assert "lab-bias" not in first and 'href="#bias"' in text
 
 
@@ -118,6 +119,8 @@ def test_sentences_are_those_of_the_data(full):
     assert "power cap" in text and "1790 MHz" in text
     assert "Under CBC and CTR hardly any block does" in text
     assert "Keystream made ahead of time by cuda gains a factor of 1.70" in text
+    assert "“daelstrom encrypt, CPU” at 2.20 GB/s, 3.14× “openssl enc”" in text
+    assert "pays from 4 MiB on (CUDA, page-locked memory)" in text
     assert "&lt;nothing&gt; to the left" in text  # what a document says is text
 
 
@@ -153,7 +156,7 @@ def test_a_study_that_measured_nothing_says_why(tmp_path):
 
 def test_one_study_alone(tmp_path):
     text = report_of(tmp_path, lambda: {**samples.energy(), "quick": 1, "load_before": 3000})
-    assert "A quick run" in text and "its load was 30.0 on 16 cores" in text
+    assert "A quick run, of small data" in text and "its load was 30.0 on 16 cores" in text
     for section in SECTIONS:
         assert (f'id="{section.study}"' in text) == (section.study == "energy")
         assert (f"<strong>{section.study}</strong>" in text) == (section.study != "energy")
@@ -242,7 +245,7 @@ def test_from_a_run_of_the_program(program, tmp_path):
         assert (ran.returncode, ran.stderr) == (0, ""), (arguments, ran.stderr)
     text = (tmp_path / "report.html").read_text()
     Tree(text)
-    assert "of 100 blocks of the ciphertext occur more than once" in text and "A quick run" in text
+    assert "of 100 blocks of the ciphertext occur more than once" in text and "A quick run, of small data" in text
     assert "one core" in re.search('<section id="first".*?</section>', text, re.S)[0]
     assert 'alt="The picture, ECB"' in text or "libpng" in text
 

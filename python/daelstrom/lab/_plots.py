@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -41,6 +42,7 @@ KNOWN = (
     ("cpu", "c1"),
 )
 WIDE, NARROW = 760, 358  # px; one unit of the SVG is one px there
+NUMBERS = itertools.count()
 LOG_FROM = 20  # what lies closer together is read more easily on a scale from 0
 STYLE = {
     "svg.fonttype": "none",
@@ -129,7 +131,7 @@ def drawing(
 ) -> Plot:
     made = []
     for narrow in (False, True):
-        salt = f"{caption} {narrow}"  # names inside of one drawing are not those of another
+        salt = f"{next(NUMBERS)}"  # names inside of one drawing are not those of another
         with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
             figure = Figure(
                 figsize=((NARROW if narrow else WIDE) / 72, height(narrow) / 72), dpi=72, layout="constrained"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import _words as words
-from .._content import Content, Plot, Section, Table
+from .._content import Content, Plot, Section
 from .._documents import Document, Row, best, grouped, rate, typical_spread
 from .._plots import Bar, Series, bars, lines
 
@@ -96,20 +96,3 @@ def content(document: Document) -> Content:
 
 def section_of(study: str) -> Section:
     return Section(study, words.sentence(study.replace("_", " ")), "", "", content)
-
-
-def with_figures(document: Document, names: dict[str, str], who: Callable[[Row], str]) -> Table:
-    """Figures of each row, by their titles."""
-    there = {name: title for name, title in names.items() if any(name in row for row in document.rows)}
-    return Table(
-        "The figures",
-        ["by", "GB/s\t", *(f"{title}\t" for title in there.values())],
-        [
-            [
-                who(row),
-                words.digits(rate(row)),
-                *(words.value(name, row[name]) if name in row else "" for name in there),
-            ]
-            for row in document.rows
-        ],
-    )

@@ -12,6 +12,8 @@ PANELS = (("ctr", "encrypt", "CTR"), ("ecb", "encrypt", "ECB"), ("cbc", "decrypt
 GTX_465 = {"kernel": 3.7, "async": 3.0}  # GB/s; Brno 2011
 GTX_460M = 2.230 / 8  # GB/s, CTR of 512 MB; São José do Rio Preto 2013
 CROSSOVER_2013 = "4 MB"
+HUES = {"CPU": "c1", "OpenSSL": "c4", "CUDA": "c3", "OpenCL": "c2"}
+YARDSTICK = "OpenSSL, 1 core"
 
 
 def from_host(row: Row) -> bool:
@@ -34,37 +36,43 @@ def point(row: Row) -> tuple[float, float, float, float]:
     return row["size"], rate(row), row["gbps"]["min"], row["gbps"]["max"]
 
 
-def shown_threads(rows: list[Row]) -> set[int]:
-    """One core and all of them; those between are in the table."""
-    counts = {row.get("threads", 1) for row in rows if row["where"] == "host"}
-    return {min(counts, default=1), max(counts, default=1)}
+def ways(rows: list[Row]) -> dict[str, list[Row]]:
+    """Rows by who does it: on one core, on as many as it takes (each size with the most that it was given), by a device."""
+    most = max((row.get("threads", 1) for row in rows if row["where"] == "host"), default=1)
+    made: dict[str, list[Row]] = {}
+    for name, mine in grouped(rows, lambda row: way({**row, "threads": 1})).items():
+        if mine[0]["where"] != "host":
+            made[name] = mine
+            continue
+        single = [row for row in mine if row.get("threads", 1) == 1]
+        if single:
+            made[name] = single
+        if most > 1:
+            by_size = grouped(mine, lambda row: str(row["size"])).values()
+            widest = [max(group, key=lambda row: int(row.get("threads", 1))) for group in by_size]
+            made[f"{name.split(',')[0]}, up to {most} cores"] = widest
+    return made
+
+
+def of_work(rows: list[Row], mode: str, direction: str) -> list[Row]:
+    return [row for row in rows if (row["mode"], row["direction"], row["bits"]) == (mode, direction, 128)]
 
 
 def by_size(rows: list[Row]) -> Plot | None:
-    threads = shown_threads(rows)
     panels: dict[str, list[Series]] = {}
     for mode, direction, title in PANELS:
-        mine = [row for row in rows if (row["mode"], row["direction"], row["bits"]) == (mode, direction, 128)]
-        mine = [row for row in mine if row["where"] != "host" or row.get("threads", 1) in threads]
+        mine = ways(of_work(rows, mode, direction))
         if mine:
             panels[f"{title}, AES-128"] = [
                 Series(
                     name,
                     [point(row) for row in group],
-                    line="dashed" if name.endswith((" 1 core", "ordinary memory")) else "solid",
+                    HUES.get(name.split(",")[0], ""),
+                    "dashed" if name.endswith((" 1 core", "ordinary memory")) else "solid",
                 )
-                for name, group in grouped(mine, way).items()
+                for name, group in mine.items()
             ]
-    if not panels:
-        return None
-    names = list(dict.fromkeys(one.name for panel in panels.values() for one in panel))
-    kinds = list(dict.fromkeys(name.split(",")[0] for name in names))
-    hues = {"CPU": "c1", "OpenSSL": "c4", "CUDA": "c3", "OpenCL": "c2"}
-    for panel in panels.values():
-        for one in panel:
-            kind = one.name.split(",")[0]
-            one.colour = hues.get(kind, f"c{5 + kinds.index(kind) % 3}")
-    return lines("From host memory and back to it, by size", panels, x_label="size")
+    return lines("From host memory and back to it, by size", panels, x_label="size") if panels else None
 
 
 def three_times(document: Document) -> Plot | None:
@@ -86,22 +94,38 @@ def three_times(document: Document) -> Plot | None:
     return lines("The three times of a device: kernel, async, total", panels, x_label="size") if panels else None
 
 
-def crossings(rows: list[Row]) -> Table | None:
-    lines_of: dict[str, dict[str, str]] = {}
-    for row in rows:
-        if row["bits"] == 128 and (row["mode"], row["direction"]) in {
-            (mode, direction) for mode, direction, _ in PANELS
-        }:
-            if (row["backend"], row.get("threads", 1)) != ("openssl", 1) or row["where"] != "host":
-                cells = lines_of.setdefault(way(row), {})
-                if row.get("crossover"):
-                    cells[row["mode"]] = words.size(row["size"])
-    if not lines_of:
-        return None
+def pays_from(group: list[Row], openssl: dict[int, float]) -> int | None:
+    """The size from which on a way is faster than OpenSSL on one core at every size that both have."""
+    found = None
+    for row in sorted(group, key=lambda row: -int(row["size"])):
+        if row["size"] in openssl:
+            if rate(row) <= openssl[row["size"]]:
+                break
+            found = int(row["size"])
+    return found
+
+
+def crossings(rows: list[Row]) -> dict[str, dict[str, int]]:
+    """Of each way, by mode, the size from which on it pays."""
+    made: dict[str, dict[str, int]] = {}
+    for mode, direction, _ in PANELS:
+        mine = ways(of_work(rows, mode, direction))
+        openssl = {int(row["size"]): rate(row) for row in mine.get(YARDSTICK, ())}
+        for name, group in mine.items():
+            if openssl and name != YARDSTICK:
+                size = pays_from(group, openssl)
+                made.setdefault(name, {}).update({mode: size} if size else {})
+    return made
+
+
+def crossing_table(crossed: dict[str, dict[str, int]]) -> Table:
     return Table(
         "From which size on a way is always faster than OpenSSL on one core (AES-128)",
         ["way", *(f"{title}\t" for _, _, title in PANELS)],
-        [[name, *(cells.get(mode, "at none") for mode, _, _ in PANELS)] for name, cells in lines_of.items()],
+        [
+            [name, *(words.size(cells[mode]) if mode in cells else "at none" for mode, _, _ in PANELS)]
+            for name, cells in crossed.items()
+        ],
     )
 
 
@@ -119,7 +143,7 @@ def says(rows: list[Row]) -> list[str]:
         f" {words.digits(rate(small))}."
     ]
     devices = {way(row) for row in ctr if row["where"] != "host"}
-    crossed = {way(row): row["size"] for row in ctr if row.get("crossover") and row["where"] != "host"}
+    crossed = {name: cells["ctr"] for name, cells in crossings(rows).items() if name in devices and "ctr" in cells}
     if devices and crossed:
         first = min(crossed, key=lambda name: crossed[name])
         sentences.append(
@@ -164,7 +188,8 @@ def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[The
                 words.times(rate(kernel) / GTX_465["kernel"]),
             )
         )
-    top = best(rows)
+    largest = max((row["size"] for row in rows), default=0)
+    top = best(row for row in rows if row["size"] == largest)
     if top:
         then.append(
             Then(
@@ -185,13 +210,14 @@ def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[The
                 words.times(rate(device) / GTX_460M),
             )
         )
-        crossed = min((row["size"] for row in large if row.get("crossover") and row["where"] != "host"), default=None)
+        devices = {way(row) for row in large if row["where"] != "host"}
+        sizes = [cells["ctr"] for name, cells in crossings(rows).items() if name in devices and "ctr" in cells]
         then.append(
             Then(
                 2013,
                 "size from which a GPU is faster than the CPU (today: than OpenSSL on one core)",
                 CROSSOVER_2013,
-                words.size(crossed) if crossed else "none of those measured",
+                words.size(min(sizes)) if sizes else "none of those measured",
             )
         )
     return headlines, then
@@ -202,13 +228,13 @@ def content(document: Document) -> Content:
     headlines, then = front(document, rows)
     ctr = [row for row in rows if (row["mode"], row["bits"]) == ("ctr", 128)]
     columns = [words.size(size) for size in sorted({row["size"] for row in ctr})]
-    cells = {name: {words.size(row["size"]): row for row in group} for name, group in grouped(ctr, way).items()}
+    cells = {name: {words.size(row["size"]): row for row in group} for name, group in ways(ctr).items()}
     tables = [pivot("AES-128-CTR from host memory, GB/s", "way", columns, cells)] if cells else []
-    crossing = crossings(rows)
+    crossed = crossings(rows)
     return Content(
         says(rows),
         [plot for plot in (by_size(rows), three_times(document)) if plot],
-        tables + ([crossing] if crossing else []),
+        tables + ([crossing_table(crossed)] if crossed else []),
         headlines=headlines,
         then=then,
     )
