@@ -200,6 +200,9 @@ def lines(
                 _binary_axis(axes, values, 4 if narrow else 7 if across == 1 else 3, form, x_label)
             else:
                 axes.set_xlabel(x_label)
+                axes.set_xlim(left=0)
+                axes.locator_params(axis="x", nbins=4 if narrow or across > 1 else 8)
+                axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
             axes.grid(axis="y")
             _rate_axis(axes, log, unit)
             axes.set_title(title)

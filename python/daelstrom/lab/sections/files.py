@@ -29,6 +29,10 @@ def processor(rows: list[Row]) -> float:
     return sum(float(row.get("cpu_seconds", 0)) for row in rows) / (sum(float(row["size"]) for row in rows) / 1e9)
 
 
+def megabytes(size: float) -> str:
+    return f"{size / 1e6:g}"
+
+
 def is_clear(rows: list[Row]) -> bool:
     return rows[0].get("study_part") == CLEAR
 
@@ -74,7 +78,9 @@ def plots(by: dict[str, list[Row]]) -> list[Plot]:
         if not is_clear(rows)
     ]
     if encrypted and len(encrypted[0].points) > 1:
-        made.append(lines("File by file", {"": encrypted}, x_label="size of the file"))
+        made.append(
+            lines("File by file", {"": encrypted}, x_label="megabytes of the file", binary=False, form=megabytes)
+        )
     return made
 
 
