@@ -169,7 +169,17 @@ def test_a_processor_that_plays_a_device_makes_no_headline(tmp_path):
         return document
 
     text = report_of(tmp_path, played)
-    assert 'class="cards"' not in text and "says nothing about GPUs" in text
+    assert "There is no GPU in this run" not in text  # its rows are CUDA's
+
+    def of_opencl():
+        document = played()
+        document["rows"] = [{**row, "backend": "opencl:0"} for row in document["rows"]]
+        return document
+
+    assert 'class="cards"' in text and "(the GPU)" in text
+    text = report_of(tmp_path, of_opencl)
+    assert 'class="cards"' not in text and "There is no GPU in this run" in text
+    assert "the order says nothing about GPUs" in text
 
 
 @pytest.mark.parametrize("change, word", [

@@ -42,14 +42,16 @@ class Document:
     def skipped(self) -> list[str]:
         return [str(line) for line in self.about["skipped"]]
 
-    @property
-    def plays_device(self) -> bool:
-        """Whether the device is a processor that plays one."""
-        return "pocl" in str(self.machine.get("driver", "")).lower()
+    def plays(self, backend: str) -> bool:
+        """Whether the device behind a backend is a processor that plays one."""
+        return backend.startswith("opencl") and "pocl" in str(self.machine.get("driver", "")).lower()
 
-    @property
-    def device(self) -> str:
-        return "a processor that plays a device" if self.plays_device else str(self.machine.get("gpu", "the device"))
+    def device(self, backend: str) -> str:
+        """The device behind a backend, in words. A document names the last of its devices alone."""
+        if self.plays(backend):
+            return "a processor that plays a device"
+        named = str(self.machine.get("gpu", ""))
+        return named if named and not self.plays("opencl") else "the GPU"
 
     def where(self, **want: object) -> list[Row]:
         """Rows whose fields have these values; a callable is asked, None stands for an absent field."""

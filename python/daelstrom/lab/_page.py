@@ -108,11 +108,15 @@ def cautions(run: Run) -> list[str]:
             f"Others were at work on this machine: before “{worst.study}” its load was"
             f" {worst.about['load_before'] / 100:.1f} on {worst.machine.get('cores', 1)} cores."
         )
-    if any(document.plays_device for document in run):
-        made.append(
-            "There is no GPU in this run: where a device is named, the processor plays one through OpenCL (PoCL), and"
-            " says nothing about GPUs."
-        )
+    devices = {
+        (document.plays(str(row["backend"])), str(row["backend"]).partition(":")[0])
+        for document in run
+        for row in document.rows
+        if str(row.get("backend", "")).startswith(("cuda", "opencl"))
+    }
+    if any(played for played, _ in devices):
+        none = "" if any(not played for played, _ in devices) else "There is no GPU in this run. "
+        made.append(f"{none}Where OpenCL is named, the processor plays the device (PoCL), and says nothing about GPUs.")
     for field, what in (
         ("commit", "of the same source"),
         ("cpu", "on the same processor"),

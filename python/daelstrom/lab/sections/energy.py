@@ -106,7 +106,7 @@ def content(document: Document) -> Content:
             Headline(
                 words.digits(joules(gcm) or 0),
                 "J/GB",
-                f"{words.cipher(gcm)} in the memory of {document.device}",
+                f"{words.cipher(gcm)} in the memory of {document.device(gcm['backend'])}",
                 [text for text in (f"{gcm.get('gpu_watts', 0):.0f} W", clocks) if text],
             )
         )

@@ -24,7 +24,7 @@ def says(document: Document, rows: list[Row]) -> list[str]:
     top, last = best(rows), min(rows, key=rate, default=None)
     if not top or not last:
         return []
-    where = f"{words.backend(top['backend'])} ({document.device})"
+    where = f"{words.backend(top['backend'])} ({document.device(top['backend'])})"
     return [
         (
             f"On {where} blocks of {top['threads']} threads that take AES blocks {each(top)} are fastest:"

@@ -45,9 +45,9 @@ def says(rows: list[Row], document: Document) -> list[str]:
     hidden = best_hidden([row for row in both if row["where"] == "pinned"]) or best_hidden(both)
     if hidden:
         sentences.append(
-            f"On {words.backend(hidden['backend'])} ({document.device}) {streams(hidden)} with chunks of"
-            f" {words.size(hidden['chunk'])} hide {words.share(max(0.0, hidden['hidden']))} of the copies both ways"
-            f" behind each other and the kernels; in 2017 it was {words.share(HIDDEN_2017)} with four chunks."
+            f"On {words.backend(hidden['backend'])} ({document.device(hidden['backend'])}) {streams(hidden)} with"
+            f" chunks of {words.size(hidden['chunk'])} hide {words.share(max(0.0, hidden['hidden']))} of the copies"
+            f" both ways behind each other and the kernels; in 2017 it was {words.share(HIDDEN_2017)} with four chunks."
         )
     pinned, ordinary = (best(row for row in both if row["where"] == where) for where in ("pinned", "pageable"))
     if pinned and ordinary:
@@ -82,7 +82,7 @@ def content(document: Document) -> Content:
             )
         both = [row for row in rows if row["ways"] == "both" and row["where"] == "pinned"]
         hidden, fastest = best_hidden(both), best(both)
-        if hidden and fastest and not headlines and not document.plays_device:
+        if hidden and fastest and not headlines and not document.plays(name):
             headlines.append(
                 Headline(
                     words.share(hidden["hidden"]),

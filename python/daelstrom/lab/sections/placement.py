@@ -59,8 +59,8 @@ def says(document: Document, rows: list[Row]) -> list[str]:
         return []
     then = max(thirteen, key=lambda row: float(row["gbps_2017"]))
     found = (
-        f"On {words.backend(first['backend'])} ({document.device}) the fastest of the thirteen kernels is number"
-        f" {first['kernel']} ({shape(first)}) with {words.digits(rate(first))} GB/s,"
+        f"On {words.backend(first['backend'])} ({document.device(first['backend'])}) the fastest of the thirteen"
+        f" kernels is number {first['kernel']} ({shape(first)}) with {words.digits(rate(first))} GB/s,"
         f" {words.times(rate(first) / rate(last))} the slowest, number {last['kernel']}; in 2017 number"
         f" {then['kernel']} led with {words.digits(then['gbps_2017'])}."
     )
@@ -72,7 +72,7 @@ def says(document: Document, rows: list[Row]) -> list[str]:
             f"{words.times(rate(later) / rate(first))} the best of the thirteen."
         )
     caution = ""
-    if document.plays_device:
+    if document.plays(first["backend"]):
         caution = (
             " On a processor that plays a device all memories are the same caches: the order says nothing about GPUs."
         )
@@ -181,7 +181,7 @@ def content(document: Document) -> Content:
             plots.append(later_ones(rows, backend))
         tables.append(table(rows, backend))
         first, fastest = best(thirteen), best(rows)
-        if first and fastest and not headlines and not document.plays_device:
+        if first and fastest and not headlines and not document.plays(name):
             led = max(float(row["gbps_2017"]) for row in thirteen)
             beside = [f"{words.times(rate(fastest) / led)} the fastest kernel of 2017"]
             if "ratio" in fastest:
@@ -190,7 +190,7 @@ def content(document: Document) -> Content:
                 Headline(
                     words.digits(rate(fastest)),
                     "GB/s",
-                    f"{words.cipher(fastest)} in the memory of {document.device}",
+                    f"{words.cipher(fastest)} in the memory of {document.device(name)}",
                     beside,
                 )
             )
