@@ -49,6 +49,8 @@ def says(rows: list[Row], document: Document) -> list[str]:
             f" chunks of {words.size(hidden['chunk'])} hide {words.share(max(0.0, hidden['hidden']))} of the copies"
             f" both ways behind each other and the kernels; in 2017 it was {words.share(HIDDEN_2017)} with four chunks."
         )
+    else:
+        sentences.append("What streams hide could not be told here: the copies are too small a part of it all.")
     pinned, ordinary = (best(row for row in both if row["where"] == where) for where in ("pinned", "pageable"))
     if pinned and ordinary:
         sentences.append(

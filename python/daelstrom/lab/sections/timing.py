@@ -23,6 +23,8 @@ def who(row: Row) -> str:
 
 
 def says(rows: list[Row]) -> list[str]:
+    if not rows:
+        return []
     held = [row for row in rows if not row.get("must_leak")]
     planted = [row for row in rows if row.get("must_leak")]
     found = [row for row in planted if row.get("leaks")]
@@ -56,7 +58,9 @@ def says(rows: list[Row]) -> list[str]:
     return sentences
 
 
-def colour(row: Row) -> str:
+def colour(document: Document, row: Row) -> str:
+    if document.plays(str(row.get("backend", ""))):
+        return "c7"
     return "c4" if row.get("must_leak") else "c6" if row.get("leaks") else "c1"
 
 
@@ -69,9 +73,10 @@ def content(document: Document) -> Content:
         Legend("must leak", "c4", "bar"),
         Legend("must not, and does not", "c1", "bar"),
         Legend("must not, and does", "c6", "bar"),
+        Legend("a processor plays the device: says nothing", "c7", "bar"),
     ]
     for part, mine in grouped(rows, lambda row: str(row.get("study_part", ""))).items():
-        each = [Bar(who(row), row["t"], row["t"], row["t"], colour(row)) for row in mine]
+        each = [Bar(who(row), row["t"], row["t"], row["t"], colour(document, row)) for row in mine]
         shown = [entry for entry in legend if entry.colour in {one.colour for one in each}]
         plots.append(
             bars(
@@ -98,7 +103,8 @@ def content(document: Document) -> Content:
             for row in rows
         ],
     )
-    held = [row for row in rows if not row.get("must_leak")]
+    judged = [row for row in rows if not document.plays(str(row.get("backend", "")))]
+    held = [row for row in judged if not row.get("must_leak")]
     quiet = [row for row in held if not row.get("leaks")]
     headline = Headline(
         f"{len(quiet)} of {len(held)}",
@@ -109,7 +115,7 @@ def content(document: Document) -> Content:
             f"{sum(bool(row.get('must_leak')) for row in rows)} planted leaks found"
         ],
     )
-    return Content(says(rows), plots, [table], headlines=[headline] if held and len(held) < len(rows) else [])
+    return Content(says(judged), plots, [table], headlines=[headline] if held and len(held) < len(judged) else [])
 
 
 SECTION = Section(
