@@ -66,6 +66,11 @@ void take(Settings& to, const char* name, const char* value) noexcept {
             to.threshold = count;
         else
             refuse(to, name, value);
+    } else if (std::strcmp(name, "lookahead") == 0) {
+        if (std::strcmp(value, "off") != 0 && !*to.fault)
+            std::snprintf(to.fault, sizeof to.fault,
+                          "lookahead = %.60s is left out: there is none, since it would not pay",
+                          value);
     } else {
         if (number(value, std::numeric_limits<std::int64_t>::max(), count))
             to.warmup = count;
@@ -92,7 +97,8 @@ void read_settings(const OSSL_CORE_HANDLE* handle,
     static constexpr Name kNames[] = {
         {"backend", "DAELSTROM_PROVIDER_BACKEND"},     {"threads", "DAELSTROM_PROVIDER_THREADS"},
         {"threshold", "DAELSTROM_PROVIDER_THRESHOLD"}, {"warmup", "DAELSTROM_PROVIDER_WARMUP"},
-        {"vectors", "DAELSTROM_PROVIDER_VECTORS"},     {"log", "DAELSTROM_PROVIDER_LOG"}};
+        {"vectors", "DAELSTROM_PROVIDER_VECTORS"},     {"log", "DAELSTROM_PROVIDER_LOG"},
+        {"lookahead", "DAELSTROM_PROVIDER_LOOKAHEAD"}};
     constexpr std::size_t kCount = sizeof kNames / sizeof *kNames;
     char* values[kCount] = {};
     OSSL_PARAM asked[kCount + 1];

@@ -18,7 +18,7 @@ struct Settings {
     std::uint64_t warmup = 32 << 20;    // bytes in a process before its engine is opened
     bool vectors = true;                // small and middling requests by code of our own
     char log[256] = "off";
-    char fault[160] = "";  // the first value that made no sense, and is left out
+    char fault[160] = "";  // the first value that is left out, and why
 };
 
 // The process's: those of the provider that was loaded first, which the engine is opened with.

@@ -143,6 +143,8 @@ class OpenSsl(ProviderTest):
         log = self.dir / "log"
         self.openssl(*options, DAELSTROM_PROVIDER_LOG=str(log), DAELSTROM_PROVIDER_THRESHOLD="lots")
         self.assertIn("threshold = lots makes no sense and is left out", log.read_text())
+        self.openssl(*options, DAELSTROM_PROVIDER_LOG=str(log), DAELSTROM_PROVIDER_LOOKAHEAD="on")
+        self.assertIn("lookahead = on is left out", log.read_text())
         # A backend that there is not: all is done by OpenSSL's code, and the log says why.
         failed = self.openssl(*options, DAELSTROM_PROVIDER_LOG="stderr", DAELSTROM_PROVIDER_BACKEND="nonesuch")
         self.assertIn("no engine, so OpenSSL's own code does everything: ", failed.stderr.decode())
