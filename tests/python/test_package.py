@@ -26,8 +26,8 @@ def wheel(tmp_path_factory):
     module = pathlib.Path(_core.__file__).resolve()
     ran = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--no-index",
-         "--wheel-dir", str(folder), "-C", f"build-dir={folder}/build", "-C", "cmake.version=>=3.25", "-C", "build.targets=all",
-         "-C", f"cmake.define.DAELSTROM_PYTHON_MODULE={module}", str(SOURCE)],
+         "--wheel-dir", str(folder), "--config-settings", f"build-dir={folder}/build", "--config-settings", "cmake.version=>=3.25", "--config-settings", "build.targets=all",
+         "--config-settings", f"cmake.define.DAELSTROM_PYTHON_MODULE={module}", str(SOURCE)],
         capture_output=True, text=True, env={key: os.environ[key] for key in os.environ if key != "PYTHONPATH"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout + ran.stderr
