@@ -210,9 +210,17 @@ Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place
         say("openssl enc with daelstrom's provider: daelstrom.so was not built or installed; "
             "build it: cmake --build --preset dev --target daelstrom_provider");
     } else {
-        std::vector<std::string> words = enc;
-        words.insert(words.end(), {"-provider-path", provider.string(), "-provider", "daelstrom",
-                                   "-provider", "default", "-propquery", "?provider=daelstrom"});
+        const std::vector<std::string> with{"-provider-path", provider.string(), "-provider",
+                                            "daelstrom",      "-provider",       "default"};
+        // One that was built otherwise, with a sanitizer say, openssl cannot load.
+        std::vector<std::string> list{"openssl", "list", "-providers"}, words = enc;
+        list.insert(list.end(), with.begin(), with.end());
+        if (const auto loaded = run_program(list, place->at("said")); !loaded) {
+            say("openssl enc with daelstrom's provider: " + loaded.error().message);
+            return ways;
+        }
+        words.insert(words.end(), with.begin(), with.end());
+        words.insert(words.end(), {"-propquery", "?provider=daelstrom"});
         add("openssl enc, daelstrom's provider", "provider", true, words, false);
     }
     return ways;
