@@ -21,10 +21,10 @@ constexpr Settings kUntold;
 // of them throws his away. There to the end.
 constinit std::atomic<const Settings*> told{nullptr};
 
-void refuse(Settings& to, const char* name, const char* value) noexcept {
+void refuse(Settings& to, const char* name, const char* value,
+            const char* why = "makes no sense and is left out") noexcept {
     if (*to.fault) return;
-    std::snprintf(to.fault, sizeof to.fault, "%s = %.60s makes no sense and is left out", name,
-                  value);
+    std::snprintf(to.fault, sizeof to.fault, "%s = %.60s %s", name, value, why);
 }
 
 // A number of bytes or threads: digits, and K, M or G behind them.
@@ -67,10 +67,8 @@ void take(Settings& to, const char* name, const char* value) noexcept {
         else
             refuse(to, name, value);
     } else if (std::strcmp(name, "lookahead") == 0) {
-        if (std::strcmp(value, "off") != 0 && !*to.fault)
-            std::snprintf(to.fault, sizeof to.fault,
-                          "lookahead = %.60s is left out: there is none, since it would not pay",
-                          value);
+        if (std::strcmp(value, "off") != 0)
+            refuse(to, name, value, "is left out: there is none, since it would not pay");
     } else {
         if (number(value, std::numeric_limits<std::int64_t>::max(), count))
             to.warmup = count;
