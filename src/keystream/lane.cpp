@@ -113,6 +113,20 @@ Result<> EngineKeys::make_set(std::span<const Key> keys) {
     return {};
 }
 
+Block counter_of(const Stretch& stretch, std::uint64_t n) {
+    Block counter{};
+    if (stretch.layout == SaLayout::rfc4106) {
+        std::memcpy(counter.data(), stretch.salt.data(), 4);
+        put64(counter.data() + 4, stretch.iv_bits | n);
+        counter[15] = 1;
+    } else {
+        const Wide number = stretch.base + n;
+        put64(counter.data(), static_cast<std::uint64_t>(number >> 64));
+        put64(counter.data() + 8, static_cast<std::uint64_t>(number));
+    }
+    return counter;
+}
+
 std::size_t messages_of(const Stretch& stretch) {
     if (stretch.layout == SaLayout::rfc4106)
         return static_cast<std::size_t>(stretch.end - stretch.first);
@@ -128,21 +142,18 @@ void write_messages(const Fill& fill, const std::vector<std::uint32_t>& places,
         Message message;
         message.key = places[i];
         if (stretch.layout == SaLayout::rfc4106) {
-            std::memcpy(message.start.data(), stretch.salt.data(), 4);
-            message.start[15] = 1;
             message.size = std::uint64_t{stretch.blocks} * 16;
             for (std::uint64_t n = stretch.first; n < stretch.end; ++n, at += message.size) {
                 message.out = at;
-                put64(message.start.data() + 4, stretch.iv_bits | n);
+                message.start = counter_of(stretch, n);
                 *to++ = message;
             }
         } else {
             for (std::uint64_t n = stretch.first; n < stretch.end;) {
-                const Wide counter = stretch.base + n;
-                const std::uint64_t blocks = std::min(stretch.end - n, before_wrap(counter));
-                put64(message.start.data(), static_cast<std::uint64_t>(counter >> 64));
-                put64(message.start.data() + 8, static_cast<std::uint64_t>(counter));
+                const std::uint64_t blocks =
+                    std::min(stretch.end - n, before_wrap(stretch.base + n));
                 message.out = at;
+                message.start = counter_of(stretch, n);
                 message.size = blocks * 16;
                 *to++ = message;
                 at += message.size;

@@ -92,6 +92,8 @@ class EngineKeys final : public KeyPlaces {
     std::optional<KeySet> set_;
 };
 
+// The first counter of a stretch's number n: in rfc4106 of a packet's slot, in stream the block's.
+Block counter_of(const Stretch& stretch, std::uint64_t n);
 // The messages of which a fill consists, keys being where `places` says; `memory` is the buffer, or
 // a device's for it.
 void write_messages(const Fill& fill, const std::vector<std::uint32_t>& places,

@@ -2,8 +2,6 @@
 // Keystream through a device that makes runs of it (core/keystream_maker.hpp): one entry for each
 // window, whatever its packets, and a kernel that writes where the packets will look. The thread
 // that asked goes on, and looks now and then whether it is there.
-#include <cstring>
-
 #include "keystream/lane.hpp"
 
 namespace dael::keystream {
@@ -28,21 +26,6 @@ class MakerKeys final : public KeyPlaces {
     core::KeystreamMaker& maker_;
     std::unique_ptr<core::KeyTables> tables_;
 };
-
-Block block_of(Wide number) {
-    Block block;
-    for (std::size_t i = block.size(); i-- > 0; number >>= 8)
-        block[i] = static_cast<std::uint8_t>(number);
-    return block;
-}
-
-// Of the first of a stretch's numbers.
-Block first_counter(const Stretch& stretch) {
-    if (stretch.layout == SaLayout::stream) return block_of(stretch.base + stretch.first);
-    Wide salt = 0;
-    for (const std::uint8_t byte : stretch.salt) salt = salt << 8 | byte;
-    return block_of(salt << 96 | Wide{stretch.iv_bits | stretch.first} << 32 | 1);
-}
 
 class RunLane final : public Lane {
   public:
@@ -93,8 +76,9 @@ class RunLane final : public Lane {
             const Stretch& stretch = fill.stretches[i];
             const auto numbers = static_cast<std::uint32_t>(stretch.end - stretch.first);
             const bool stream = stretch.layout == SaLayout::stream;  // whose numbers are blocks
-            runs_.push_back({fill.buffer->memory + stretch.offset, first_counter(stretch),
-                             places_[i], stream ? numbers : stretch.blocks, stream ? 1 : numbers});
+            runs_.push_back({fill.buffer->memory + stretch.offset,
+                             counter_of(stretch, stretch.first), places_[i],
+                             stream ? numbers : stretch.blocks, stream ? 1 : numbers});
         }
         return maker_->begin(keys_.tables(), runs_, *stream_);
     }
