@@ -50,17 +50,21 @@ DAEL_AVX512 void hash_subkey(const Bytes* aes, Bytes* to) noexcept {
     store_block(to, times_x(reversed(encrypted<rounds>(aes, _mm_setzero_si128()))));
 }
 
-// From H^n, ..., H^1, which end at `end`, as many again before them: each times H^n.
-DAEL_AVX512 void double_powers(Bytes* end, int n) noexcept {
-    const __m512i by = _mm512_broadcast_i32x4(load_block(end - kBlock * n));
-    Bytes *from = end, *to = end - kBlock * n;
-    for (int left = n; left > 0; left -= 4) {
-        const std::size_t bytes = kBlock * std::min(left, 4);
-        from -= bytes;
-        to -= bytes;
-        const __mmask64 mask = first(bytes);
-        _mm512_mask_storeu_epi8(to, mask, products(_mm512_maskz_loadu_epi8(mask, from), by));
-    }
+// H^4, ..., H^1 from H, and H^16, ..., H^5 from those; they end at `end`. In registers: a load of
+// what was stored in smaller parts would wait for them.
+DAEL_AVX512 void make_four(Bytes* end) noexcept {
+    const __m512i h = _mm512_broadcast_i32x4(load_block(end - kBlock));
+    const __m512i h2 = products(h, h);
+    const __m512i h2_h = _mm512_mask_blend_epi64(0x33, h, h2);
+    _mm512_storeu_si512(end - kVector, _mm512_mask_blend_epi64(0x0f, h2_h, products(h2_h, h2)));
+}
+DAEL_AVX512 void make_rest(Bytes* end) noexcept {
+    const __m512i to_4 = _mm512_loadu_si512(end - kVector);
+    const __m512i to_8 = products(to_4, _mm512_shuffle_i64x2(to_4, to_4, 0));
+    const __m512i h8 = _mm512_shuffle_i64x2(to_8, to_8, 0);
+    _mm512_storeu_si512(end - 2 * kVector, to_8);
+    _mm512_storeu_si512(end - 3 * kVector, products(to_4, h8));
+    _mm512_storeu_si512(end - 4 * kVector, products(to_8, h8));
 }
 
 DAEL_AVX512 void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
@@ -205,7 +209,15 @@ void VectorGcmKey::set(const unsigned char* key, std::size_t size) noexcept {
     made_ = 1;
 }
 void VectorGcmKey::make(int powers) noexcept {
-    for (; made_ < powers; made_ *= 2) double_powers(powers_ + kPowers * kBlock, made_);
+    Bytes* const end = powers_ + kPowers * kBlock;
+    if (made_ < 4 && powers > 1) {
+        make_four(end);
+        made_ = 4;
+    }
+    if (made_ < kPowers && powers > 4) {
+        make_rest(end);
+        made_ = kPowers;
+    }
 }
 
 void VectorGcm::begin(const unsigned char* nonce) noexcept {
