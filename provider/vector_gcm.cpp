@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include "vector_code.hpp"
@@ -113,43 +114,49 @@ class SetCounters {
 };
 
 // Whole sets, two at least. The four lanes hash a quarter of the blocks each, every fourth, and are
-// brought together at the end. Encrypting, a set is hashed while the next one is made: so neither
-// waits for the other.
+// brought together at the end. A set is hashed between the rounds of the next one, so that the
+// units for both have work all the time, also where two threads share a core.
 template <int rounds, bool encrypts>
 DAEL_AVX512_INLINE __m128i crypt_sets(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
                                       std::uint32_t counter, __m128i y, const Bytes* in, Bytes* out,
                                       std::size_t sets) noexcept {
+    const Bytes* const powers = powers_end - kSet;
     SetCounters counters(nonce, counter);
-    __m512i lanes = _mm512_zextsi128_si512(y), x[4], data[4];
-    const auto make = [&]() DAEL_AVX512_LAMBDA {
+    __m512i waiting[4];  // ciphertext, byte-reversed
+    Sum sum = nothing();
+    const auto make = [&]<bool hashes>(std::bool_constant<hashes>) DAEL_AVX512_LAMBDA {
+        __m512i x[4];
         counters.take(x);
-        transform<true, rounds>(aes, x);
-        for (int i = 0; i < 4; ++i) {
-            data[i] = _mm512_loadu_si512(in + i * kVector);
-            x[i] = _mm512_xor_si512(x[i], data[i]);
+        __m512i key = _mm512_broadcast_i32x4(load_block(aes));
+        for (__m512i& four : x) four = _mm512_xor_si512(four, key);
+        for (int round = 1; round < rounds; ++round) {
+            key = _mm512_broadcast_i32x4(load_block(aes + kBlock * round));
+            for (__m512i& four : x) four = _mm512_aesenc_epi128(four, key);
+            if (hashes && (round == 3 || round == 6)) {
+                const int i = round == 3 ? 0 : 2;
+                add_two_products(
+                    sum, waiting[i], _mm512_broadcast_i32x4(load_block(powers + i * kVector)),
+                    waiting[i + 1], _mm512_broadcast_i32x4(load_block(powers + (i + 1) * kVector)));
+            }
         }
-        store_set(x, out, kSet);
+        key = _mm512_broadcast_i32x4(load_block(aes + kBlock * rounds));
+        for (int i = 0; i < 4; ++i) {
+            const __m512i data = _mm512_loadu_si512(in + i * kVector);
+            x[i] = _mm512_xor_si512(_mm512_aesenclast_epi128(x[i], key), data);
+            _mm512_storeu_si512(out + i * kVector, x[i]);
+            waiting[i] = reversed(encrypts ? x[i] : data);
+        }
         in += kSet;
         out += kSet;
     };
-    const auto ciphertext = [&](__m512i(&to)[4]) DAEL_AVX512_LAMBDA {
-        for (int i = 0; i < 4; ++i) to[i] = reversed(encrypts ? x[i] : data[i]);
-    };
-    __m512i before[4];
-    make();
+    make(std::false_type{});
+    waiting[0] = _mm512_xor_si512(waiting[0], _mm512_zextsi128_si512(y));
     for (std::size_t left = sets - 1; left > 0; --left) {
-        ciphertext(before);
-        make();
-        Sum sum = nothing();
-        before[0] = _mm512_xor_si512(before[0], lanes);
-        for (int i = 0; i < 4; ++i)
-            add_products(sum, before[i],
-                         _mm512_broadcast_i32x4(load_block(powers_end - kSet + i * kVector)));
-        lanes = reduced(sum);
+        sum = nothing();
+        make(std::true_type{});
+        waiting[0] = _mm512_xor_si512(waiting[0], reduced(sum));
     }
-    ciphertext(before);
-    before[0] = _mm512_xor_si512(before[0], lanes);
-    return hashed(_mm_setzero_si128(), powers_end - kSet, before);
+    return hashed(_mm_setzero_si128(), powers, waiting);
 }
 
 // Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to
