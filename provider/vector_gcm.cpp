@@ -129,6 +129,7 @@ DAEL_AVX512_INLINE __m128i crypt_sets(const Bytes* aes, const Bytes* powers_end,
         counters.take(x);
         __m512i key = _mm512_broadcast_i32x4(load_block(aes));
         for (__m512i& four : x) four = _mm512_xor_si512(four, key);
+#pragma GCC unroll 16
         for (int round = 1; round < rounds; ++round) {
             key = _mm512_broadcast_i32x4(load_block(aes + kBlock * round));
             for (__m512i& four : x) four = _mm512_aesenc_epi128(four, key);
