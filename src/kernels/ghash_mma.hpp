@@ -3,16 +3,16 @@
 // (mma.sync, b1) and how their output is read. kernels/ghash_tile.hpp has the idea, for a larger
 // instruction that sm_90a alone has.
 //
-// A row is 32 blocks, seen as 8 columns of four: lane 4 n + t has block 4 n + t, which is multiplied
-// by H^(4 - t). What column n came to in the row before, its state, is multiplied by H^32 and
-// added: 8 Horner streams. At the end column n owes H^(28 - 4 n).
+// A row is 32 blocks, seen as 8 columns of four: lane 4 n + t has block 4 n + t, which is
+// multiplied by H^(4 - t). What column n came to in the row before, its state, is multiplied by
+// H^32 and added: 8 Horner streams. At the end column n owes H^(28 - 4 n).
 //
 // The instruction takes 16 rows of a matrix by 8 columns of up to 256 bits, and counts the ones of
-// each dot product; the count's lowest bit is the product's. Eight tiles of 16 rows are the 128 bits
-// of a product, each with three instructions: for words x and y of a block, for z and w, and for the
-// state, which takes half of one. Row r of the matrix is bit r % 32 of word r / 32. A product's bits
-// come out spread over the lanes; two shuffles leave 32 of them, of column n, in lane 4 n + t, in an
-// order of their own (mma_state_bit) that the state's matrix is made for.
+// each dot product; the count's lowest bit is the product's. Eight tiles of 16 rows are the 128
+// bits of a product, each with three instructions: for words x and y of a block, for z and w, and
+// for the state, which takes half of one. Row r of the matrix is bit r % 32 of word r / 32. A
+// product's bits come out spread over the lanes; two shuffles leave 32 of them, of column n, in
+// lane 4 n + t, in an order of their own (mma_state_bit) that the state's matrix is made for.
 #pragma once
 
 #include <cstdint>

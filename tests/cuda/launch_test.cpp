@@ -210,7 +210,8 @@ TEST_P(CudaLaunch, ALargeSetOfKeys) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, CudaLaunch,
                          testing::Values(Form{4}, Form{4, cuda::Hashing::mma},
-                                         Form{1, cuda::Hashing::rows}), form_name);
+                                         Form{1, cuda::Hashing::rows}),
+                         form_name);
 
 // Through the engine, on streams of its own.
 class CudaEngineLaunch : public CudaTest {

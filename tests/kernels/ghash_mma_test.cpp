@@ -9,8 +9,8 @@
 #include "kernels/cuda_on_host.hpp"
 
 #include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_math.cuh"
 #include "backends/cuda/gcm_launch_plan.hpp"
+#include "backends/cuda/gcm_math.cuh"
 #include "kernels/ghash_mma.hpp"
 #include "support/test_batch.hpp"
 
@@ -134,8 +134,7 @@ class GhashMma : public testing::Test {
     Words4 expected(const Message& m) const {
         Words4 sum{};
         for (std::size_t at = 0; at < m.size; at += 16)
-            sum = kernels::gf_multiply(sum ^ words(m.in + at, m.size - at),
-                                       keys_[m.key].powers[1]);
+            sum = kernels::gf_multiply(sum ^ words(m.in + at, m.size - at), keys_[m.key].powers[1]);
         return sum;
     }
 

@@ -50,7 +50,8 @@ std::vector<std::string> forms() {
 }
 
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options) {
-    if (options.form.empty()) return open_cuda_backend(options.index, 0, Hashing::tiles, options.later);
+    if (options.form.empty())
+        return open_cuda_backend(options.index, 0, Hashing::tiles, options.later);
     for (const int tables : {4, 2, 1})
         if (options.form == "tables=" + std::to_string(tables))
             return open_cuda_backend(options.index, tables, Hashing::tiles, options.later);
@@ -90,8 +91,8 @@ class CudaBackend final : public core::DeviceBackend {
 
 }  // namespace
 
-Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
-                                                         Hashing hashing, bool later) {
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables, Hashing hashing,
+                                                         bool later) {
     DAEL_LET(device, CudaDevice::open(index, tables, hashing, later));
     return std::unique_ptr<core::Backend>(
         std::make_unique<CudaBackend>("cuda:" + std::to_string(index), std::move(device)));

@@ -61,8 +61,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, Hash
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
     info.layout = std::to_string(layout.forward * 32) + " KiB";
-    std::unique_ptr<CudaDevice> device(new CudaDevice(
-        index, layout, std::move(info), properties.cooperativeLaunch != 0, hashing));
+    std::unique_ptr<CudaDevice> device(
+        new CudaDevice(index, layout, std::move(info), properties.cooperativeLaunch != 0, hashing));
     if (!later) DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
     return device;
 }

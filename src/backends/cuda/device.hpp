@@ -2,9 +2,9 @@
 // One NVIDIA GPU as a core::Device.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -102,11 +102,12 @@ class CudaDevice final : public core::Device {
     const DeviceInfo info_;
     const bool cooperative_;
     const Hashing best_hashing_;
+    std::atomic<Hashing> hashing_{Hashing::rows};  // until it is known
     CudaMemory memory_;
     CudaOrder order_;
-    mutable std::mutex mutex_;                // guards what follows
+    std::mutex mutex_;                        // guards what follows
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
-    std::optional<Hashing> hashing_;
+    bool hashing_known_ = false;
     std::unique_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
 };

@@ -142,20 +142,19 @@ Result<Hashing> CudaDevice::hashing(const SetUp& set_up) {
     if (best_hashing_ == Hashing::rows) return Hashing::rows;
     DAEL_TRY(load(ghash_rows_kernel()));
     const std::lock_guard lock(mutex_);
-    if (!hashing_) {
+    if (!hashing_known_) {
         DAEL_LET(tiles, has_ghash_tiles(set_up));
         DAEL_LET(mma, has_ghash_mma(set_up));
         hashing_ = tiles && best_hashing_ == Hashing::tiles ? Hashing::tiles
                    : mma                                    ? Hashing::mma
                                                             : Hashing::rows;
+        hashing_known_ = true;
     }
-    return *hashing_;
+    return hashing_.load();
 }
 
 Hashing CudaDevice::hashing(bool matrices) const {
-    if (!matrices) return Hashing::rows;
-    const std::lock_guard lock(mutex_);
-    return hashing_.value_or(Hashing::rows);
+    return matrices ? hashing_.load() : Hashing::rows;
 }
 Kernel CudaDevice::hash_kernel(bool matrices) const {
     switch (hashing(matrices)) {

@@ -55,9 +55,7 @@ struct Matrices {
 #pragma unroll
             for (std::uint32_t r = 0; r < kMmaRegisters; ++r) {
                 const std::uint32_t word = words[kernels::mma_index(tile, r, lane)];
-                (r < 4   ? x_y[tile][r % 4]
-                 : r < 8 ? z_w[tile][r % 4]
-                         : state[tile][r % 2]) = word;
+                (r < 4 ? x_y[tile][r % 4] : r < 8 ? z_w[tile][r % 4] : state[tile][r % 2]) = word;
             }
         }
     }
