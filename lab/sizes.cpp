@@ -3,6 +3,7 @@
 // 2011): bench's own benchmarks over more sizes; and the size from which on a way beats OpenSSL on
 // one core.
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "bench/suite.hpp"
@@ -53,13 +54,27 @@ void drop_repeated(std::vector<measure::Row>& rows) {
     rows = std::move(once);
 }
 
+// Without ECB decryption, which is as fast as encryption; CBC has a decryption of its own.
+void narrow(Benchmark& benchmark, std::function<bool(const Point&)> keep) {
+    benchmark.has = [has = std::move(benchmark.has), keep = std::move(keep)](const Point& point) {
+        if (point.text("mode") == "ecb" && point.text("direction") == "decrypt") return false;
+        return keep(point) && (!has || has(point));
+    };
+}
+
 Result<> run_host(const Bench& lab, bench::Options options) {
     const int all = measure::thread_count(0);
+    const std::vector<int> bits = options.bits;
     for (int threads = 1;; threads = std::min(2 * threads, all)) {
         options.threads = threads;
+        // How a key's size tells is seen at both ends; in between the first does.
+        options.bits = threads == 1 || threads == all ? bits : std::vector{bits.front()};
         const auto workload = workload_of(options, lab.session.sampling);
         const bench::Suite suite{options, workload, lab.session};
         DAEL_LET(benchmark, bench::all_cores(suite));
+        narrow(benchmark, [threads](const Point& point) {
+            return threads == 1 || point.number("threads") != 1;  // one has had its turn
+        });
         DAEL_TRY(lab.session.run(benchmark));
         if (threads == all) break;
     }
@@ -83,11 +98,14 @@ Result<> run_device(const Bench& lab, const std::string& name, bench::Options op
                             std::to_string(most >> 10) + " KiB would take minutes");
         }
     }
-    const auto workload = workload_of(options, lab.session.sampling);
-    const bench::Suite suite{options, workload, lab.session};
     for (const auto make : {bench::resident, bench::through}) {
+        // The way through memory is the same for every key; one device shows it.
+        if (make == bench::through && name.starts_with("opencl")) options.bits.resize(1);
+        const auto workload = workload_of(options, lab.session.sampling);
+        const bench::Suite suite{options, workload, lab.session};
         auto benchmark = make(suite, *subject);
         if (benchmark) {
+            narrow(*benchmark, [](const Point&) { return true; });
             DAEL_TRY(lab.session.run(*benchmark));
         } else if (benchmark.code() == Code::out_of_memory) {
             lab.report.skip(name + ": " + benchmark.error().message);
