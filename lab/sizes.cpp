@@ -3,6 +3,7 @@
 // 2011): bench's own benchmarks over more sizes; and the size from which on a way beats OpenSSL on
 // one core.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
@@ -17,6 +18,8 @@ namespace dael::lab {
 namespace {
 
 constexpr std::uint64_t GiB = 1 << 30;
+// On the host's cores: in one core's cache, in that of all, and in memory.
+constexpr std::array<std::uint64_t, 3> kForEveryKey{16 * KiB, MiB, 64 * MiB};
 
 bench::Options options_of(const Settings& settings) {
     bench::Options options;
@@ -72,8 +75,11 @@ Result<> run_host(const Bench& lab, bench::Options options) {
         const auto workload = workload_of(options, lab.session.sampling);
         const bench::Suite suite{options, workload, lab.session};
         DAEL_LET(benchmark, bench::all_cores(suite));
-        narrow(benchmark, [threads](const Point& point) {
-            return threads == 1 || point.number("threads") != 1;  // one has had its turn
+        narrow(benchmark, [=,
+                           first = static_cast<std::uint64_t>(bits.front())](const Point& point) {
+            const bool every_size = point.number("bits") == first || point.number("messages") > 1;
+            return (threads == 1 || point.number("threads") != 1) &&  // one has had its turn
+                   (every_size || std::ranges::count(kForEveryKey, point.number("size")) != 0);
         });
         DAEL_TRY(lab.session.run(benchmark));
         if (threads == all) break;
