@@ -33,7 +33,8 @@ using Series = std::vector<double>;
 // away, finds how many calls make up `Sampling::sample_seconds`.
 Sampler wall_clock(std::function<Result<>()> call, const Sampling& sampling);
 
-// One warm-up turn, unless there is to be none, then `repeats` turns. Errors: the first error of a contestant, with its name.
+// One warm-up turn, unless there is to be none, then `repeats` turns. Errors: the first error of a
+// contestant, with its name.
 Result<std::vector<Series>> compare(const std::vector<Contestant>& contestants,
                                     const Sampling& sampling);
 

@@ -256,7 +256,7 @@ def bars(
             )
         if limit:
             axes.axvline(limit[0], color=STAND_IN["muted"], linestyle="--", linewidth=1.2)
-        axes.set_yticks(list(places), [_broken(one.name, 21 if narrow else 46) for one in each], color=STAND_IN["ink"])
+        axes.set_yticks(list(places), [_broken(one.name, 24 if narrow else 46) for one in each], color=STAND_IN["ink"])
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
         axes.spines["left"].set_visible(False)
@@ -275,7 +275,8 @@ def bars(
         axes.set_axisbelow(True)
 
     def height(narrow: bool) -> float:
-        return 60.0 + sum(22 + 13 * _broken(one.name, 21 if narrow else 46).count("\n") for one in each)
+        most = max((_broken(one.name, 24 if narrow else 46).count("\n") for one in each), default=0)
+        return 60.0 + len(each) * (22 + 14 * most)  # bars stand at equal distances
 
     marked = [Legend(mark, "ink", "mark")] if mark and any(one.mark is not None for one in each) else []
     limited = [Legend(f"{limit[1]}, {limit[0]:g}", "muted", "dashed")] if limit else []
