@@ -65,6 +65,19 @@ void narrow(Benchmark& benchmark, std::function<bool(const Point&)> keep) {
     };
 }
 
+// One core, from its own cache: by each of the processor's instructions for AES that the backend
+// `cpu` has, which larger data would hide behind the memory.
+Result<> run_forms(const Bench& lab, const bench::Options& options) {
+    bench::Workload workload = workload_of(options, lab.session.sampling);
+    workload.every_form = true;
+    const bench::Suite suite{options, workload, lab.session};
+    DAEL_LET(benchmark, bench::one_core(suite));
+    narrow(benchmark, [](const Point& point) {
+        return point.text("placement") == "apart" && point.number("keys") == 0;
+    });
+    return lab.session.run(benchmark);
+}
+
 Result<> run_host(const Bench& lab, bench::Options options) {
     const int all = measure::thread_count(0);
     const std::vector<int> bits = options.bits;
@@ -169,6 +182,7 @@ namespace {
 Result<> run_sizes(const Bench& lab) {
     const bench::Options options = options_of(lab.settings);
     DAEL_TRY(run_host(lab, options));
+    DAEL_TRY(run_forms(lab, options));
     for (const char* device : {"cuda:0", "opencl:0"}) DAEL_TRY(run_device(lab, device, options));
     mark_crossovers(lab.report.rows);
     return {};
