@@ -31,6 +31,8 @@ struct Trial {
     double t = 0;
     std::size_t samples = 0;      // of each collection
     std::vector<double> seconds;  // of one call, the median of each collection
+    // Of each: by which share random inputs take longer than fixed ones, by medians.
+    std::vector<double> differences;
     bool must_leak = false;
 };
 
@@ -44,6 +46,9 @@ Result<Trial> try_it(int attempts, double unit, const std::function<Samples()>& 
         std::vector<double> all = samples.fixed;
         all.insert(all.end(), samples.random.begin(), samples.random.end());
         trial.samples = all.size();
+        const double fixed = measure::spread(samples.fixed).median;
+        trial.differences.push_back(fixed > 0 ? measure::spread(samples.random).median / fixed - 1
+                                              : 0);
         trial.seconds.push_back(measure::spread(std::move(all)).median * unit);
         return samples;
     });
@@ -63,7 +68,8 @@ void enter(measure::Report& report, Point point, double bytes, const Trial& tria
                    {"threshold", measure::kThreshold},
                    {"inputs", static_cast<double>(trial.samples)},
                    {"leaks", trial.t >= measure::kThreshold ? 1 : 0},
-                   {"must_leak", trial.must_leak ? 1 : 0}};
+                   {"must_leak", trial.must_leak ? 1 : 0},
+                   {"difference", measure::spread(trial.differences).median}};
     report.rows.push_back(std::move(row));
 }
 

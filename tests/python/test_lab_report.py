@@ -120,6 +120,7 @@ def test_sentences_are_those_of_the_data(full):
     assert "Under CBC and CTR hardly any block does" in text
     assert "Keystream made ahead of time by cuda gains a factor of 1.70" in text
     assert "“daelstrom encrypt, CPU” at 2.20 GB/s, 3.14× “openssl enc”" in text
+    assert "CPU with AES-NI" in text and "CPU with VAES, 512 bits" in text
     assert "pays from 4 MiB on (CUDA, page-locked memory)" in text
     assert "&lt;nothing&gt; to the left" in text  # what a document says is text
 
