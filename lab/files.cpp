@@ -304,7 +304,7 @@ Result<Heat> heat_of(const std::shared_ptr<Place>& place, const std::vector<Way>
                                            static_cast<double>(work.size), std::move(against));
         if (&way == &ways.front()) ceiling = row;
         heat.describe(row, [cpu](double seconds) {
-            const double used = measure::spread({cpu->begin() + 1, cpu->end()}).median;
+            const double used = measure::spread(*cpu).median;
             return measure::Figures{{"cpu_seconds", used}, {"load", used / seconds}};
         });
     }
@@ -331,7 +331,11 @@ Result<> run_files(const Bench& lab) {
                                files},
                               {},
                               [&](const Point& point) { return heat_of(place, ways, point); }};
-    return lab.session.run(benchmark);
+    // Each way has just run, to be checked.
+    measure::Sampling sampling = lab.session.sampling;
+    sampling.warm_up = false;
+    measure::Session session{lab.report, sampling, lab.session.describe, lab.session.progress};
+    return session.run(benchmark);
 }
 
 const measure::Columns& files_columns() {

@@ -3,6 +3,8 @@
 // 2011): bench's own benchmarks over more sizes; and the size from which on a way beats OpenSSL on
 // one core.
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 
 #include "bench/suite.hpp"
@@ -16,6 +18,8 @@ namespace dael::lab {
 namespace {
 
 constexpr std::uint64_t GiB = 1 << 30;
+// On the host's cores: in one core's cache, in that of all, and in memory.
+constexpr std::array<std::uint64_t, 3> kForEveryKey{16 * KiB, MiB, 64 * MiB};
 
 bench::Options options_of(const Settings& settings) {
     bench::Options options;
@@ -53,13 +57,43 @@ void drop_repeated(std::vector<measure::Row>& rows) {
     rows = std::move(once);
 }
 
+// Without ECB decryption, which is as fast as encryption; CBC has a decryption of its own.
+void narrow(Benchmark& benchmark, std::function<bool(const Point&)> keep) {
+    benchmark.has = [has = std::move(benchmark.has), keep = std::move(keep)](const Point& point) {
+        if (point.text("mode") == "ecb" && point.text("direction") == "decrypt") return false;
+        return keep(point) && (!has || has(point));
+    };
+}
+
+// One core, from its own cache: by each of the processor's instructions for AES that the backend
+// `cpu` has, which larger data would hide behind the memory.
+Result<> run_forms(const Bench& lab, const bench::Options& options) {
+    bench::Workload workload = workload_of(options, lab.session.sampling);
+    workload.every_form = true;
+    const bench::Suite suite{options, workload, lab.session};
+    DAEL_LET(benchmark, bench::one_core(suite));
+    narrow(benchmark, [](const Point& point) {
+        return point.text("placement") == "apart" && point.number("keys") == 0;
+    });
+    return lab.session.run(benchmark);
+}
+
 Result<> run_host(const Bench& lab, bench::Options options) {
     const int all = measure::thread_count(0);
+    const std::vector<int> bits = options.bits;
     for (int threads = 1;; threads = std::min(2 * threads, all)) {
         options.threads = threads;
+        // How a key's size tells is seen at both ends; in between the first does.
+        options.bits = threads == 1 || threads == all ? bits : std::vector{bits.front()};
         const auto workload = workload_of(options, lab.session.sampling);
         const bench::Suite suite{options, workload, lab.session};
         DAEL_LET(benchmark, bench::all_cores(suite));
+        narrow(benchmark, [=,
+                           first = static_cast<std::uint64_t>(bits.front())](const Point& point) {
+            const bool every_size = point.number("bits") == first || point.number("messages") > 1;
+            return (threads == 1 || point.number("threads") != 1) &&  // one has had its turn
+                   (every_size || std::ranges::count(kForEveryKey, point.number("size")) != 0);
+        });
         DAEL_TRY(lab.session.run(benchmark));
         if (threads == all) break;
     }
@@ -83,11 +117,14 @@ Result<> run_device(const Bench& lab, const std::string& name, bench::Options op
                             std::to_string(most >> 10) + " KiB would take minutes");
         }
     }
-    const auto workload = workload_of(options, lab.session.sampling);
-    const bench::Suite suite{options, workload, lab.session};
     for (const auto make : {bench::resident, bench::through}) {
+        // The way through memory is the same for every key; one device shows it.
+        if (make == bench::through && name.starts_with("opencl")) options.bits.resize(1);
+        const auto workload = workload_of(options, lab.session.sampling);
+        const bench::Suite suite{options, workload, lab.session};
         auto benchmark = make(suite, *subject);
         if (benchmark) {
+            narrow(*benchmark, [](const Point&) { return true; });
             DAEL_TRY(lab.session.run(*benchmark));
         } else if (benchmark.code() == Code::out_of_memory) {
             lab.report.skip(name + ": " + benchmark.error().message);
@@ -145,6 +182,7 @@ namespace {
 Result<> run_sizes(const Bench& lab) {
     const bench::Options options = options_of(lab.settings);
     DAEL_TRY(run_host(lab, options));
+    DAEL_TRY(run_forms(lab, options));
     for (const char* device : {"cuda:0", "opencl:0"}) DAEL_TRY(run_device(lab, device, options));
     mark_crossovers(lab.report.rows);
     return {};

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include <daelstrom/gcm.hpp>
 
@@ -30,6 +31,8 @@ struct Trial {
     double t = 0;
     std::size_t samples = 0;      // of each collection
     std::vector<double> seconds;  // of one call, the median of each collection
+    // Of each: by which share random inputs take longer than fixed ones, by medians.
+    std::vector<double> differences;
     bool must_leak = false;
 };
 
@@ -43,6 +46,9 @@ Result<Trial> try_it(int attempts, double unit, const std::function<Samples()>& 
         std::vector<double> all = samples.fixed;
         all.insert(all.end(), samples.random.begin(), samples.random.end());
         trial.samples = all.size();
+        const double fixed = measure::spread(samples.fixed).median;
+        trial.differences.push_back(fixed > 0 ? measure::spread(samples.random).median / fixed - 1
+                                              : 0);
         trial.seconds.push_back(measure::spread(std::move(all)).median * unit);
         return samples;
     });
@@ -62,7 +68,8 @@ void enter(measure::Report& report, Point point, double bytes, const Trial& tria
                    {"threshold", measure::kThreshold},
                    {"inputs", static_cast<double>(trial.samples)},
                    {"leaks", trial.t >= measure::kThreshold ? 1 : 0},
-                   {"must_leak", trial.must_leak ? 1 : 0}};
+                   {"must_leak", trial.must_leak ? 1 : 0},
+                   {"difference", measure::spread(trial.differences).median}};
     report.rows.push_back(std::move(row));
 }
 
@@ -200,19 +207,63 @@ Result<> run_host(const Bench& lab) {
     return {};
 }
 
-// Eight buffers of each kind on a device, and the time of what is launched on them by turns.
+std::vector<std::uint8_t> bytes_of(bool is_fixed, int buffer, std::size_t size) {
+    std::vector<std::uint8_t> bytes(size, 0x5a);
+    if (!is_fixed) {
+        measure::Team team(1);
+        measure::fill_random(team, bytes.data(), size, 20 + static_cast<unsigned>(buffer));
+    }
+    return bytes;
+}
+
+// Launches on one buffer of a device, before each of which one of eight inputs of either kind is
+// laid there: so kinds do not differ in where they lie.
 struct TimedDevice {
-    const Bench& lab;
     measure::DeviceClock clock;
+    std::size_t size;  // of an input
     std::size_t count;
     int attempts;
+    std::array<std::vector<DeviceBuffer>, 2> inputs;  // random; fixed
+    // Copied behind the input, so that the device is still at it when the launch and the events
+    // around it are on their way, and the host's share is not in its time. Absent: no copy.
+    std::optional<std::pair<DeviceBuffer, DeviceBuffer>> ahead;
 
-    // launches[0]: on random data; launches[1]: on what is fixed.
-    Result<Trial> trial(const std::array<std::vector<measure::Launch>, 2>& launches) const {
+    static Result<TimedDevice> make(const DeviceAccess& device, const measure::DeviceClock& clock,
+                                    bool is_cpu, std::size_t size, std::size_t count,
+                                    int attempts) {
+        constexpr std::size_t kAhead = 64 << 20;
+        const auto allocate = [&device](std::size_t bytes) {
+            return DeviceBuffer::allocate(device, MemoryKind::device, bytes);
+        };
+        TimedDevice timed{clock, size, count, attempts, {}, {}};
+        for (const bool is_fixed : {false, true})
+            for (int i = 0; i < kBuffers; ++i) {
+                DAEL_LET(buffer, allocate(size));
+                const auto bytes = bytes_of(is_fixed, i, size);
+                DAEL_TRY(clock.copy_in(buffer.data(), bytes.data(), size));
+                timed.inputs[is_fixed].push_back(buffer);
+            }
+        if (is_cpu) return timed;
+        DAEL_LET(from, allocate(kAhead));
+        DAEL_LET(to, allocate(kAhead));
+        timed.ahead = {from, to};
+        return timed;
+    }
+
+    // `launch` works on what lies at `input`.
+    Result<Trial> trial(const measure::Launch& launch, std::uint8_t* input) const {
         std::array<std::vector<measure::Sampler>, 2> samplers;
         for (const std::size_t kind : {0, 1})
-            for (const measure::Launch& launch : launches[kind])
-                samplers[kind].push_back(clock.by_events(launch));
+            for (const DeviceBuffer& from : inputs[kind])
+                samplers[kind].push_back(clock.by_events(
+                    launch,
+                    [lay = clock.copy_within(input, from.data(), size),
+                     wait = ahead ? clock.copy_within(ahead->second.data(), ahead->first.data(),
+                                                      ahead->first.size())
+                                  : measure::Launch{}](Stream stream) -> Result<> {
+                        DAEL_TRY(lay(stream));
+                        return wait ? wait(stream) : Result<>{};
+                    }));
         std::mt19937 random(11);
         Result<> fault;
         return try_it(
@@ -229,15 +280,6 @@ struct TimedDevice {
             fault);
     }
 };
-
-std::vector<std::uint8_t> bytes_of(bool is_fixed, int buffer, std::size_t size) {
-    std::vector<std::uint8_t> bytes(size, 0x5a);
-    if (!is_fixed) {
-        measure::Team team(1);
-        measure::fill_random(team, bytes.data(), size, 20 + static_cast<unsigned>(buffer));
-    }
-    return bytes;
-}
 
 // The lab's own kernels: those that share tables between lanes must be found on a GPU.
 Result<> run_own_kernels(const Bench& lab, const std::shared_ptr<KernelDevice>& device,
@@ -259,16 +301,8 @@ Result<> run_own_kernels(const Bench& lab, const std::shared_ptr<KernelDevice>& 
           {32, Shape::Tables::none, false, Shape::State::registers, 4, 256, Shape::Form::sliced},
           false}}};
     DAEL_LET(field, Field::make(device, size));
-    const TimedDevice timed{lab, field->clock, count, attempts};
-    std::array<std::vector<std::shared_ptr<Field>>, 2> fields;
-    for (const bool is_fixed : {false, true})
-        for (int i = 0; i < kBuffers; ++i) {
-            DAEL_LET(in, device->allocate(size));
-            const auto bytes = bytes_of(is_fixed, i, size);
-            DAEL_TRY(field->clock.copy_in(in.data, bytes.data(), size));
-            fields[is_fixed].push_back(
-                std::make_shared<Field>(Field{device, field->clock, size, {}, in, field->out}));
-        }
+    DAEL_LET(timed, TimedDevice::make(device->access(), field->clock, device->is_cpu(), size, count,
+                                      attempts));
     for (const Kernel& kernel : kernels) {
         // Without tables, a processor takes a thousand times as long.
         if (device->is_cpu() && kernel.shape.tables == Shape::Tables::none) continue;
@@ -281,14 +315,9 @@ Result<> run_own_kernels(const Bench& lab, const std::shared_ptr<KernelDevice>& 
             continue;
         }
         if (!launch) return launch.error();
+        DAEL_TRY(field->clock.copy_in(field->in.data, field->host.data(), size));
         DAEL_TRY(field->check(kernel.shape, *launch));
-        std::array<std::vector<measure::Launch>, 2> launches;
-        for (const bool is_fixed : {false, true})
-            for (const auto& one : fields[is_fixed]) {
-                DAEL_LET(made, one->prepare(kernel.shape, grid));
-                launches[is_fixed].push_back(made);
-            }
-        DAEL_LET(trial, timed.trial(launches));
+        DAEL_LET(trial, timed.trial(*launch, field->in.data));
         trial.must_leak = kernel.shares && !device->is_cpu();
         enter(lab.report,
               point_of("own kernels", field->work_of(kernel.shape), kernel.name, "data"),
@@ -306,17 +335,10 @@ Result<> run_library(const Bench& lab, const std::string& form, std::size_t size
         return {};
     }
     DAEL_LET(clock, measure::DeviceClock::create(subject->device));
-    const TimedDevice timed{lab, clock, count, attempts};
+    DAEL_LET(timed, TimedDevice::make(subject->device, clock, false, size, count, attempts));
+    DAEL_LET(in, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
     DAEL_LET(out, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
     DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, gcm::kTagSize));
-    std::array<std::vector<DeviceBuffer>, 2> in;
-    for (const bool is_fixed : {false, true})
-        for (int i = 0; i < kBuffers; ++i) {
-            DAEL_LET(buffer, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
-            const auto bytes = bytes_of(is_fixed, i, size);
-            DAEL_TRY(clock.copy_in(buffer.data(), bytes.data(), size));
-            in[is_fixed].push_back(buffer);
-        }
     const std::vector<std::uint8_t> host = bytes_of(false, 0, size);
     for (const auto& [mode, direction] : {std::pair{Mode::ecb, Direction::encrypt},
                                           {Mode::ecb, Direction::decrypt},
@@ -336,26 +358,21 @@ Result<> run_library(const Bench& lab, const std::string& form, std::size_t size
         lab.session.progress(bench::describe(work));
         DAEL_LET(keys, bench::make_keys(work));
         DAEL_LET(set, subject->engine->keys(keys));
-        const auto launch_on = [&](const DeviceBuffer& from) -> measure::Launch {
-            return [&, messages = std::make_shared<std::vector<Message>>(bench::lay_out(
-                           work, from.data(), out.data(), tag.data()))](Stream s) -> Result<> {
-                if (work.is(Mode::gcm))
-                    DAEL_TRY(subject->engine->launch(work.cipher, set, *messages, s));
-                else
-                    DAEL_TRY(subject->engine->run(work.cipher, keys.front(), messages->front(), s));
-                return {};
-            };
+        const auto messages = bench::lay_out(work, in.data(), out.data(), tag.data());
+        const measure::Launch launch = [&](Stream s) -> Result<> {
+            if (work.is(Mode::gcm))
+                DAEL_TRY(subject->engine->launch(work.cipher, set, messages, s));
+            else
+                DAEL_TRY(subject->engine->run(work.cipher, keys.front(), messages.front(), s));
+            return {};
         };
+        DAEL_TRY(clock.copy_in(in.data(), host.data(), size));
         DAEL_TRY(clock.fill(out.data(), bench::kPoison, size));
-        DAEL_TRY(clock.run(launch_on(in[0].front())));
+        DAEL_TRY(clock.run(launch));
         DAEL_TRY(bench::check_output(
             work, host.data(), clock.fetch_from(out.data()),
             work.is(Mode::gcm) ? clock.fetch_from(tag.data()) : measure::Fetch{}));
-        std::array<std::vector<measure::Launch>, 2> launches;
-        for (const bool is_fixed : {false, true})
-            for (const DeviceBuffer& from : in[is_fixed])
-                launches[is_fixed].push_back(launch_on(from));
-        DAEL_LET(trial, timed.trial(launches));
+        DAEL_LET(trial, timed.trial(launch, in.data()));
         enter(lab.report, point_of("library", work, "daelstrom", "data"), static_cast<double>(size),
               trial);
     }
@@ -367,7 +384,9 @@ Result<> run_timing(const Bench& lab) {
     DAEL_TRY(run_host(lab));
     const std::size_t count = quick ? 2000 : 6000;
     const int attempts = quick ? 2 : 3;
-    constexpr std::size_t kDeviceSize = 1 << 20;  // long against the clock's tick
+    // Long against the clock's tick, which OpenCL's events have coarser; and of what shares tables
+    // in constant memory a MiB takes a quarter of a millisecond.
+    constexpr std::size_t kCudaSize = 1 << 20, kOpenClSize = 4 << 20, kCpuSize = 16 << 10;
     bool has_gpu = false;
     for (const auto& device : kernel_devices(lab.report)) {
         measure::describe_device(lab.report.machine, device->access().info);
@@ -376,13 +395,17 @@ Result<> run_timing(const Bench& lab) {
                 device->name() +
                 ": a processor that plays a device has no banks of shared memory; its "
                 "times say nothing of a GPU's, and the library's are the backend cpu's");
-        has_gpu = has_gpu || device->name().starts_with("cuda");
-        DAEL_TRY(run_own_kernels(lab, device, device->is_cpu() ? 16 << 10 : kDeviceSize, count,
-                                 attempts));
+        const bool cuda = device->name().starts_with("cuda");
+        has_gpu = has_gpu || cuda;
+        DAEL_TRY(run_own_kernels(lab, device,
+                                 device->is_cpu() ? kCpuSize
+                                 : cuda           ? kCudaSize
+                                                  : kOpenClSize,
+                                 count, attempts));
     }
     if (has_gpu)
         for (const char* form : {"tables=4", "tables=2", "tables=1"})
-            DAEL_TRY(run_library(lab, form, kDeviceSize, count, attempts));
+            DAEL_TRY(run_library(lab, form, kCudaSize, count, attempts));
     for (const auto& row : lab.report.rows) {
         const bool leaks = row.figures[3].second != 0, must = row.figures[4].second != 0;
         if (must && !leaks)

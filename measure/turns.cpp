@@ -43,7 +43,7 @@ Result<std::vector<Series>> compare(const std::vector<Contestant>& contestants,
                                     const Sampling& sampling) {
     std::vector<Series> all(contestants.size());
     const double start = now();
-    for (int turn = -1; turn < sampling.repeats; ++turn) {
+    for (int turn = sampling.warm_up ? -1 : 0; turn < sampling.repeats; ++turn) {
         if (turn >= 3 && now() - start > sampling.budget_seconds) break;
         for (std::size_t i = 0; i < contestants.size(); ++i) {
             // Each turn begins with another contestant, so that none always follows the same one.

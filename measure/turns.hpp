@@ -23,6 +23,7 @@ struct Sampling {
     int repeats = 15;               // samples of each contestant
     double sample_seconds = 0.002;  // a host call is repeated until a sample takes this long
     double budget_seconds = 3;      // no further turn begins after this, once there are three
+    bool warm_up = true;            // whether a turn that does not count comes first
 };
 
 // One contestant's samples, seconds of one call, in the order of the turns.
@@ -32,7 +33,8 @@ using Series = std::vector<double>;
 // away, finds how many calls make up `Sampling::sample_seconds`.
 Sampler wall_clock(std::function<Result<>()> call, const Sampling& sampling);
 
-// One warm-up turn, then `repeats` turns. Errors: the first error of a contestant, with its name.
+// One warm-up turn, unless there is to be none, then `repeats` turns. Errors: the first error of a
+// contestant, with its name.
 Result<std::vector<Series>> compare(const std::vector<Contestant>& contestants,
                                     const Sampling& sampling);
 

@@ -54,6 +54,14 @@ TEST(Measure, ContestantsTakeTurnsAndTheFirstTurnIsThrownAway) {
     EXPECT_EQ((*series)[1].size(), 3u);
 }
 
+TEST(Measure, WhatIsWarmHasNoTurnThatIsThrownAway) {
+    int calls = 0;
+    const auto series = compare({{"a", [&calls]() -> Result<double> { return ++calls; }}},
+                                {.repeats = 2, .warm_up = false});
+    ASSERT_TRUE(series);
+    EXPECT_EQ(series->front(), (std::vector<double>{1, 2}));
+}
+
 TEST(Measure, ErrorsNameTheContestant) {
     const auto series = compare({{"slow one",
                                   []() -> Result<double> {

@@ -205,6 +205,9 @@ class Kernels(Lab):
         self.assertTrue({"openssl", "reference"} <= host, host)
         for row in document["rows"]:
             self.assertEqual(row["leaks"], int(row["t"] >= row["threshold"]), row)
+            self.assertGreater(row["difference"], -1, row)
+        # To tell the longer from the shorter is what the control is for.
+        self.assertNotEqual(control[0]["difference"], 0)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,9 @@ def sizes():
                 rows.append(row({**device, "where": where, "measure": "async"}, 45 * grown + 0.1, {"crossover": 1.0} if size == 4 * MIB else {},
                                 ("copies both ways at once", 48.0)))
                 rows.append(row({**device, "where": where, "measure": "total"}, 12 * grown + 0.1))
+    for isa, rate in (("avx512", 16.6), ("sse", 7.1)):
+        rows.append(row({"backend": "cpu", "isa": isa, **cipher("ctr", size=16 * KIB, messages=1, placement="apart"), "where": "cache",
+                         "measure": "call", "threads": 1}, rate, {}, ("OpenSSL EVP called directly", 6.5)))
     return document("sizes", rows)
 
 

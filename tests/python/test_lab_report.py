@@ -19,7 +19,7 @@ pytest.importorskip("markdown")
 
 from daelstrom import lab  # noqa: E402
 from daelstrom.lab import _documents, _words  # noqa: E402
-from daelstrom.lab.sections import SECTIONS, placement  # noqa: E402
+from daelstrom.lab.sections import SECTIONS, overlap, placement  # noqa: E402
 
 LIMIT = 2 << 20  # bytes of a page
 VOID = {"meta", "link", "img", "br", "hr"}
@@ -120,8 +120,29 @@ def test_sentences_are_those_of_the_data(full):
     assert "Under CBC and CTR hardly any block does" in text
     assert "Keystream made ahead of time by cuda gains a factor of 1.70" in text
     assert "“daelstrom encrypt, CPU” at 2.20 GB/s, 3.14× “openssl enc”" in text
+    assert "CPU with AES-NI" in text and "CPU with VAES, 512 bits" in text
     assert "pays from 4 MiB on (CUDA, page-locked memory)" in text
     assert "&lt;nothing&gt; to the left" in text  # what a document says is text
+
+
+def test_of_copies_both_ways_one_is_always_to_be_seen():
+    def way(ways, streams, rate, copies):
+        return {"where": "pinned", "chunk": 1, "ways": ways, "streams": streams, "size": 100.0, "gbps": {"median": rate},
+                "ceiling": {"gbps": copies}}  # fmt: skip
+
+    # In and out take 2 each, both ways in sequence 4, with the kernel 5: of 4 at most 3 can be gained.
+    rows = [way("in", 1, 40.0, 50.0), way("out", 1, 40.0, 50.0), way("both", 1, 20.0, 25.0), way("both", 4, 45.0, 25.0)]
+    assert overlap.at_most(rows, rows[3]) == pytest.approx(0.75)
+    assert overlap.at_most(rows[1:], rows[3]) is None
+
+
+def test_few_samples_are_said(tmp_path):
+    def few():
+        document = samples.placement()
+        document["rows"] = [{**row, "samples": 2} for row in document["rows"]]
+        return document
+
+    assert "than the usual 15: “placement” 2." in report_of(tmp_path, few)
 
 
 def test_orders_are_compared_by_spearmans_correlation():

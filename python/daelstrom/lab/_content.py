@@ -42,6 +42,15 @@ class Table:
     def columns(self) -> list[tuple[str, bool]]:
         return [(title.removesuffix("\t"), title.endswith("\t")) for title in self.titles]
 
+    def filled(self) -> Table:
+        """Without the columns that say nothing."""
+        kept = [place for place in range(len(self.titles)) if any(line[place] for line in self.lines)]
+        return dataclasses.replace(
+            self,
+            titles=[self.titles[place] for place in kept],
+            lines=[[line[place] for place in kept] for line in self.lines],
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Picture:

@@ -20,6 +20,8 @@ from .sections import SECTIONS
 from .sections.other import section_of
 
 HERE = pathlib.Path(__file__).parent
+USUAL = 15  # samples of a figure
+OWN_COUNTS = ("energy", "timing")  # studies that take as many as their question needs
 PAGES = {"lab-method.md": "method", "lab-bias.md": "bias"}
 
 
@@ -99,6 +101,14 @@ def cautions(run: Run) -> list[str]:
     if quick:
         which = "A quick run" if len(quick) == len(run.documents) else f"Quick runs: {words.listed(quick)}"
         made.append(f"{which}, of small data and few samples. It shows that all works; its figures show little more.")
+    few = {
+        document.study: max(int(row.get("samples", USUAL)) for row in document.rows)
+        for document in run
+        if document.rows and not document.quick and document.study not in OWN_COUNTS
+    }
+    less = [f"“{study}” {count}" for study, count in few.items() if count < USUAL]
+    if less:
+        made.append(f"Fewer samples of each figure than the usual {USUAL}: {words.listed(less)}.")
     busy = [
         document for document in run if document.about.get("load_before", 0) / 100 > document.machine.get("cores", 1)
     ]

@@ -101,7 +101,9 @@ def coloured(series: Sequence[Series]) -> None:
             taken.add(known)
     for one in series:
         if not one.colour:
-            one.colour = next((colour for colour in SERIES if colour not in taken), SERIES[len(taken) % len(SERIES)])
+            free = [colour for colour in SERIES if colour not in taken]
+            one.colour = free[0] if free else SERIES[len(series) % len(SERIES)]
+            one.line = one.line if free else "dot"  # a colour's second line looks otherwise
             taken.add(one.colour)
 
 
@@ -141,16 +143,16 @@ def drawing(
     return Plot(caption, made[0], made[1], legend)
 
 
-def _rate_axis(axes: Axes, log: bool, unit: str) -> None:
+def _rate_axis(axes: Axes, log: bool, most: float, unit: str) -> None:
     if log:
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(base=10, numticks=8))
         low, high = axes.get_ylim()
-        if math.log10(high / low) < 1.2:  # too few powers of ten to read by
+        if math.log10(high / low) < 2:  # too few powers of ten to read by
             axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5), numticks=12))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.05 * most or 1)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_title(unit, fontsize=11, color=STAND_IN["muted"], loc="right")
@@ -181,6 +183,7 @@ def lines(
             by_name.setdefault(one.name, one)
     coloured(list(by_name.values()))
     rates = [y for panel in panels.values() for one in panel for _, y, *_ in one.points]
+    most = max(high for panel in panels.values() for one in panel for *_, high in one.points)
     log = log and min(rates) > 0 and max(rates) / min(rates) > LOG_FROM
     count = len(panels)
     columns = min(count, 3 if count != 4 else 2)
@@ -192,9 +195,9 @@ def lines(
             values = sorted({x for one in panel for x, *_ in one.points})
             for one in panel:
                 like = by_name[one.name]
-                xs, ys, least, most = zip(*sorted(one.points), strict=True)
+                xs, ys, low, high = zip(*sorted(one.points), strict=True)
                 colour = STAND_IN[like.colour]
-                axes.fill_between(xs, least, most, color=colour, alpha=0.13, linewidth=0)
+                axes.fill_between(xs, low, high, color=colour, alpha=0.13, linewidth=0)
                 axes.plot(xs, ys, color=colour, marker="o", linestyle={"dot": ":"}.get(like.line, like.line))
             if binary:
                 _binary_axis(axes, values, 4 if narrow else 7 if across == 1 else 3, form, x_label)
@@ -204,7 +207,7 @@ def lines(
                 axes.locator_params(axis="x", nbins=4 if narrow or across > 1 else 8)
                 axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
             axes.grid(axis="y")
-            _rate_axis(axes, log, unit)
+            _rate_axis(axes, log, most, unit)
             axes.set_title(title)
         for axes in list(grid.flat)[count:]:
             axes.set_visible(False)
@@ -256,7 +259,7 @@ def bars(
             )
         if limit:
             axes.axvline(limit[0], color=STAND_IN["muted"], linestyle="--", linewidth=1.2)
-        axes.set_yticks(list(places), [_broken(one.name, 21 if narrow else 46) for one in each], color=STAND_IN["ink"])
+        axes.set_yticks(list(places), [_broken(one.name, 24 if narrow else 46) for one in each], color=STAND_IN["ink"])
         axes.tick_params(axis="y", length=0)
         axes.invert_yaxis()
         axes.spines["left"].set_visible(False)
@@ -275,7 +278,8 @@ def bars(
         axes.set_axisbelow(True)
 
     def height(narrow: bool) -> float:
-        return 60.0 + sum(22 + 13 * _broken(one.name, 21 if narrow else 46).count("\n") for one in each)
+        most = max((_broken(one.name, 24 if narrow else 46).count("\n") for one in each), default=0)
+        return 60.0 + len(each) * (22 + 14 * most)  # bars stand at equal distances
 
     marked = [Legend(mark, "ink", "mark")] if mark and any(one.mark is not None for one in each) else []
     limited = [Legend(f"{limit[1]}, {limit[0]:g}", "muted", "dashed")] if limit else []

@@ -97,7 +97,7 @@ def content(document: Document) -> Content:
             ]
             for row in rows
         ],
-    )
+    ).filled()
     gcm = next((row for row in rows if row["where"] == "device" and row["mode"] == "gcm"), None)
     headlines = []
     if gcm:

@@ -142,22 +142,22 @@ def table(rows: list[Row], backend: str) -> Table:
         f"Kernels on {backend}, GB/s; and on a GTX 285 in 2017",
         [
             "kernel",
-            "tables, keys, state, bytes a thread",
             "GB/s\t",
             "place\t",
             "2017, GB/s\t",
             "place in 2017\t",
             "of the copy\t",
+            "tables, keys, state, bytes a thread",
         ],
         [
             [
                 str(row["kernel"]) + (f", {str(row['mode']).upper()}" if row.get("where") == "library" else ""),
-                shape(row),
                 words.digits(rate(row)),
                 number(row, "rank"),
                 words.digits(row["gbps_2017"]) if is_of_2017(row) else "",
                 number(row, "rank_2017"),
                 words.share(row["ratio"]) if "ratio" in row else "",
+                shape(row),
             ]
             for row in rows
         ],

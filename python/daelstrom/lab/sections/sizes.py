@@ -6,13 +6,14 @@ from __future__ import annotations
 from .. import _words as words
 from .._content import Content, Headline, Plot, Section, Table, Then, pivot
 from .._documents import Document, Row, best, grouped, rate
-from .._plots import Series, lines
+from .._plots import Bar, Series, bars, lines
 
 PANELS = (("ctr", "encrypt", "CTR"), ("ecb", "encrypt", "ECB"), ("cbc", "decrypt", "CBC decryption"))
 GTX_465 = {"kernel": 3.7, "async": 3.0}  # GB/s; Brno 2011
 GTX_460M = 2.230 / 8  # GB/s, CTR of 512 MB; São José do Rio Preto 2013
 CROSSOVER_2013 = "4 MB"
 HUES = {"CPU": "c1", "OpenSSL": "c4", "CUDA": "c3", "OpenCL": "c2"}
+FORMS = {"sse": "with AES-NI", "avx2": "with VAES, 256 bits", "avx512": "with VAES, 512 bits"}
 YARDSTICK = "OpenSSL, 1 core"
 
 
@@ -63,6 +64,7 @@ def by_size(rows: list[Row]) -> Plot | None:
     for mode, direction, title in PANELS:
         mine = ways(of_work(rows, mode, direction))
         if mine:
+            widest = max(len(group) for group in mine.values())
             panels[f"{title}, AES-128"] = [
                 Series(
                     name,
@@ -71,6 +73,7 @@ def by_size(rows: list[Row]) -> Plot | None:
                     "dashed" if name.endswith((" 1 core", "ordinary memory")) else "solid",
                 )
                 for name, group in mine.items()
+                if len(group) > 1 or widest == 1  # one size among lines says nothing
             ]
     return lines("From host memory and back to it, by size", panels, x_label="size") if panels else None
 
@@ -106,15 +109,15 @@ def pays_from(group: list[Row], openssl: dict[int, float]) -> int | None:
 
 
 def crossings(rows: list[Row]) -> dict[str, dict[str, int]]:
-    """Of each way, by mode, the size from which on it pays."""
+    """Of each way, by mode, the size from which on it pays; 0 where it does at none."""
     made: dict[str, dict[str, int]] = {}
     for mode, direction, _ in PANELS:
         mine = ways(of_work(rows, mode, direction))
         openssl = {int(row["size"]): rate(row) for row in mine.get(YARDSTICK, ())}
         for name, group in mine.items():
-            if openssl and name != YARDSTICK:
+            if openssl and name != YARDSTICK and (len(group) > 1 or len(openssl) == 1):
                 size = pays_from(group, openssl)
-                made.setdefault(name, {}).update({mode: size} if size else {})
+                made.setdefault(name, {})[mode] = size or 0
     return made
 
 
@@ -123,7 +126,13 @@ def crossing_table(crossed: dict[str, dict[str, int]]) -> Table:
         "From which size on a way is always faster than OpenSSL on one core (AES-128)",
         ["way", *(f"{title}\t" for _, _, title in PANELS)],
         [
-            [name, *(words.size(cells[mode]) if mode in cells else "at none" for mode, _, _ in PANELS)]
+            [
+                name,
+                *(
+                    (words.size(size) if size else "at none") if (size := cells.get(mode, -1)) >= 0 else "one size alone"
+                    for mode, _, _ in PANELS
+                ),
+            ]
             for name, cells in crossed.items()
         ],
     )
@@ -143,7 +152,7 @@ def says(rows: list[Row]) -> list[str]:
         f" {words.digits(rate(small))}."
     ]
     devices = {way(row) for row in ctr if row["where"] != "host"}
-    crossed = {name: cells["ctr"] for name, cells in crossings(rows).items() if name in devices and "ctr" in cells}
+    crossed = {name: cells["ctr"] for name, cells in crossings(rows).items() if name in devices and cells.get("ctr")}
     if devices and crossed:
         first = min(crossed, key=lambda name: crossed[name])
         sentences.append(
@@ -193,7 +202,7 @@ def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[The
         then.append(
             Then(
                 2011,
-                "host memory through a GTX 465 and back, overlapped",
+                "host memory and back by the fastest way: then a GTX 465, copies overlapped",
                 f"{words.digits(GTX_465['async'])} GB/s",
                 f"{words.digits(rate(top))} GB/s, {way(top)}",
                 words.times(rate(top) / GTX_465["async"]),
@@ -210,7 +219,7 @@ def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[The
             )
         )
         devices = {way(row) for row in large if row["where"] != "host"}
-        sizes = [cells["ctr"] for name, cells in crossings(rows).items() if name in devices and "ctr" in cells]
+        sizes = [cells["ctr"] for name, cells in crossings(rows).items() if name in devices and cells.get("ctr")]
         then.append(
             Then(
                 2013,
@@ -220,6 +229,25 @@ def front(document: Document, rows: list[Row]) -> tuple[list[Headline], list[The
             )
         )
     return headlines, then
+
+
+def forms(document: Document) -> Plot | None:
+    """What each kind of instructions makes of what lies in a core's cache."""
+    rows = document.where(where="cache", mode="ctr", bits=128, messages=1)
+    largest = max((row["size"] for row in rows), default=0)
+    mine = [row for row in rows if row["size"] == largest]
+    each = [
+        Bar(
+            f"{words.backend(row['backend'])} {FORMS.get(row.get('isa', ''), row.get('isa', ''))}".strip(),
+            rate(row),
+            row["gbps"]["min"],
+            row["gbps"]["max"],
+            HUES.get(words.backend(row["backend"]), "c1"),
+        )
+        for row in mine
+    ]
+    caption = f"One core, AES-128-CTR of {words.size(largest)} in its cache, by the instructions that do it"
+    return bars(caption, each) if each else None
 
 
 def content(document: Document) -> Content:
@@ -232,7 +260,7 @@ def content(document: Document) -> Content:
     crossed = crossings(rows)
     return Content(
         says(rows),
-        [plot for plot in (by_size(rows), three_times(document)) if plot],
+        [plot for plot in (by_size(rows), forms(document), three_times(document)) if plot],
         tables + ([crossing_table(crossed)] if crossed else []),
         headlines=headlines,
         then=then,
