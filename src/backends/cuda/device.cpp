@@ -45,7 +45,7 @@ Result<std::unique_ptr<core::Prepared>> as_prepared(Result<std::unique_ptr<Made>
 
 }  // namespace
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool use_tensor_cores,
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, Hashing hashing,
                                                      bool later) {
     cudaDeviceProp properties{};
     DAEL_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
@@ -72,7 +72,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool
     const bool reaches = properties.unifiedAddressing != 0 && same_address != 0;
     std::unique_ptr<CudaDevice> device(
         new CudaDevice(index, layout, std::move(info), reaches ? kReach : 0,
-                       properties.cooperativeLaunch != 0, properties.major >= 9, use_tensor_cores));
+                       properties.cooperativeLaunch != 0, properties.major >= 9, hashing));
     if (!later) DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
     return device;
 }

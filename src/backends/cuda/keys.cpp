@@ -54,7 +54,10 @@ Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device, std::sp
         ++made->with_rounds_[key.rounds()];
     }
     if (keys.front().is_xts()) return made;  // whose kernels take keys as parameters
-    if (hash) DAEL_TRY(device.gcm_rooms(set_up));
+    if (hash) {
+        DAEL_TRY(device.hashing(set_up));  // by which rooms are made
+        DAEL_TRY(device.gcm_rooms(set_up));
+    }
     DAEL_TRY(made->keys_block_.allocate(keys.size() * sizeof(GcmKey), true));
     DAEL_TRY(made->upload(set_up, keys));
     return made;
@@ -103,8 +106,8 @@ Result<> DeviceKeys::ready(bool hash) {
     DAEL_TRY(set_up.result());
     const Stream stream{set_up.stream()};
     if (hash && !matrices()) {
-        DAEL_LET(tensor_cores, device_.tensor_cores_hash(set_up));
-        if (tensor_cores && count() <= kMostMatrices)
+        DAEL_LET(hashing, device_.hashing(set_up));
+        if (hashing != Hashing::rows && count() <= kMostMatrices)
             DAEL_TRY(matrices_block_.allocate(count() * sizeof(GcmMatrices), true));
     }
     DAEL_TRY(replacements_.in_turn(
@@ -117,10 +120,15 @@ Result<> DeviceKeys::ready(bool hash) {
 Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream) {
     GcmKey* at = keys() + first;
     GcmMatrices* its_matrices = matrices() ? matrices() + first : nullptr;
-    void* arguments[] = {&at, &its_matrices, &count};
+    GcmMatrices* for_tiles =
+        device_.hashing(its_matrices != nullptr) == Hashing::tiles ? its_matrices : nullptr;
     const auto most = static_cast<unsigned>(device_.info().multiprocessors) * 4u;
-    return device_.launch(gcm_key_setup_kernel(), std::min<unsigned>(count, most), false, arguments,
-                          stream);
+    const unsigned grid = std::min<unsigned>(count, most);
+    void* arguments[] = {&at, &for_tiles, &count};
+    DAEL_TRY(device_.launch(gcm_key_setup_kernel(), grid, false, arguments, stream));
+    if (its_matrices == for_tiles) return {};
+    arguments[1] = &its_matrices;
+    return device_.launch(ghash_mma_setup_kernel(), grid, false, arguments, stream);
 }
 
 std::vector<int> DeviceKeys::sizes() const {
