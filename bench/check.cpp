@@ -48,7 +48,7 @@ Result<> compare(const Work& work, const Window& window, const Fetch& out, const
         expected.resize(size);
         actual.resize(size);
         DAEL_TRY(expect(begin, std::span(expected)));
-        DAEL_TRY(out(window.message * work.size + begin, actual.data(), size));
+        DAEL_TRY(out(work.place_of(window.message) + begin, actual.data(), size));
         if (actual == expected) continue;
         const auto wrong = std::ranges::mismatch(actual, expected).in1 - actual.begin();
         return worthless(work, window.message,
@@ -71,7 +71,7 @@ std::vector<Window> sample_windows(const Work& work) {
     std::vector<Window> windows;
     for (const auto message : messages) {
         if (whole) {
-            windows.push_back({message, 0, work.size});
+            windows.push_back({message, 0, work.size_of(message)});
             continue;
         }
         const std::uint64_t unit = work.is(Mode::xts) ? work.cipher.sector : kBlockSize;
@@ -113,7 +113,7 @@ Result<> check_opened(const Work& work, const std::uint8_t* plaintext, const Fet
         DAEL_TRY(compare(work, window, out, "the plaintext",
                          [&](std::uint64_t begin, std::span<std::uint8_t> expected) -> Result<> {
                              std::memcpy(expected.data(),
-                                         plaintext + window.message * work.size + begin,
+                                         plaintext + work.place_of(window.message) + begin,
                                          expected.size());
                              return {};
                          }));

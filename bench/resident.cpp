@@ -17,10 +17,11 @@ using measure::HostBuffer;
 using measure::Launch;
 using measure::MemoryKind;
 
-constexpr std::size_t kMargin = 16;  // room to start a few bytes late
-constexpr std::size_t kTiny = 16;    // bytes of a fill that costs a launch and nothing else
-constexpr int kTrain = 100;          // launches back to back
-constexpr int kBatchesAhead = 20;    // as many as a figure has samples, and a few more
+constexpr std::size_t kMargin = 16;        // room to start a few bytes late
+constexpr std::size_t kTiny = 16;          // bytes of a fill that costs a launch and nothing else
+constexpr std::uint64_t kKeySetSize = 48;  // bytes of the message that keys are made ready for
+constexpr int kTrain = 100;                // launches back to back
+constexpr int kBatchesAhead = 20;          // as many as a figure has samples, and a few more
 
 // What is launched, and what comes first, outside the measured time.
 struct Launches {
@@ -57,6 +58,47 @@ struct Resident {
             }};
     }
 
+    // A list in device memory, which may be launched as often as wanted; with the same nonces,
+    // which only a measurement may have.
+    Result<Launches> listed(const Work& work, std::vector<Message> messages, KeySet set) const {
+        const std::size_t size = messages.size() * sizeof(Message);
+        DAEL_LET(list, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
+        DAEL_TRY(clock.copy_in(list.data(), messages.data(), size));
+        DAEL_LET(made,
+                 subject.engine->prepare(work.cipher, set,
+                                         {.list = reinterpret_cast<const Message*>(list.data()),
+                                          .count = static_cast<std::uint32_t>(messages.size()),
+                                          .place = Place::device,
+                                          .longest = work.list == kListBound ? work.size : 0}));
+        const auto batch = std::make_shared<Batch>(std::move(made));
+        return Launches{[engine = subject.engine, batch, list](Stream s) -> Result<> {
+                            DAEL_TRY(engine->launch(*batch, s));
+                            return {};
+                        },
+                        {},
+                        [work, batch]() -> Result<> {
+                            DAEL_LET(all, batch->results({}));
+                            return check_codes(work, all);
+                        }};
+    }
+
+    // Keys, from where a program has them to where a batch can be launched: one message under the
+    // last of them.
+    Result<std::function<Result<>()>> key_set(const Work& work) const {
+        DAEL_LET(keys, make_keys(work));
+        Work one = work;
+        one.messages = 1;
+        Message message = lay_out(one, in.data(), out.data(), tags.data()).front();
+        message.key = static_cast<std::uint32_t>(work.keys - 1);
+        return std::function<Result<>()>(
+            [engine = subject.engine, cipher = work.cipher, message,
+             list = std::make_shared<std::vector<Key>>(std::move(keys))]() -> Result<> {
+                DAEL_LET(set, engine->keys(*list));
+                auto batch = engine->prepare(cipher, set, {.list = &message, .count = 1});
+                return batch ? Result<>{} : std::move(batch).error();
+            });
+    }
+
     // One message that needs no list, or a batch in one launch. A batch that encrypts may be
     // launched once, so that there is a new one for each sample.
     Result<Launches> launches(const Work& work, const std::uint8_t* from, std::uint8_t* to) {
@@ -82,6 +124,7 @@ struct Resident {
                 },
                 {}};
         DAEL_LET(set, engine->keys(keys));
+        if (!work.list.empty()) return listed(work, std::move(messages), std::move(set));
         const auto batched =
             std::make_shared<Batched>(Batched{engine, std::move(set), work, std::move(messages)});
         // Many at a time: what is allocated and released between two samples costs the GPU its
@@ -124,8 +167,8 @@ struct Resident {
 
     // Plain modes, and GCM that seals: poison, one launch, comparison with OpenSSL.
     Result<> check(const Work& work, const Launches& made, std::size_t shift, std::uint8_t* to) {
-        DAEL_TRY(work.placement == "in place" ? clock.copy_in(to, host.data() + shift, work.bytes())
-                                              : clock.fill(to, kPoison, work.bytes()));
+        DAEL_TRY(work.placement == "in place" ? clock.copy_in(to, host.data() + shift, work.room())
+                                              : clock.fill(to, kPoison, work.room()));
         if (work.is(Mode::gcm)) DAEL_TRY(clock.fill(tags.data(), kPoison, tags.size()));
         DAEL_TRY(once(made));
         return check_output(work, host.data() + shift, clock.fetch_from(to),
@@ -139,15 +182,27 @@ struct Resident {
         DAEL_LET(seals, launches(sealing, in.data(), out.data()));
         DAEL_TRY(check(sealing, seals, 0, out.data()));
         whole = false;
-        DAEL_TRY(clock.fill(in.data(), kPoison, work.bytes()));
+        DAEL_TRY(clock.fill(in.data(), kPoison, work.room()));
         DAEL_TRY(once(made));
         return check_opened(work, host.data(), clock.fetch_from(in.data()));
+    }
+
+    Result<Heat> key_heat(const Work& work) const {
+        DAEL_LET(ready, key_set(work));
+        Heat heat;
+        const Launch tiny = [&memory = subject.device.memory, to = out.data()](Stream s) {
+            return memory.fill(to, 0, kTiny, s);
+        };
+        const auto least = heat.enter("fill of 16 bytes", clock.by_wall(tiny, sampling));
+        heat.enter(subject.name, measure::wall_clock(ready, sampling), {}, work.point(),
+                   static_cast<double>(work.bytes()), {least});
+        return heat;
     }
 
     Result<Heat> prepare(Work work) {
         DAEL_TRY(restore());
         work.backend = subject.name;
-        if (work.bytes() + kMargin > in.size())
+        if (work.room() + kMargin > in.size())
             return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
         if (work.is(Mode::gcm) && tags.size() < work.messages * gcm::kTagSize) {
             DAEL_LET(more, DeviceBuffer::allocate(subject.device, MemoryKind::device,
@@ -155,13 +210,14 @@ struct Resident {
             tags = more;
         }
         const bool opens = work.is(Mode::gcm) && work.cipher.direction == Direction::decrypt;
-        const std::size_t shift = work.placement == "unaligned" ? 1 : 0;
-        std::uint8_t* const to = opens ? in.data() : out.data() + 3 * shift;
+        const auto [placement, shift, out_shift] = shift_of(work);
+        std::uint8_t* const to = opens ? in.data() : out.data() + out_shift;
         const std::uint8_t* const from = opens                          ? out.data()
                                          : work.placement == "in place" ? to
                                                                         : in.data() + shift;
+        if (work.measure == "keys") return key_heat(work);
         DAEL_LET(made, launches(work, from, to));
-        const auto right = [=, this] {
+        const auto right = [=, this, shift = shift] {
             return opens ? check_opening(work, made) : check(work, made, shift, to);
         };
         Heat heat;
@@ -191,18 +247,33 @@ struct Resident {
     }
 };
 
+// Which shapes GCM has in device memory, in batches and by itself.
+bool has_gcm(const Workload& workload, bool cuda, const Work& work) {
+    const bool one = work.messages == 1, seals = work.cipher.direction == Direction::encrypt;
+    if (work.measure == "keys")
+        return cuda && !work.mac_only && seals && work.size == kKeySetSize &&
+               work.placement == "apart";
+    if (work.keys == 0 || (work.size == kKeySetSize && one)) return false;
+    if (work.measure == "launch")  // which OpenCL has not
+        return cuda && work.placement == "apart" && work.keys == 1 && one && !work.mac_only &&
+               work.size == workload.launched.front();
+    if (work.placement == "both 8 off")
+        return cuda && one && !work.mac_only && seals && work.size == workload.device;
+    if (work.placement != "apart" || (!cuda && !work.list.empty())) return false;
+    if (one) return work.size == workload.device;
+    const Shape batch{work.size, work.messages};
+    const bool both_ways = work.list.empty() && work.mix.empty() &&
+                           std::ranges::count(workload.gcm_device, batch) != 0;
+    return !work.mac_only && (seals || both_ways);
+}
+
 // Which shapes a way has in device memory.
 bool has(const Options& options, const Workload& workload, bool cuda, const Point& point) {
     const Work work(point);
     const bool kernel = work.measure == "kernel", apart = work.placement == "apart";
     if (!has_bits(options, work)) return false;
-    if (work.is(Mode::gcm) && !kernel)  // which OpenCL has not
-        return cuda && apart && work.keys == 1 && work.messages == 1 && !work.mac_only &&
-               work.size == workload.device_sweep.front();
-    if (work.is(Mode::gcm))
-        return apart && work.keys != 0 && (!work.mac_only || work.messages == 1) &&
-               (work.messages != 1 || work.size == workload.device);
-    if (work.keys != 0) return false;
+    if (work.is(Mode::gcm)) return has_gcm(workload, cuda, work);
+    if (work.keys != 0 || work.measure == "keys") return false;
     if (work.is(Mode::xts))
         return kernel && apart && work.messages == 1 && work.size == workload.device;
     const Shape batch{work.size, work.messages};
@@ -213,10 +284,38 @@ bool has(const Options& options, const Workload& workload, bool cuda, const Poin
                std::ranges::count(workload.parallel, batch) != 0;
     const bool swept =
         work.is(Mode::ctr) || (work.is(Mode::ecb) && work.cipher.direction == Direction::encrypt);
-    if (!kernel) return swept && apart && work.size == workload.device_sweep.front();
-    if (!apart) return work.size == workload.device && (work.is(Mode::ctr) || work.is(Mode::cbc));
+    if (!kernel)
+        return swept && apart &&
+               (work.size == workload.launched.front() ||
+                (work.is(Mode::ctr) && std::ranges::count(workload.launched, work.size) != 0));
+    if (!apart) {
+        const bool common = work.placement == "in place" || work.placement == "unaligned";
+        return work.size == workload.device &&
+               (work.is(Mode::ctr) ? common || workload.every_placement
+                                   : common && work.is(Mode::cbc));
+    }
     return work.size == workload.device ||
            (swept && std::ranges::count(workload.device_sweep, work.size) != 0);
+}
+
+// Batches of GCM: fields of a point.
+measure::Axis gcm_batches(const Workload& workload) {
+    measure::Axis shapes;
+    for (const auto& [bytes, count] : workload.gcm_device)
+        for (const std::uint64_t keys : {std::uint64_t{1}, count})
+            shapes.push_back(shape(bytes, count, keys));
+    for (const auto& [bytes, count] : workload.gcm_many) shapes.push_back(shape(bytes, count, 1));
+    for (const auto& [bytes, count] : workload.gcm_listed)
+        for (const char* list : {kListThere, kListBound}) {
+            shapes.push_back(shape(bytes, count, 1));
+            shapes.back().set("list", list);
+        }
+    for (const std::uint64_t keys : {1, 64}) {
+        if (workload.gcm_imix == 0) break;
+        shapes.push_back(shape(0, workload.gcm_imix, keys));
+        shapes.back().set("mix", "imix");
+    }
+    return shapes;
 }
 
 }  // namespace
@@ -244,15 +343,17 @@ Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject) {
     shapes.push_back(shape(workload.device, 1, 1));
     if (workload.device_sweep.front() != workload.device)
         shapes.push_back(shape(workload.device_sweep.front(), 1, 1));
-    for (const auto& [bytes, count] : workload.gcm_device)
-        for (const std::uint64_t keys : {std::uint64_t{1}, count})
-            shapes.push_back(shape(bytes, count, keys));
+    std::ranges::copy(gcm_batches(workload), std::back_inserter(shapes));
+    for (const std::uint64_t keys : workload.key_sets)
+        shapes.push_back(shape(kKeySetSize, 1, keys));
+    std::vector<const char*> placements{"apart", "in place"};
+    for (const Shift& shift : kShifts) placements.push_back(shift.name);
     return Benchmark{
         subject.name,
         {measure::Axis{Point{{"where", "device"}, {"threads", std::uint64_t{1}}}},
          measure::axis("bits", workload.bits), ways(suite.options), std::move(shapes),
-         measure::axis("measure", std::vector<const char*>{"kernel", "launch"}),
-         measure::axis("placement", std::vector<const char*>{"apart", "in place", "unaligned"})},
+         measure::axis("measure", std::vector<const char*>{"kernel", "launch", "keys"}),
+         measure::axis("placement", placements)},
         [options = suite.options, workload, cuda = subject.name.starts_with("cuda")](
             const Point& point) { return has(options, workload, cuda, point); },
         [state](const Point& point) { return state->prepare(Work(point)); }};

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/work.hpp"
 
+#include <algorithm>
+
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/xts.hpp>
 
+#include "bench/packets.hpp"
 #include "io/text.hpp"
 
 namespace dael::bench {
@@ -34,6 +37,9 @@ std::string manner(const Work& work) {
     if (work.where == "pinned" || work.where == "pageable") text = work.measure;
     if (work.where == "host" && (work.backend == "cpu" || work.backend == "openssl"))
         text = work.threads == 1 ? "one core" : std::to_string(work.threads) + " threads";
+    if (!work.list.empty())
+        text += (text.empty() ? "list there" : ", list there") +
+                std::string(work.list == kListBound ? ", bound" : "");
     if (!work.data.empty()) text += (text.empty() ? "" : ", ") + work.data + " data";
     if (work.placement != "apart") text += (text.empty() ? "" : ", ") + work.placement;
     return text;
@@ -61,6 +67,9 @@ Work::Work(const Point& point) {
     keys = point.number("keys");
     size = point.number("size");
     messages = std::max<std::uint64_t>(1, point.number("messages"));
+    mix = point.text("mix");
+    if (!mix.empty()) size = std::ranges::max(Mix::imix().sizes);
+    list = point.text("list");
     where = point.text("where");
     if (!point.text("measure").empty()) measure = point.text("measure");
     if (!point.text("placement").empty()) placement = point.text("placement");
@@ -78,11 +87,32 @@ Point Work::point() const {
             {"keys", keys},
             {"size", size},
             {"messages", messages},
+            {"mix", mix},
+            {"list", list},
             {"where", where},
             {"measure", measure},
             {"placement", placement},
             {"threads", static_cast<std::uint64_t>(threads)},
             {"data", data}};
+}
+
+std::uint64_t Work::size_of(std::uint64_t index) const {
+    if (mix.empty()) return size;
+    static const Mix imix = Mix::imix();
+    return imix.sizes[index % imix.sizes.size()];
+}
+
+std::size_t Work::bytes() const {
+    if (measure == "keys") return static_cast<std::size_t>(keys) * static_cast<unsigned>(bits) / 8;
+    if (mix.empty()) return static_cast<std::size_t>(size * messages);
+    std::size_t bytes = 0;
+    for (std::uint64_t i = 0; i < messages; ++i) bytes += size_of(i);
+    return bytes;
+}
+
+Shift shift_of(const Work& work) {
+    const auto* const found = std::ranges::find(kShifts, work.placement, &Shift::name);
+    return found != std::end(kShifts) ? *found : Shift{"", 0, 0};
 }
 
 std::string cipher_name(const Work& work) {
@@ -102,7 +132,7 @@ std::string cipher_name(const Work& work) {
 
 std::string size_name(const Work& work) {
     return (work.messages > 1 ? std::to_string(work.messages) + " x " : "") +
-           app::format_size(static_cast<double>(work.size));
+           (work.mix.empty() ? app::format_size(static_cast<double>(work.size)) : "IMIX");
 }
 
 std::string describe(const Work& work) {
@@ -148,13 +178,14 @@ std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint
     std::vector<Message> messages(work.messages);
     for (std::uint64_t i = 0; i < work.messages; ++i) {
         Message& message = messages[i];
+        const std::uint64_t place = work.place_of(i), size = work.size_of(i);
         if (work.mac_only) {
-            message.aad = in + i * work.size;
-            message.aad_size = work.size;
+            message.aad = in + place;
+            message.aad_size = size;
         } else {
-            message.in = in + i * work.size;
-            message.out = out ? out + i * work.size : nullptr;
-            message.size = work.size;
+            message.in = in + place;
+            message.out = out ? out + place : nullptr;
+            message.size = size;
         }
         if (work.is(Mode::gcm)) {
             message.tag = tags ? tags + i * gcm::kTagSize : nullptr;

@@ -74,6 +74,15 @@ Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
     if (options.suite == "generations") workload.through = 256 * MiB;  // the slowest takes a second
+    workload.launched = {workload.device_sweep.front()};
+    if (options.suite == "h200") {
+        workload.gcm_many = {{256, 1'048'576}, {KiB, 1'048'576}, {16 * KiB, 16'384}};
+        workload.gcm_listed = {{KiB, 65'536}};
+        workload.gcm_imix = 262'144;
+        workload.key_sets = {1, 4096};
+        workload.every_placement = true;
+        workload.launched.push_back(64 * KiB);
+    }
     workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
     if (options.suite != "quick")
         workload.gcm_cache.insert(workload.gcm_cache.end(), {{16, 1}, {KiB, 1}});
@@ -81,7 +90,7 @@ Workload make_workload(const Options& options) {
     if (!options.bits.empty()) workload.bits = options.bits;
     if (!options.sizes.empty()) {
         workload.one_core = workload.all_cores = workload.sweep = workload.device_sweep =
-            options.sizes;
+            workload.launched = options.sizes;
         std::erase_if(workload.one_core, [](std::uint64_t size) { return size > kCached; });
         workload.device = workload.through =
             *std::max_element(options.sizes.begin(), options.sizes.end());
@@ -92,9 +101,11 @@ Workload make_workload(const Options& options) {
     scale_sizes(workload.device_sweep, options.scale);
     workload.device = scaled(workload.device, options.scale);
     workload.through = scaled(workload.through, options.scale);
-    for (auto* shapes : {&workload.parallel, &workload.sequential, &workload.gcm_device})
+    for (auto* shapes : {&workload.parallel, &workload.sequential, &workload.gcm_device,
+                         &workload.gcm_many, &workload.gcm_listed})
         for (auto& shape : *shapes)
             shape.count = std::max<std::uint64_t>(2, shape.count / options.scale);
+    workload.gcm_imix /= options.scale;
     for (auto* shape : {&workload.host_sequential, &workload.gcm_host})
         shape->count = std::max<std::uint64_t>(2, shape->count / options.scale);
     return workload;
@@ -107,8 +118,9 @@ std::uint64_t Workload::largest_host() const {
 
 std::uint64_t Workload::largest_device() const {
     std::uint64_t bytes = std::max(device, largest(device_sweep));
-    for (const auto* shapes : {&parallel, &sequential, &gcm_device})
+    for (const auto* shapes : {&parallel, &sequential, &gcm_device, &gcm_many, &gcm_listed})
         for (const auto& [size, count] : *shapes) bytes = std::max(bytes, size * count);
+    bytes = std::max(bytes, gcm_imix * Work::kSlot);
     return bytes;
 }
 

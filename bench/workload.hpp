@@ -33,18 +33,24 @@ struct Shape {
 struct Workload {
     std::vector<int> bits;
     bool every_form = false;
+    bool every_placement = false;          // in device memory
     std::vector<std::uint64_t> one_core;   // message sizes on one core
     std::vector<std::uint64_t> all_cores;  // on all cores, every mode
     std::vector<std::uint64_t> sweep;      // CTR, wherever the data is, from small to large
     std::uint64_t device = 0;              // the message in device memory that the bars are set for
     std::vector<std::uint64_t> device_sweep;  // CTR and ECB in device memory, from small to large
     std::uint64_t through = 0;                // host memory through the device, every mode
-    std::vector<Shape> parallel;    // batches for modes that are parallel within a message
-    std::vector<Shape> sequential;  // batches for those that are not
-    Shape host_sequential{};        // the same on all cores of the host
-    std::vector<Shape> gcm_device;  // batches of GCM in device memory, under one key and many
-    std::vector<Shape> gcm_cache;   // and on one core
-    Shape gcm_host{};               // and on all cores
+    std::vector<Shape> parallel;          // batches for modes that are parallel within a message
+    std::vector<Shape> sequential;        // batches for those that are not
+    Shape host_sequential{};              // the same on all cores of the host
+    std::vector<Shape> gcm_device;        // batches of GCM in device memory, under one key and many
+    std::vector<Shape> gcm_many;          // those under one key alone
+    std::vector<Shape> gcm_listed;        // those whose list lies in device memory as well
+    std::uint64_t gcm_imix = 0;           // messages of mixed sizes, under one key and 64
+    std::vector<std::uint64_t> key_sets;  // how many keys are made ready at once
+    std::vector<std::uint64_t> launched;  // CTR in device memory: what a launch costs
+    std::vector<Shape> gcm_cache;         // and on one core
+    Shape gcm_host{};                     // and on all cores
     measure::Sampling sampling;
 
     std::uint64_t largest_host() const;     // bytes of the largest work in host memory

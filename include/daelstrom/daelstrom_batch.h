@@ -52,6 +52,10 @@ typedef struct dael_prepare_options {
      * writes a new start into every message of the list, and advances the counter. Null: the starts
      * are as they stand in the list. */
     dael_device_nonces* nonces;
+    /* For lists in device memory of gcm and gcm_ctr: bytes that no message has more of, data and
+     * AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves most. A
+     * message that is longer all the same is not done, and has DAEL_LIMIT. 0: any size. */
+    uint64_t longest;
 } dael_prepare_options;
 
 /* One thread at a time. Launches of one batch on different streams follow each other. */

@@ -54,6 +54,10 @@ struct Messages {
     // writes a new `start` into every message of the list, and advances the counter. Null: the
     // starts are as they stand in the list.
     DeviceNonces* nonces = nullptr;
+    // For lists in device memory of GCM and gcm_ctr: bytes that no message has more of, data and
+    // AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves most. A
+    // message that is longer all the same is not done, and has Code::limit. 0: any size.
+    std::uint64_t longest = 0;
 };
 
 // A few messages that travel with their launch; see Engine::launch. Most messages, and most bytes

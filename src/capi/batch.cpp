@@ -41,7 +41,8 @@ dael_status dael_prepare(dael_engine* engine, const dael_cipher* what, const dae
                                 .count = count,
                                 .place = static_cast<dael::Place>(chosen.place),
                                 .number = chosen.number,
-                                .nonces = reinterpret_cast<dael::DeviceNonces*>(chosen.nonces)}));
+                                .nonces = reinterpret_cast<dael::DeviceNonces*>(chosen.nonces),
+                                .longest = chosen.longest}));
         return new dael_batch{std::move(prepared)};
     });
 }

@@ -78,6 +78,15 @@ class Device {
     virtual Result<> run(const Cipher& cipher, const Keys& keys, const Message& message,
                          Stream stream) = 0;
 
+    // The same for a message in page-locked memory of the host, both ends aligned to 16 bytes,
+    // which kernels read and write themselves, across the bus. reach(): bytes up to which this is
+    // sooner done than copies there and back with a kernel in between; 0: kernels do not reach it.
+    virtual std::size_t reach() const { return 0; }
+    virtual Result<> run_in_reach(const Cipher& cipher, const Keys& keys, const Message& message,
+                                  Stream stream) {
+        return run(cipher, keys, message, stream);
+    }
+
     // Many messages of device memory in one launch. prepare() allocates and copies what it needs,
     // synchronously, without waiting for anybody else's work; run() may then be repeated, without
     // allocation. A list from the host is valid and is copied; one in device memory is read and

@@ -47,6 +47,18 @@ DAEL_HD Product128 clmul64(std::uint32_t a1, std::uint32_t a0, std::uint32_t b1,
     return {high ^ middle >> 32, low ^ middle << 32};
 }
 
+// The coefficients of x^0 to x^255, from the highest bit of p3 on, as an element: what is beyond
+// x^127 times x^128 = 1 + x + x^2 + x^7. Multiplying by x shifts right, and what falls off the end
+// comes back in front first.
+DAEL_HD Words4 gf_reduce(std::uint64_t p3, std::uint64_t p2, std::uint64_t p1, std::uint64_t p0) {
+    p1 ^= p0 << 63 ^ p0 << 62 ^ p0 << 57;
+    p3 ^= p1 ^ p1 >> 1 ^ p1 >> 2 ^ p1 >> 7;
+    p2 ^= p0 ^ (p0 >> 1 | p1 << 63) ^ (p0 >> 2 | p1 << 62) ^ (p0 >> 7 | p1 << 57);
+    return {
+        byte_swap(static_cast<std::uint32_t>(p3 >> 32)), byte_swap(static_cast<std::uint32_t>(p3)),
+        byte_swap(static_cast<std::uint32_t>(p2 >> 32)), byte_swap(static_cast<std::uint32_t>(p2))};
+}
+
 DAEL_HD Words4 gf_multiply(const Words4& a, const Words4& b) {
     // As big-endian numbers, x^0 is the highest bit: products come out reflected, one bit short.
     const std::uint32_t a3 = byte_swap(a.x), a2 = byte_swap(a.y), a1 = byte_swap(a.z),
@@ -57,20 +69,10 @@ DAEL_HD Words4 gf_multiply(const Words4& a, const Words4& b) {
     Product128 middle = clmul64(a3 ^ a1, a2 ^ a0, b3 ^ b1, b2 ^ b0);
     middle.high ^= high.high ^ low.high;
     middle.low ^= high.low ^ low.low;
-    std::uint64_t p3 = high.high, p2 = high.low ^ middle.high, p1 = low.high ^ middle.low,
-                  p0 = low.low;
-    p3 = p3 << 1 | p2 >> 63;  // p3 : p2 are x^0 to x^127, p1 : p0 the rest
-    p2 = p2 << 1 | p1 >> 63;
-    p1 = p1 << 1 | p0 >> 63;
-    p0 = p0 << 1;
-    // The rest times x^128 = 1 + x + x^2 + x^7; multiplying by x shifts right. What falls off the
-    // end comes back in front first.
-    p1 ^= p0 << 63 ^ p0 << 62 ^ p0 << 57;
-    p3 ^= p1 ^ p1 >> 1 ^ p1 >> 2 ^ p1 >> 7;
-    p2 ^= p0 ^ (p0 >> 1 | p1 << 63) ^ (p0 >> 2 | p1 << 62) ^ (p0 >> 7 | p1 << 57);
-    return {
-        byte_swap(static_cast<std::uint32_t>(p3 >> 32)), byte_swap(static_cast<std::uint32_t>(p3)),
-        byte_swap(static_cast<std::uint32_t>(p2 >> 32)), byte_swap(static_cast<std::uint32_t>(p2))};
+    const std::uint64_t p3 = high.high, p2 = high.low ^ middle.high, p1 = low.high ^ middle.low,
+                        p0 = low.low;
+    // p3 : p2 are x^0 to x^127, p1 : p0 the rest
+    return gf_reduce(p3 << 1 | p2 >> 63, p2 << 1 | p1 >> 63, p1 << 1 | p0 >> 63, p0 << 1);
 }
 
 // The inverse, a^(2^128 - 2); of 0 it is 0. By Fermat, for key set-up only: 2^128 - 2 has 127 ones.

@@ -65,6 +65,9 @@ Result<> check_device_list(const Messages& messages, const Cipher& cipher) {
     if (messages.nonces && (!numbered || !modes::encrypts(cipher)))
         return Error{Code::invalid_argument,
                      "nonces that count on the device are for encryption in gcm and gcm_ctr"};
+    if (messages.longest != 0 && !numbered)
+        return Error{Code::invalid_argument,
+                     "how long messages are at most is for lists of gcm and gcm_ctr"};
     return {};
 }
 
@@ -94,9 +97,10 @@ Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Me
         DAEL_TRY(modes::check(cipher, set.list.front()));
         DAEL_TRY(set.check_owner(*state_));
         const bool host = messages.place == Place::host;
-        if (host && (messages.number || messages.nonces))
+        if (host && (messages.number || messages.nonces || messages.longest != 0))
             return Error{Code::invalid_argument,
-                         "a number and nonces on the device are for lists in device memory"};
+                         "a number, nonces on the device, and how long messages are at most are "
+                         "for lists in device memory"};
         const std::span list(host ? messages.list : nullptr, host ? messages.count : 0);
         if (host)
             DAEL_TRY(check_host_list(cipher, list, set.list.size()));

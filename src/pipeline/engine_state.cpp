@@ -211,9 +211,12 @@ Lane* Engine::State::choose(const Worker& host, std::span<const Message> message
     double best_seconds = host_seconds;
     for (const auto& lane : lanes()) {
         if (lane->failed) continue;
-        const auto direct = pipeline::direct_copies(lane->device, messages);
+        const bool reached = pipeline::in_reach(lane->device, job.cipher, messages);
+        const auto direct = reached ? pipeline::Direct{true, true}
+                                    : pipeline::direct_copies(lane->device, messages);
         job.from = direct.in && direct.out ? Job::From::pinned : Job::From::host;
-        const Estimate estimate = planner_.device(lane->rates, job, start_seconds(lane->rates));
+        const Estimate estimate = planner_.device(lane->rates, job, start_seconds(lane->rates),
+                                                  reached ? lane->device.reach() : 0);
         if (!estimate.possible || estimate.seconds >= best_seconds) continue;
         if (lane->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
         best = lane.get();
@@ -413,7 +416,8 @@ Option Engine::State::host_option(std::size_t number, const Job& job) const {
 }
 
 Option Engine::State::device_option(const Lane& lane, const Job& job) const {
-    const Estimate estimate = planner_.device(lane.rates, job, start_seconds(lane.rates));
+    const Estimate estimate =
+        planner_.device(lane.rates, job, start_seconds(lane.rates), lane.device.reach());
     Option option{lane.name(),
                   1,
                   options_.chunk != 0 && estimate.chunk != 0 ? options_.chunk : estimate.chunk,

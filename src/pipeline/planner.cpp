@@ -16,6 +16,9 @@ namespace {
 constexpr double kCallSeconds = 1e-6;   // of any call on the host
 constexpr double kWakeSeconds = 20e-6;  // to have the other threads at work
 constexpr double kLaunchSeconds = 5e-6;
+// A kernel that reads and writes the host's memory itself: the launch and the wait for it, and what
+// it gets across the bus of what copies get. Measured on an H200.
+constexpr double kReachSeconds = 13e-6, kReachRate = 0.75;
 constexpr double kGiga = 1e9;
 // Below this no device can win: the set-up of a call through it is longer than the whole job on a
 // core.
@@ -156,8 +159,8 @@ Estimate Planner::host(std::size_t host, const Job& job, int threads) const noex
     return estimate;
 }
 
-Estimate Planner::device(const DeviceRates& rates, const Job& job,
-                         double start_seconds) const noexcept {
+Estimate Planner::device(const DeviceRates& rates, const Job& job, double start_seconds,
+                         std::size_t reach) const noexcept {
     const bool parallel = parallel_within_message(job.cipher.mode, job.cipher.direction);
     if (!parallel && job.messages < 2)
         return impossible(
@@ -176,6 +179,12 @@ Estimate Planner::device(const DeviceRates& rates, const Job& job,
         estimate.rate = kernel;
         estimate.limit = "the kernel";
         estimate.setup_seconds += kLaunchSeconds;
+    } else if (job.from == Job::From::pinned &&
+               in_reach(reach, job.cipher, total_bytes(job), job.messages)) {
+        const double bus = kReachRate * rates.duplex;
+        estimate.rate = std::min(kernel, bus);
+        estimate.limit = kernel < bus ? "the kernel" : "the bus, which the kernel reaches across";
+        estimate.setup_seconds += kReachSeconds;
     } else {
         const bool pinned = job.from == Job::From::pinned;
         const double bus = pinned ? rates.duplex : rates.pageable;

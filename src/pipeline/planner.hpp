@@ -56,7 +56,9 @@ class Planner {
     // `threads`: the most that the engine may use.
     Estimate host(std::size_t host, const Job& job, int threads) const noexcept;
     // `start_seconds`: what is still to be paid for the first use of the device in this process.
-    Estimate device(const DeviceRates& rates, const Job& job, double start_seconds) const noexcept;
+    // `reach`: of its kernels, as core::Device has it.
+    Estimate device(const DeviceRates& rates, const Job& job, double start_seconds,
+                    std::size_t reach = 0) const noexcept;
 
     // The rates of a device that is open; the built-in ones where the calibration has another
     // device.

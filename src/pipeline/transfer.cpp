@@ -52,6 +52,15 @@ bool fills_device(const Cipher& cipher) noexcept {
     return modes::can_cut(cipher);
 }
 
+// So many launches, one for each message, are sooner made than a chunk and its batch.
+constexpr std::size_t kMostLaunches = 4;
+
+bool aligned(const Message& m) noexcept {
+    return ((reinterpret_cast<std::uintptr_t>(m.in) | reinterpret_cast<std::uintptr_t>(m.out)) &
+            (kBlockSize - 1)) == 0 &&
+           m.skip == 0;
+}
+
 }  // namespace
 
 Direct direct_copies(core::Device& device, std::span<const Message> messages) {
@@ -79,6 +88,30 @@ Direct direct_copies(core::Device& device, std::span<const Message> messages) {
         return true;
     };
     return {direct(&Message::in), direct(&Message::out)};
+}
+
+bool in_reach(std::size_t reach, const Cipher& cipher, std::uint64_t bytes,
+              std::uint64_t messages) noexcept {
+    // CBC and CFB decryption read every block twice.
+    const bool once =
+        modes::can_cut(cipher) && cipher.mode != Mode::cbc && cipher.mode != Mode::cfb;
+    return once && bytes != 0 && bytes <= reach && messages <= kMostLaunches;
+}
+
+bool in_reach(core::Device& device, const Cipher& cipher,
+              std::span<const Message> messages) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Message& m : messages) {
+        if (!aligned(m) || m.size > device.reach() - bytes) return false;
+        bytes += m.size;
+    }
+    return in_reach(device.reach(), cipher, bytes, messages.size()) &&
+           std::ranges::all_of(messages, [&](const Message& m) {
+               const auto locked = [&](const std::uint8_t* at) {
+                   return device.memory().is_pinned(at, static_cast<std::size_t>(m.size));
+               };
+               return m.size == 0 || ((!m.in || locked(m.in)) && (m.in == m.out || locked(m.out)));
+           });
 }
 
 bool takes_mixed_keys(const Cipher& cipher) noexcept {
@@ -109,6 +142,9 @@ class Transfer::Call {
     }
 
     Result<int> run() {
+        if (list_ != 0)  // which messages that are not done do no harm to
+            for (const Message& m : request_.messages)
+                longest_ = std::max(longest_, std::max(m.size, m.size + m.aad_size));
         for (std::size_t next = 0; next < chunks_.chunks.size(); ++next) {
             const std::size_t slot = next % slots_.size();
             DAEL_TRY(empty(slot));
@@ -323,6 +359,7 @@ class Transfer::Call {
                 messages.count = static_cast<std::uint32_t>((list_ - kBlockSize) / sizeof(Message));
                 messages.place = Place::device;
                 messages.number = reinterpret_cast<const std::uint32_t*>(slot.in);
+                if (cipher.mode != Mode::cbc) messages.longest = longest_;
                 DAEL_LET(batch, device_.prepare(cipher, request_.keys, messages));
                 inside.batch = std::move(batch);
             }
@@ -354,12 +391,34 @@ class Transfer::Call {
     const std::size_t list_;  // bytes at the start of each buffer: a count, then messages; 0: none
     std::vector<Inside> inside_;
     std::vector<HostCopy> host_copies_;
+    std::uint64_t longest_ = 1;  // bytes of data and AAD that a message has, at most
     int threads_ = 1;
     bool quiet_ = false;  // waited for
 };
 
+Result<> Transfer::run_in_reach(const Request& request) {
+    // For its stream. A set that is given back without a word is waited for.
+    DAEL_LET(set, slots_.acquire(
+                      {.capacity = kBlockSize, .least = kBlockSize, .slots = 1, .out = false}));
+    const Stream work = set->slots().front().work;
+    const Cipher cipher = for_backend(request.cipher);
+    const auto launch = [&](std::size_t first, std::size_t count) -> Result<> {
+        for (const Message& message : request.messages.subspan(first, count))
+            DAEL_TRY(device_.run_in_reach(cipher, request.keys, message, work));
+        return {};
+    };
+    DAEL_TRY(for_each_valid(request, 0, request.messages.size(), launch));
+    DAEL_TRY(device_.order().wait(work));
+    set.went_well();
+    return {};
+}
+
 Result<Transferred> Transfer::run(const Request& request, const TransferOptions& options) {
     const Cipher& cipher = request.cipher;
+    if (options.transform && in_reach(device_, cipher, request.messages)) {
+        DAEL_TRY(run_in_reach(request));
+        return Transferred{1, 1};
+    }
     std::size_t all = 0;
     for (const Message& message : request.messages)
         if (modes::takes(cipher, message, request.keys.list.size()))

@@ -3,6 +3,8 @@
 // three at once for different chunks: a stream for each direction of the bus, and others for the
 // kernels.
 //
+// What is page-locked and short a kernel reads and writes where it lies: one launch, no copies.
+//
 // Promises: page-locked memory is copied directly, other memory through page-locked rings that
 // several threads fill and drain while the device works. Work may be in place. Data may be larger
 // than the device's memory, but a message that cannot be cut may not. Plaintext comes back from the
@@ -42,6 +44,13 @@ struct Direct {
 };
 Direct direct_copies(core::Device& device, std::span<const Message> messages);
 
+// Whether page-locked messages are so few and short that kernels had better reach for them across
+// the bus, `reach` being core::Device's; and whether these also lie as that asks for.
+bool in_reach(std::size_t reach, const Cipher& cipher, std::uint64_t bytes,
+              std::uint64_t messages) noexcept;
+bool in_reach(core::Device& device, const Cipher& cipher,
+              std::span<const Message> messages) noexcept;
+
 // Whether messages of one launch may have different keys; else a request goes key by key.
 bool takes_mixed_keys(const Cipher& cipher) noexcept;
 
@@ -58,6 +67,7 @@ class Transfer {
 
   private:
     class Call;
+    Result<> run_in_reach(const Request& request);
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;

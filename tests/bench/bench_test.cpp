@@ -356,10 +356,8 @@ TEST(Suite, QuickOnTheHostGivesSaneRows) {
 }
 
 // The code that measures a GPU, on a device made of threads.
-TEST(Suite, QuickOnADeviceGivesSaneRows) {
-    const Options options = small();
+void measure_device(const Options& options, const std::string& name, Report& report) {
     const Workload workload = make_workload(options);
-    Report report;
     Session session{report, workload.sampling, [](const Point& p) { return describe(Work(p)); },
                     [](const std::string&) {}};
     const Suite suite{options, workload, session};
@@ -368,7 +366,7 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
         pipeline::make_engine(std::make_unique<test::HostDeviceBackend>(device)));
     const auto access = dael::device(*engine);
     ASSERT_TRUE(access) << access.error().message;
-    const DeviceUnderTest subject{"threads:0", engine, *access};
+    const DeviceUnderTest subject{name, engine, *access};
     report.machine = describe_host();
     describe_device(report.machine, access->info);
     for (auto* part : {resident, through}) {
@@ -379,9 +377,13 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
     }
     EXPECT_TRUE(report.skipped.empty()) << report.skipped.front();
     EXPECT_GT(device.kernels(), report.rows.size());
-
     expect_sane(report);
     expect_schema(report);
+}
+
+TEST(Suite, QuickOnADeviceGivesSaneRows) {
+    Report report;
+    measure_device(small(), "threads:0", report);
     std::map<std::string, int> measures, places, placements, gcm;
     for (const Row& row : report.rows) {
         const Work work(row.point);
@@ -408,6 +410,53 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
                                                {"gcm decrypt, batch", 4},
                                                {"gcm decrypt, batch with keys", 4},
                                                {"gmac encrypt", 2}}));
+}
+
+// What the suite for an H200 has besides: keys, lists in device memory, messages of mixed sizes,
+// and data at all kinds of addresses.
+TEST(Suite, RowsOfAnH200AreSane) {
+    Options options = small();
+    options.suite = "h200";
+    options.modes = {"gcm", "ctr"};
+    options.bits = {128};
+    options.scale = 4096;
+    Report report;
+    measure_device(options, "cuda:0", report);
+    const auto rows = [&](const auto& wanted) { return rows_with(report, wanted); };
+    for (const std::uint64_t keys : {1, 4096})
+        EXPECT_EQ(rows([&](const Work& w) { return w.measure == "keys" && w.keys == keys; }), 1);
+    for (const char* list : {kListThere, kListBound})
+        EXPECT_EQ(rows([&](const Work& w) { return w.list == list; }), 1) << list;
+    for (const std::uint64_t keys : {1, 64})
+        EXPECT_EQ(rows([&](const Work& w) { return w.mix == "imix" && w.keys == keys; }), 1);
+    for (const Shift& shift : kShifts)
+        EXPECT_EQ(rows([&](const Work& w) { return w.placement == shift.name; }),
+                  shift.name == std::string("both 8 off") ? 2 : 1)
+            << shift.name;
+    for (const std::uint64_t size : {4096, 65536})
+        EXPECT_EQ(rows([&](const Work& w) {
+                      return w.measure == "launch" && w.is(Mode::ctr) && w.size == size;
+                  }),
+                  1)
+            << size;
+}
+
+TEST(Messages, OfAMixFollowEachOtherInTheirPlaces) {
+    Point point = shape(0, 30, 2);
+    point.set("mix", "imix");
+    const Work work = work_of("gcm", Direction::encrypt, 128, point);
+    std::vector<std::uint8_t> data(work.room()), tags(30 * 16);
+    const auto messages = lay_out(work, data.data(), data.data(), tags.data());
+    std::size_t bytes = 0;
+    std::map<std::uint64_t, int> sizes;
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        EXPECT_EQ(messages[i].out - data.data(), static_cast<std::ptrdiff_t>(i * Work::kSlot));
+        bytes += messages[i].size;
+        if (i < 24) ++sizes[messages[i].size];
+    }
+    EXPECT_EQ(bytes, work.bytes());
+    EXPECT_EQ(sizes, (std::map<std::uint64_t, int>{{64, 14}, {570, 8}, {1500, 2}}));
+    EXPECT_EQ(size_name(work), "30 x IMIX");
 }
 
 // Every contestant has its rows, and each row the figures of its kind.

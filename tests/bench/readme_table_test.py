@@ -130,6 +130,37 @@ class Table(unittest.TestCase):
         self.assertIn(second + "\n" + page_tables.END, text)
         self.assertEqual(text.replace(second, ""), before)  # the first table is as it was
 
+    def test_small_work_lists_mixes_and_addresses_have_their_lines(self):
+        batch = {**DEVICE, "mode": "gcm", "messages": 65536, "size": 1024}
+        fill = {"ceiling": {"name": "fill of 16 bytes", "gbps": 1.0}, "ratio": 0.25}
+        rows = [row(**batch, gbps=rate(500.0)), row(**batch, list="device", gbps=rate(480.0)),
+                row(**batch, list="device, bound", gbps=rate(499.0)),
+                row(**batch, direction="decrypt", gbps=rate(450.0)),
+                row(**{**batch, "size": 1500, "mix": "imix", "keys": 64}, gbps=rate(222.0)),
+                row(mode="gcm", **DEVICE, gbps=rate(800.0)),
+                row(mode="gcm", **DEVICE, placement="both 8 off", gbps=rate(700.0)),
+                row(placement="input 1 off", gbps=rate(654.0)),
+                row(mode="gcm", where="device", measure="keys", keys=1, size=48, seconds=32.1e-6, **fill),
+                row(mode="gcm", where="device", measure="keys", keys=4096, size=48, bits=256, seconds=1e-3, **fill),
+                row(measure="launch", size=65536, seconds=3.5e-6, **fill),
+                row(where="pinned", measure="async", size=16384, seconds=14e-6, **fill)]
+        self.result.write_text(json.dumps(result(ROWS + rows)))
+        self.assertEqual(self.run_script(str(self.result)), 0)
+        text = self.page.read_text()
+        for line in ("| **CTR in GPU memory, 1 GiB, not aligned to 16 bytes** |", "| input 1 off | 654 |",
+                     "| GCM, 65,536 messages of 1 KiB, one key | 500 |",
+                     "| GCM, 65,536 messages of 1 KiB, one key, list in device memory | 480 |",
+                     "| GCM, 65,536 messages of 1 KiB, one key, list in device memory, none longer | 499 |",
+                     "| GCM, opening, 65,536 messages of 1 KiB, one key | 450 |",
+                     "| GCM, 65,536 messages of 64 to 1,500 bytes, 64 keys | 222 |",
+                     "| GCM | 800 |", "| GCM, data 8 bytes past a multiple of 16 | 700 |",
+                     "| Preparing a GCM key | 32.1 |  | fill of 16 bytes | 8.03 |",
+                     "| CTR of 64 KiB in GPU memory, launches in a row, each | 3.50 |",
+                     "| CTR of 16 KiB in page-locked host memory | 14.0 |"):
+            self.assertIn(line, text)
+        self.assertNotIn("4,096 GCM keys", text)  # of which there is no AES-128 row
+        self.assertEqual(self.run_script("--check", str(self.result)), 0)
+
     def test_the_front_page_has_three_figures_with_what_stands_beside_them(self):
         self.result.write_text(json.dumps(result(ROWS + SECOND)))
         self.sealed.write_text(json.dumps(SEALED))

@@ -17,7 +17,7 @@ _Static_assert(offsetof(dael_message, skip) == 68, "");
 _Static_assert(sizeof(dael_device_nonces) == 16, "");
 _Static_assert(sizeof(dael_ran) == 64, "");
 _Static_assert(sizeof(dael_engine_options) == 40, "");
-_Static_assert(sizeof(dael_prepare_options) == 32, "");
+_Static_assert(sizeof(dael_prepare_options) == 40, "");
 _Static_assert(sizeof(dael_job) == 40, "");
 
 /* As a program passes it that was built with a later header. */

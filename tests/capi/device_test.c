@@ -27,6 +27,10 @@ void host_device_tests(dael_engine* engine) {
     dael_prepare_options options = {.struct_size = sizeof options, .place = 2};
     REFUSED(dael_prepare(engine, &kCtr, set, &message, 1, &options, &batch), DAEL_INVALID_ARGUMENT,
             "place");
+    options.place = DAEL_PLACE_HOST;
+    options.longest = 5;
+    REFUSED(dael_prepare(engine, &kCtr, set, &message, 1, &options, &batch), DAEL_INVALID_ARGUMENT,
+            "in device memory");
     options.struct_size = 3;
     REFUSED(dael_prepare(engine, &kCtr, set, &message, 1, &options, &batch), DAEL_INVALID_ARGUMENT,
             "dael_prepare_options");

@@ -2,7 +2,12 @@
 // The CUDA backend's modes without authentication, in every layout of its tables, against OpenSSL:
 // lengths, alignments, in place, batches, keystreams, counters that carry, streams and threads, and
 // errors.
+#include <cuda_runtime_api.h>
+
+#include <cstring>
 #include <thread>
+
+#include <daelstrom/engine.hpp>
 
 #include "backends/cuda/gcm_kernels.hpp"
 #include "cuda/fixture.hpp"
@@ -233,6 +238,114 @@ TEST_P(Cuda, PinnedMemoryIsKnownAsSuch) {
     memory.release_pinned(*pinned);
 }
 
+// Launches of little data begin before those ahead of them have ended, and wait for them all the
+// same: each here works in place on what the one before left, on their streams and in a graph.
+TEST_F(CudaTest, LittleThatOverlapsKeepsTheOrder) {
+    Random random(77);
+    const KeyRing ring(random, 1);
+    const core::Keys keys{ring.keys};
+    const Bytes plain = random.bytes(600'000);
+    std::uint8_t* const data = put(plain);
+    // All that is done is undone: counter mode twice, ECB there and back.
+    const auto run = [&](const Cipher& cipher, std::size_t at, std::size_t size) {
+        const Message m{.in = data + at, .out = data + at, .size = size};
+        ASSERT_TRUE(device_->run(cipher, keys, m, stream_));
+    };
+    const auto twice = [&] {
+        for (const std::size_t size : {4096, 65536, 16, 262144, 262145, 100, 1, 200'000}) {
+            run({Mode::ctr}, size % 3, size);
+            if (size < 1000) run({Mode::ecb}, 0, 96'000);
+            run({Mode::ctr}, 0, 65536);
+            run({Mode::ctr}, 0, 65536);
+            if (size < 1000) run({Mode::ecb, Direction::decrypt}, 0, 96'000);
+            run({Mode::ctr}, size % 3, size);
+        }
+    };
+    for (int i = 0; i < 20; ++i) twice();
+    EXPECT_EQ(difference(plain, get(data, plain.size())), "");
+
+    const auto stream = static_cast<cudaStream_t>(stream_.handle);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t replay = nullptr;
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    twice();
+    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    ASSERT_EQ(cudaGraphInstantiate(&replay, graph, 0), cudaSuccess);
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(cudaGraphLaunch(replay, stream), cudaSuccess);
+    EXPECT_EQ(difference(plain, get(data, plain.size())), "");
+    EXPECT_EQ(cudaGraphExecDestroy(replay), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+// Stream 0 waits for the others, and they for it: what overlaps there waits as well.
+TEST_F(CudaTest, LittleThatOverlapsKeepsTheOrderOfStream0) {
+    Random random(79);
+    const KeyRing ring(random, 1);
+    const core::Keys keys{ring.keys};
+    const Bytes plain = random.bytes(std::size_t{32} << 20);
+    std::uint8_t* const data = put(plain);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    cudaStream_t other = nullptr;
+    ASSERT_EQ(cudaStreamCreate(&other), cudaSuccess);
+    const Message all{.in = data, .out = data, .size = plain.size()};
+    Message last = all;
+    last.in = last.out = data + plain.size() - 65536;
+    last.size = 65536;
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_TRUE(device_->run({Mode::ecb}, keys, all, Stream{other}));
+        for (int time = 0; time < 2; ++time)
+            ASSERT_TRUE(device_->run({Mode::ctr}, keys, last, Stream{}));
+        ASSERT_TRUE(device_->run({Mode::ecb, Direction::decrypt}, keys, all, Stream{other}));
+    }
+    ASSERT_EQ(cudaStreamSynchronize(other), cudaSuccess);
+    ASSERT_EQ(cudaStreamDestroy(other), cudaSuccess);
+    EXPECT_EQ(difference(plain, get(data, plain.size())), "");
+}
+
+// Kernels read and write page-locked memory of the host, and the engine has them do so.
+TEST_F(CudaTest, PageLockedMemoryIsWithinReach) {
+    const std::size_t most = device_->reach();
+    if (most == 0) GTEST_SKIP() << "this GPU has other addresses for the host's memory";
+    Random random(78);
+    const KeyRing ring(random, 1), xts_ring(random, 1, true);
+    auto engine = Engine::open({.backend = "cuda:0"});
+    ASSERT_TRUE(engine) << engine.error().message;
+    auto in = device_->memory().allocate_pinned(most + 64),
+         out = device_->memory().allocate_pinned(most + 64);
+    ASSERT_TRUE(in && out);
+    auto *const from = static_cast<std::uint8_t*>(*in), *const to =
+                                                            static_cast<std::uint8_t*>(*out);
+    const Bytes plain = random.bytes(most);
+    std::ranges::copy(plain, from);
+    for (const Mode mode : {Mode::ctr, Mode::ecb, Mode::xts})
+        for (const std::size_t size :
+             {std::size_t{16}, std::size_t{4096}, std::size_t{65536}, std::size_t{1000000}, most}) {
+            const KeyRing& keys = mode == Mode::xts ? xts_ring : ring;
+            const Cipher cipher{mode};
+            Message m{.in = from, .out = to, .size = fitting(cipher, size)};
+            m.start = fitting_start(cipher, random);
+            const Bytes expected = oracle(keys.raw[0], cipher, m).out;
+            for (const bool by_engine : {false, true}) {
+                std::memset(to, Poisoned::kPoison, size + 64);
+                if (by_engine) {
+                    const auto ran = engine->run(cipher, keys.keys[0], m);
+                    ASSERT_TRUE(ran) << ran.error().message;
+                    EXPECT_EQ(ran->chunks, 1u);
+                } else {
+                    ASSERT_TRUE(device_->run_in_reach(cipher, {keys.keys}, m, stream_));
+                    wait();
+                }
+                ASSERT_EQ(difference(expected, std::span(to, m.size)), "")
+                    << name(mode) << " " << size;
+                EXPECT_EQ(Bytes(to + m.size, to + size + 64),
+                          Bytes(size + 64 - m.size, Poisoned::kPoison));
+            }
+        }
+    device_->memory().release_pinned(*in);
+    device_->memory().release_pinned(*out);
+}
+
 // The host's table of kernels, which decides what fits a GPU, against what the compiler made of
 // them.
 TEST_F(CudaTest, KernelsAreOfTheirShapes) {
@@ -241,6 +354,7 @@ TEST_F(CudaTest, KernelsAreOfTheirShapes) {
     const cuda::Layout& layout = device_->layout();
     std::vector<cuda::Kernel> kernels{cuda::ecb_kernel(true, 10, layout.inverse),
                                       cuda::ctr_kernel(14, layout.forward),
+                                      cuda::ctr_small_kernel(10),
                                       cuda::ctr_stream_kernel(10, layout.forward),
                                       cuda::cbc_decrypt_kernel(14, layout.inverse),
                                       cuda::serial_kernel(cuda::Serial::ofb, 14, layout.forward),
@@ -249,7 +363,6 @@ TEST_F(CudaTest, KernelsAreOfTheirShapes) {
                                       cuda::keyed_cbc_encrypt_kernel(14, layout.forward),
                                       cuda::gcm_key_setup_kernel(),
                                       cuda::gcm_key_replace_kernel(),
-                                      cuda::gcm_number_kernel(),
                                       cuda::gcm_plan_kernel(),
                                       cuda::gcm_short_kernel(14, layout.gcm_short),
                                       cuda::gcm_ctr_kernel(14, layout.gcm_ctr, false),

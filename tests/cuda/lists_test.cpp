@@ -179,6 +179,122 @@ TEST_F(Lists, TheirNumberIsReadWhenTheyRun) {
     }
 }
 
+// Without kernels for long messages where none is said to come, and one that comes is left alone.
+TEST_F(Lists, NoneIsLongerThanWasPromised) {
+    const KeyRing ring(random_, 3);
+    make(40, {0, 100, 8192, 8193, 1500, 20000}, 3);
+    auto* const number = reinterpret_cast<std::uint32_t*>(allocate(4));
+    const std::uint32_t count = 30;
+    put(number, &count, 4);
+    const auto keys = tables(ring);
+    for (const Cipher cipher : {kSeal, Cipher{Mode::gcm_ctr}})
+        for (const std::uint64_t longest : {100u, 8192u, 10000u, 20000u})
+            for (const bool numbered : {false, true}) {
+                const Bytes poison(plain_.size(), Poisoned::kPoison);
+                put(out_, poison.data(), poison.size());
+                put(tags_, poison.data(), messages_.size() * 16);
+                Messages list = listed();
+                list.longest = longest;
+                if (numbered) list.number = number;
+                auto batch = device_->prepare(cipher, {ring.keys, keys.get()}, list);
+                ASSERT_TRUE(batch) << batch.error().message;
+                run(**batch);
+                const auto results = codes(**batch);
+                for (std::size_t i = 0; i < messages_.size(); ++i) {
+                    const bool there = !numbered || i < count;
+                    const bool fits = messages_[i].size <= longest;
+                    ASSERT_EQ(results[i], !there  ? Code::internal
+                                          : !fits ? Code::limit
+                                                  : Code::ok)
+                        << i << ", at most " << longest;
+                    if (!there || !fits)
+                        expect_untouched(i);
+                    else if (cipher.mode == Mode::gcm)
+                        expect_sealed(ring, i, messages_[i].start);
+                }
+            }
+}
+
+// Lists of more messages than a block of threads plans, long ones here and there.
+TEST_F(Lists, ManyThatAreShortAndSomeLong) {
+    const KeyRing ring(random_, 1);
+    constexpr std::uint32_t kCount = 70'000;
+    constexpr std::size_t kEach = 160, kLong = 12'000;
+    const auto is_long = [](std::size_t i) { return i % 9001 == 5 || i + 1 == kCount; };
+    plain_ = random_.bytes(kCount * kEach + kLong);
+    in_ = put(plain_);
+    std::size_t all = 0;
+    std::vector<std::size_t> places;
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+        places.push_back(all);
+        all += is_long(i) ? kLong : kEach;
+    }
+    out_ = put(Bytes(all, Poisoned::kPoison));
+    tags_ = put(Bytes(kCount * 16, Poisoned::kPoison));
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+        Message& m = messages_.emplace_back();
+        m.in = in_ + i * kEach;
+        m.out = out_ + places[i];
+        m.size = is_long(i) ? kLong : i % (kEach + 1);
+        m.tag = tags_ + i * std::size_t{16};
+    }
+    list_ = reinterpret_cast<Message*>(allocate(kCount * sizeof(Message)));
+    put(list_, messages_.data(), kCount * sizeof(Message));
+    DeviceNonces nonces{{1, 2, 3, 4}, 0, 7};
+    auto* const there = reinterpret_cast<DeviceNonces*>(allocate(sizeof nonces));
+    put(there, &nonces, sizeof nonces);
+    Messages list = listed();
+    list.nonces = there;
+    const auto keys = tables(ring);
+    auto batch = device_->prepare(kSeal, {ring.keys, keys.get()}, list);
+    ASSERT_TRUE(batch) << batch.error().message;
+    for (int launch = 0; launch < 2; ++launch) {
+        run(**batch);
+        EXPECT_EQ(codes(**batch), std::vector<Code>(kCount, Code::ok));
+        const Bytes out = get(out_, all), tags = get(tags_, kCount * 16);
+        for (std::uint32_t i = 0; i < kCount; ++i) {
+            if (!is_long(i) && i % 97 != 0) continue;
+            const std::uint64_t number = nonces.next + i;
+            gcm::Nonce nonce{1, 2, 3, 4};
+            for (std::size_t b = 0; b < 8; ++b)
+                nonce[4 + b] = static_cast<std::uint8_t>(number >> (56 - 8 * b));
+            Message host = messages_[i];
+            host.in = plain_.data() + i * kEach;
+            host.start = gcm::start(nonce);
+            const Answer answer = oracle(ring.raw[0], kSeal, host);
+            ASSERT_EQ(difference(answer.out, std::span(out).subspan(places[i], host.size)), "")
+                << i;
+            ASSERT_EQ(difference(answer.tag, std::span(tags).subspan(i * 16, 16)), "") << i;
+        }
+        nonces.next += kCount;
+    }
+}
+
+// What GHASH needs is made when the first batch comes that hashes: after counter mode, with keys
+// that were replaced meanwhile or not, in sets that travel with launches and in larger ones.
+TEST_F(Lists, KeysAreReadyForGhashAtTheFirstNeed) {
+    for (const std::uint32_t count : {1u, 4u, 5u, 300u})
+        for (const bool replaced : {false, true}) {
+            messages_.clear();
+            KeyRing ring(random_, count);
+            make(8, {3000, 40000}, count);
+            const auto keys = tables(ring);
+            auto counters = device_->prepare({Mode::gcm_ctr}, {ring.keys, keys.get()}, listed());
+            ASSERT_TRUE(counters) << counters.error().message;
+            run(**counters);
+            if (replaced) {
+                ring.raw[0] = random_.bytes(24);
+                ring.keys[0] = std::move(*Key::import(ring.raw[0]));
+                ASSERT_TRUE(keys->replace(0, ring.keys[0], stream_));
+            }
+            auto batch = device_->prepare(kSeal, {ring.keys, keys.get()}, listed());
+            ASSERT_TRUE(batch) << batch.error().message;
+            run(**batch);
+            EXPECT_EQ(codes(**batch), std::vector<Code>(8, Code::ok));
+            for (std::size_t i = 0; i < 8; ++i) expect_sealed(ring, i, messages_[i].start);
+        }
+}
+
 // What was launched before has the old key, what is launched after has the new one: of another size
 // too, as a parameter of kernels (one key) and in device memory (many), without tables as well.
 TEST_F(Lists, KeysAreReplacedInTheStreamsOrder) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #undef __launch_bounds__
@@ -149,6 +150,16 @@ inline std::uint32_t __shfl_sync(unsigned, std::uint32_t value, unsigned lane) {
 inline std::uint32_t __shfl_xor_sync(unsigned, std::uint32_t value, int distance) {
     auto* const block = dael::test::HostBlock::current();
     return block->exchange(value, block->thread() % 32 ^ static_cast<unsigned>(distance));
+}
+inline unsigned atomicAdd(unsigned* at, unsigned value) {
+    return std::exchange(*at, *at + value);
+}
+inline void __threadfence() {}
+inline unsigned __ballot_sync(unsigned, bool vote) {
+    auto* const block = dael::test::HostBlock::current();
+    unsigned votes = 0;
+    for (unsigned i = 0; i < 32; ++i) votes |= block->exchange(vote, i) << i;
+    return votes;
 }
 inline std::size_t __cvta_generic_to_shared(const void* address) {
     return reinterpret_cast<std::size_t>(address);

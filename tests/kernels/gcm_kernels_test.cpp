@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "backends/cuda/gcm_work.hpp"
-#include "kernels/ghash_tile.hpp"
+#include "kernels/gcm_key.hpp"
 #include "support/bytes.hpp"
 
 namespace {
@@ -68,6 +68,43 @@ TEST(Gf128, CarrylessProductsOfExtremes) {
     EXPECT_EQ(kernels::clmul32(0xffffffff, 0xffffffff), expected);
     EXPECT_EQ(kernels::clmul32(0x80000000, 0x80000000), std::uint64_t{1} << 62);
     EXPECT_EQ(kernels::clmul32(0, 0xffffffff), 0u);
+}
+
+TEST(Gf128, Squares) {
+    test::Random random(7);
+    for (int i = 0; i < 300; ++i) {
+        const Words4 a = words(random.block());
+        ASSERT_TRUE(equal(kernels::gf_square(a), product(a, a)));
+    }
+    for (std::uint32_t i = 0; i < 128; ++i)
+        ASSERT_TRUE(equal(kernels::gf_square(kernels::gf_basis(i)),
+                          product(kernels::gf_basis(i), kernels::gf_basis(i))));
+}
+
+TEST(Gf128, ProductsWithOneBit) {
+    test::Random random(8);
+    for (std::uint32_t bit = 0; bit < 128; ++bit) {
+        const Words4 a = words(random.block());
+        ASSERT_TRUE(equal(kernels::gf_times_basis(a, bit), product(a, kernels::gf_basis(bit))));
+    }
+}
+
+TEST(Gf128, ManySquaringsByOneMatrix) {
+    test::Random random(9);
+    const kernels::LeapRows rows = kernels::make_leap_rows();
+    for (int i = 0; i < 20; ++i) {
+        const Words4 a = words(random.block());
+        Words4 expected = a;
+        for (std::uint32_t k = 0; k < kernels::kLeapSquares; ++k)
+            expected = kernels::gf_square(expected);
+        std::uint32_t made[4] = {};
+        for (std::uint32_t bit = 0; bit < 128; ++bit) {
+            Words4 row;
+            std::memcpy(&row, &rows[bit * 4], sizeof row);
+            made[bit / 32] |= std::uint32_t{kernels::leap_bit(row, a)} << bit % 32;
+        }
+        EXPECT_TRUE(equal(Words4{made[0], made[1], made[2], made[3]}, expected));
+    }
 }
 
 TEST(Gf128, Inverse) {
@@ -193,6 +230,13 @@ TEST(GhashTile, EveryWordOfTheStateHasOneOwner) {
     EXPECT_EQ(owners, std::vector<int>(owners.size(), 1));
 }
 
+TEST(GhashTile, EveryWordOfTheFragmentsHasItsPlace) {
+    for (std::uint32_t index = 0; index < kernels::kFragmentWords; ++index) {
+        const kernels::FragmentWord w = kernels::fragment_word(index);
+        ASSERT_EQ(kernels::fragment_place(w.block, w.output, w.word), index);
+    }
+}
+
 TEST(GcmShares, CoverEveryUnitOnce) {
     for (const std::uint64_t units : {1, 2, 395, 396, 397, 65537, 100000007})
         for (const std::uint32_t all : {1u, 7u, 396u, 1848u}) {
@@ -251,7 +295,7 @@ TEST(GcmShares, PartialsJoinToEachMessagesHash) {
         batch.tag_size = 16;
         std::vector<std::uint64_t> starts{0};
         for (std::uint32_t i = 0; i < count; ++i)
-            starts.push_back(starts.back() + cuda::tiles_of(batch, cuda::Part::data, i));
+            starts.push_back(starts.back() + cuda::units_of(batch, i).data);
         batch.data.starts = starts.data();
         const std::uint64_t tiles = starts.back();
         const std::uint32_t workers = cuda::busy_workers(all, tiles);
@@ -368,7 +412,7 @@ TEST(GcmShares, GroupsOfCountersHoldEveryBlock) {
         const std::uint64_t first =
             kernels::byte_swap(cuda::start_of(m).w) + (batch.tag_size != 0 ? 1u : 0u);
         const std::uint64_t last = first + (m.skip + m.size - 1) / 16;
-        EXPECT_EQ(cuda::groups_of(batch, 0), last / 256 - first / 256 + 1);
+        EXPECT_EQ(cuda::units_of(batch, 0).groups, last / 256 - first / 256 + 1);
     }
 }
 

@@ -26,7 +26,7 @@
 // clang-format on
 
 namespace dael::cuda {
-alignas(1024) unsigned char table_image[32 * 1024];
+alignas(1024) unsigned char table_image[shapes::kTable + shapes::kKeyShared];
 }
 
 namespace dael::test {
@@ -115,6 +115,20 @@ class GcmTeamKernel : public testing::Test {
             }
             return {};
         });
+    }
+
+    // By so many blocks; they leave all as they found it.
+    static void plan(cuda::GcmBatch batch, unsigned blocks) {
+        const auto state = std::make_unique<cuda::PlanState>();
+        batch.plan = state.get();
+        for (int time = 0; time < 2; ++time) {
+            gridDim.x = blocks;
+            for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
+                HostBlock::run(cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(batch); });
+            blockIdx.x = 0;
+        }
+        const auto* const words = reinterpret_cast<const std::uint32_t*>(state.get());
+        EXPECT_TRUE(std::all_of(words, words + sizeof *state / 4, [](auto w) { return w == 0; }));
     }
 
     Random random_{2718};
@@ -239,13 +253,123 @@ TEST_F(GcmTeamKernel, TheHostPlansAsTheDeviceDoes) {
             batch.data.starts = planned->data_starts;
             batch.groups.starts = planned->group_starts;
             batch.results = planned->results;
-            HostBlock::run(cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(batch); });
+            plan(batch, 1);
             const std::size_t starts = (count + 1) * sizeof(std::uint64_t);
             EXPECT_EQ(std::memcmp(to->aad_starts, planned->aad_starts, starts), 0);
             EXPECT_EQ(std::memcmp(to->data_starts, planned->data_starts, starts), 0);
             EXPECT_EQ(std::memcmp(to->group_starts, planned->group_starts, starts), 0);
             EXPECT_EQ(planned->group_starts[count] != 0, count > 1);
         }
+}
+
+// Lists of more messages than threads, by one block and by several; with nonces that count, and
+// with fewer messages than places.
+TEST_F(GcmTeamKernel, ManyBlocksPlanAsOne) {
+    constexpr std::uint32_t kCount = 5000, kNumber = 4321;
+    const Bytes room(16);
+    for (const bool any_long : {true, false}) {
+        std::vector<Message> list(kCount);
+        for (std::uint32_t i = 0; i < kCount; ++i) {
+            Message& m = list[i];
+            m.in = m.out = m.tag = const_cast<std::uint8_t*>(room.data());
+            m.aad = m.in;
+            // Stretches without a long one: within a block's messages, and more than those.
+            const bool is_long = any_long && (i % 5 == 0 || i > 4000) && (i < 600 || i > 2800);
+            m.size = random_.below(is_long ? 300'000 : 4000);
+            m.aad_size = random_.below(i % 11 == 0 && is_long ? 60'000 : 40);
+        }
+        for (const unsigned blocks : {1u, 2u, 3u, 10u, 132u}) {
+            std::uint32_t number = kNumber;
+            DeviceNonces nonces{{9, 8, 7, 6}, 0, 0xffff'ff00};
+            std::vector<Message> messages = list;
+            std::vector<std::uint64_t> starts[3];
+            for (auto& s : starts) s.assign(kCount + 1, ~std::uint64_t{0});
+            std::vector<std::uint32_t> results(kCount, 0);
+            cuda::GcmBatch batch{};
+            batch.messages = messages.data();
+            batch.number = &number;
+            batch.nonces = &nonces;
+            batch.count = kCount;
+            batch.key_count = 1;
+            batch.tag_size = 16;
+            batch.aad.starts = starts[0].data();
+            batch.data.starts = starts[1].data();
+            batch.groups.starts = starts[2].data();
+            batch.results = results.data();
+            plan(batch, blocks);  // twice
+            EXPECT_EQ(nonces.next, 0xffff'ff00 + 2 * std::uint64_t{kNumber});
+            cuda::Units at{};
+            for (std::uint32_t i = 0; i <= kCount; ++i) {
+                ASSERT_EQ(starts[0][i], at.aad) << i << " of " << blocks;
+                ASSERT_EQ(starts[1][i], at.data) << i << " of " << blocks;
+                ASSERT_EQ(starts[2][i], at.groups) << i << " of " << blocks;
+                if (i == kCount) break;
+                if (i >= kNumber) {
+                    EXPECT_EQ(static_cast<Code>(results[i]), Code::internal);
+                    continue;
+                }
+                gcm::Nonce nonce{9, 8, 7, 6};
+                const std::uint64_t counted = 0xffff'ff00 + std::uint64_t{kNumber} + i;
+                for (std::size_t b = 0; b < 8; ++b)
+                    nonce[4 + b] = static_cast<std::uint8_t>(counted >> (56 - 8 * b));
+                ASSERT_EQ(messages[i].start, gcm::start(nonce)) << i;
+                at += cuda::units_of(batch, i);
+            }
+            EXPECT_EQ(at.any(), any_long);
+        }
+    }
+}
+
+// All that a key has in device memory, by the kernel that makes it and by plain products: of H, and
+// of 0, which has no inverse.
+TEST_F(GcmTeamKernel, KeysHaveTheirPowersAndMatrices) {
+    using kernels::Words4;
+    const auto equal = [](const Words4& a, const Words4& b) {
+        return std::memcmp(&a, &b, sizeof a) == 0;
+    };
+    const Bytes zeros(16);
+    auto made = device_keys(ring_.keys);
+    std::vector<cuda::GcmMatrices> matrices(made.size());
+    gridDim.x = 2;
+    for (blockIdx.x = 0; blockIdx.x < 2; ++blockIdx.x)
+        HostBlock::run(cuda::shapes::gcm_key_setup().threads, [&] {
+            cuda::gcm_key_setup(made.data(), matrices.data(),
+                                static_cast<std::uint32_t>(made.size()));
+        });
+    blockIdx.x = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) {
+        const GcmKey& key = made[i];
+        const Words4 h = key.powers[1], inverse = kernels::gf_inverse(h);
+        const Answer zero =
+            oracle(ring_.raw[i], {Mode::ecb}, Message{.in = zeros.data(), .size = zeros.size()});
+        EXPECT_EQ(std::memcmp(&h, zero.out.data(), 16), 0);
+        std::vector<Words4> powers{kernels::gf_one()};
+        while (powers.size() <= 1024) powers.push_back(kernels::gf_multiply(powers.back(), h));
+        for (std::uint32_t p = 0; p < std::size(key.powers); ++p)
+            EXPECT_TRUE(equal(key.powers[p], powers[p])) << p;
+        for (std::uint32_t j = 0; j < kernels::kTeamWarps; ++j)
+            EXPECT_TRUE(equal(key.leaps[j], powers[32 * j])) << j;
+        Words4 square = h, weight = kernels::gf_one();
+        for (const Words4& its : key.squares) {
+            EXPECT_TRUE(equal(its, square));
+            square = kernels::gf_multiply(square, square);
+        }
+        for (const Words4& its : matrices[i].column_weights) {
+            EXPECT_TRUE(equal(its, weight));
+            weight = kernels::gf_multiply(weight, inverse);
+        }
+        for (std::uint32_t index = 0; index < kernels::kFragmentWords; ++index) {
+            const kernels::FragmentWord w = kernels::fragment_word(index);
+            std::uint32_t bits = 0;
+            for (std::uint32_t bit = 0; bit < 32; ++bit) {
+                const Words4 column = kernels::gf_times_basis(powers[kernels::tile_power(w.block)],
+                                                              32 * w.word + bit);
+                const std::uint32_t words[4] = {column.x, column.y, column.z, column.w};
+                bits |= (words[w.output / 32] >> w.output % 32 & 1) << bit;
+            }
+            ASSERT_EQ(matrices[i].fragments[index], bits) << index;
+        }
+    }
 }
 
 }  // namespace

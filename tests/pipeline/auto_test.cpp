@@ -203,6 +203,36 @@ TEST(Auto, ThePlanGivesItsFigures) {
     EXPECT_FALSE(on_device.options[1].possible);
 }
 
+// Page-locked and short: what copies would take longer for than the host, a kernel that reaches for
+// it does sooner.
+TEST(Auto, WhatIsWithinAKernelsReachGoesToTheDevice) {
+    constexpr std::size_t kSize = std::size_t{512} << 10;
+    for (const bool reaches : {true, false}) {
+        Machine machine{HostDevice({.reach = reaches ? kSize : 0})};
+        Engine engine = machine.engine(figures(10, 20, 0));
+        const auto started = run(engine, Mode::ctr, 8 << 20);
+        ASSERT_TRUE(started.ran) << started.ran.error().message;
+        EXPECT_EQ(started.ran->backend, "threads:0");
+        auto memory = machine.device.allocate_pinned(kSize + 16);
+        ASSERT_TRUE(memory) << memory.error().message;
+        auto* const data = static_cast<std::uint8_t*>(*memory);
+        const Key key = *Key::import(pattern(32));
+        const char* const expected = reaches ? "threads:0" : "openssl";
+        Job job{{Mode::ctr}, 256, kSize};
+        job.from = Job::From::pinned;
+        EXPECT_EQ(engine.explain(job).options[0].backend, expected);
+        for (const bool is_aligned : {true, false}) {
+            Message m{.in = data, .out = data, .size = kSize};
+            if (!is_aligned) m.in = m.out = data + 4;
+            const auto ran = engine.run({Mode::ctr}, key, m);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(ran->backend, is_aligned ? expected : "openssl");
+        }
+        wipe(data, kSize + 16);
+        machine.device.release_pinned(data);
+    }
+}
+
 TEST(Auto, ADeviceThatFailsIsReplacedByTheHostWhereTheInputIsWhole) {
     Machine machine;
     HostDevice broken({.fail_at = 25});

@@ -366,6 +366,17 @@ TEST_F(DeviceMemory, NumbersAndNoncesThatLieOnTheDevice) {
                              nonces.as<DeviceNonces>()};
         for (const Cipher& other : {gcm::opening(), Cipher{Mode::cbc}})
             EXPECT_EQ(engine_->prepare(other, *set, wrong).code(), Code::invalid_argument);
+        // Nor has a promise of how long they are at most.
+        Messages promised{.list = list.as<Message>(), .count = 1, .longest = 100};
+        EXPECT_EQ(engine_->prepare(cipher, *set, promised).code(), Code::invalid_argument);
+        promised.place = Place::device;
+        EXPECT_EQ(engine_->prepare({Mode::cbc}, *set, promised).code(), Code::invalid_argument);
+        for (const std::uint64_t longest : {kSize - 1, kSize}) {
+            promised.longest = longest;
+            auto bound = engine_->prepare(cipher, *set, promised);
+            ASSERT_TRUE(bound && engine_->launch(*bound, stream_));
+            EXPECT_EQ(bound->results(stream_)->front(), longest < kSize ? Code::limit : Code::ok);
+        }
     }
 }
 

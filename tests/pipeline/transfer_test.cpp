@@ -208,6 +208,103 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
     expect_clean(device);
 }
 
+// What is page-locked, short and aligned takes one launch where it lies; what lacks one of these is
+// copied as ever.
+TEST(Transfer, KernelsReachForWhatIsShort) {
+    constexpr std::size_t kReach = 100'000;
+    Random random(17);
+    for (const bool reaches : {true, false}) {
+        HostDevice device({.delay = std::chrono::microseconds(50), .reach = reaches ? kReach : 0});
+        {
+            Engine engine = engine_on(device);
+            const KeyRing keys(random, 2), xts_keys(random, 2, true);
+            Pinned in(device, 8 * kReach), out(device, 8 * kReach);
+            Bytes plain(8 * kReach);
+            struct Case {
+                bool reached;
+                std::vector<std::size_t> sizes;
+                std::size_t in_at = 0, out_at = 0;
+                bool locked = true, in_place = false;
+                std::uint8_t skip = 0;
+            };
+            const Case cases[] = {{true, {16}},
+                                  {true, {kReach}},
+                                  {true, {48}, 0, 0, true, true},
+                                  {true, {1600, 0, 64, 16}},
+                                  {true, {kReach / 2 / 16 * 16, kReach / 2 / 16 * 16}},
+                                  {false, {kReach + 16}},
+                                  {false, {kReach / 2, kReach / 2 + 16}},
+                                  {false, {16, 16, 16, 16, 16}},
+                                  {false, {64}, 4, 0},
+                                  {false, {64}, 0, 1},
+                                  {false, {64}, 0, 0, true, false, 3},
+                                  {false, {64}, 0, 0, false}};
+            for (const Mode mode : {Mode::ctr, Mode::gcm_ctr, Mode::ecb, Mode::xts, Mode::cbc})
+                for (const Case& c : cases) {
+                    const Cipher cipher{mode, Direction::decrypt};
+                    if (c.skip != 0 && !makes_keystream(mode)) continue;
+                    const KeyRing& ring = mode == Mode::xts ? xts_keys : keys;
+                    auto set = engine.keys(ring.keys);
+                    ASSERT_TRUE(set);
+                    ASSERT_TRUE(in.bytes.size() >= c.sizes.size() * (kReach + 32));
+                    std::vector<Message> list;
+                    std::vector<Answer> answers;
+                    std::vector<Code> codes(c.sizes.size());
+                    for (std::size_t i = 0; i < c.sizes.size(); ++i) {
+                        const std::size_t at = i * (kReach / 2 / 16 * 16 + 32);
+                        Message& m = list.emplace_back();
+                        std::uint8_t* const from = in.bytes.data() + at + c.in_at;
+                        m.in = from;
+                        m.out = c.in_place ? from
+                                : c.locked ? out.bytes.data() + at + c.out_at
+                                           : plain.data() + at;
+                        m.size = fitting(cipher, c.sizes[i]);
+                        m.start = fitting_start(cipher, random);
+                        m.skip = c.skip;
+                        m.key = static_cast<std::uint32_t>(i % 2);
+                        std::ranges::copy(random.bytes(m.size), from);
+                        answers.push_back(oracle(ring.raw[m.key], cipher, m));
+                    }
+                    const std::uint64_t copied = device.copied_out();
+                    const auto ran = engine.run(cipher, *set, list, codes);
+                    ASSERT_TRUE(ran) << ran.error().message;
+                    if (list.size() == 1)  // else keys may go one after the other
+                        EXPECT_EQ(device.copied_out() == copied,
+                                  reaches && c.reached && mode != Mode::cbc)
+                            << name(mode) << " " << c.sizes[0];
+                    for (std::size_t i = 0; i < list.size(); ++i) {
+                        EXPECT_EQ(codes[i], Code::ok);
+                        ASSERT_EQ(difference(answers[i].out, {list[i].out, list[i].size}), "")
+                            << name(mode) << " " << i << " of " << list.size();
+                    }
+                }
+        }
+        expect_clean(device);
+    }
+}
+
+TEST(Transfer, FailuresWithinReachAreReported) {
+    for (const char* const call :
+         {"create_stream", "create_event", "allocate", "run_in_reach", "wait for stream"}) {
+        HostDevice device({.fail_at = 1, .fail_call = call, .reach = 4096});
+        {
+            Engine engine = engine_on(device);
+            const Bytes raw = pattern(32);
+            const Key key = *Key::import(raw);
+            Pinned data(device, 4096);
+            const Message m{.in = data.bytes.data(), .out = data.bytes.data(), .size = 4096};
+            const auto failed = engine.run({Mode::ctr}, key, m);
+            EXPECT_EQ(failed.code(), Code::device) << call;
+            EXPECT_EQ(device.failed_call(), call);
+            std::ranges::fill(data.bytes, std::uint8_t{0});
+            const Bytes expected = oracle(raw, {Mode::ctr}, m).out;
+            ASSERT_TRUE(engine.run({Mode::ctr}, key, m)) << call;
+            EXPECT_EQ(difference(expected, data.bytes), "") << call;
+        }
+        expect_clean(device);
+    }
+}
+
 TEST(Transfer, CounterOffsetsInsideABlock) {
     const Bytes raw = random_bytes(32, 4);
     const Key key = *Key::import(raw);

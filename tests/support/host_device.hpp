@@ -36,6 +36,7 @@ struct HostDeviceOptions {
     std::chrono::microseconds delay{0};             // of every operation on a stream
     bool silent_failures = false;                   // batches fail, which their outcome alone tells
     bool reads_lists = true;                        // that lie in device memory
+    std::size_t reach = 0;                          // of its kernels, as core::Device has it
     bool makes_keystream = false;                   // runs of it (core/keystream_maker.hpp)
     std::vector<std::string> forms{};               // of its kernels, as it says;
     std::set<std::string> refused{};                // but these it refuses to use
@@ -49,11 +50,14 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
 
     const HostDeviceOptions& options() const { return options_; }
     const DeviceInfo& info() const override { return info_; }
+    std::size_t reach() const override { return options_.reach; }
     Memory& memory() override { return *this; }
     Order& order() override { return *this; }
     core::Forms* forms() override { return options_.forms.empty() ? nullptr : this; }
     Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
                  Stream stream) override;
+    Result<> run_in_reach(const Cipher& cipher, const core::Keys& keys, const Message& message,
+                          Stream stream) override;
     Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
@@ -126,6 +130,8 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     void enqueue(Stream stream, std::function<void()> work);
     void check_device_range(const void* memory, std::size_t size, const std::string& what);
     void check_pinned_range(const void* memory, std::size_t size, const std::string& what);
+    Result<> run_one(const Cipher& cipher, const core::Keys& keys, const Message& message,
+                     Stream stream, const char* call);
     void check_message(const Cipher& cipher, const Message& message, const std::string& call);
     Result<> check_host_list(const Cipher& cipher, const Tables& tables, const Messages& messages);
     Result<> check_device_list(const Cipher& cipher, const Messages& messages);

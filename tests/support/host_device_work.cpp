@@ -64,8 +64,21 @@ Result<std::unique_ptr<core::Pieces>> HostDevice::begin(const Cipher& cipher,
 
 // Where a message's memory must lie, if it has any.
 void HostDevice::check_message(const Cipher& cipher, const Message& m, const std::string& call) {
-    if (m.in && m.size != 0) check_device_range(m.in, m.size, call + "'s in");
-    if (m.size != 0) check_device_range(m.out, m.size, call + "'s out");
+    const bool reached = call == "run_in_reach";
+    if (reached && (m.size > options_.reach || (reinterpret_cast<std::uintptr_t>(m.in) |
+                                                reinterpret_cast<std::uintptr_t>(m.out)) %
+                                                       kBlockSize !=
+                                                   0))
+        violation("a message that is out of reach");
+    const auto check = [&](const std::uint8_t* bytes, const char* which) {
+        if (!bytes || m.size == 0) return;
+        if (reached)
+            check_pinned_range(bytes, m.size, call + which);
+        else
+            check_device_range(bytes, m.size, call + which);
+    };
+    check(m.in, "'s in");
+    check(m.out, "'s out");
     if (!authenticates(cipher.mode)) return;
     if (m.aad_size != 0) check_device_range(m.aad, m.aad_size, call + "'s aad");
     check_device_range(m.tag, cipher.tag, call + "'s tag");
@@ -94,10 +107,21 @@ Code HostDevice::compute(Cipher cipher, const core::Keys& keys, Message message)
 // key as soon as the launch returns.
 Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys, const Message& message,
                          Stream stream) {
-    DAEL_TRY(attempt("run"));
+    return run_one(cipher, keys, message, stream, "run");
+}
+
+Result<> HostDevice::run_in_reach(const Cipher& cipher, const core::Keys& keys,
+                                  const Message& message, Stream stream) {
+    return run_one(cipher, keys, message, stream, "run_in_reach");
+}
+
+Result<> HostDevice::run_one(const Cipher& cipher, const core::Keys& keys, const Message& message,
+                             Stream stream, const char* call) {
+    DAEL_TRY(attempt(call));
     if (sequential(cipher)) return core::sequential_within_message(name(), cipher);
-    if (!modes::takes(cipher, message, keys.list.size())) violation("run of an invalid message");
-    check_message(cipher, message, "run");
+    if (!modes::takes(cipher, message, keys.list.size()))
+        violation(std::string(call) + " of an invalid message");
+    check_message(cipher, message, call);
     auto key = std::make_shared<Key>(std::move(*keys.list[message.key].duplicate()));
     Message alone = message;
     alone.key = 0;
@@ -250,8 +274,12 @@ void HostDevice::execute(Batch& batch) {
         }
     }
     const core::Keys keys = batch.tables.keys();
+    const auto longer = [most = batch.given.longest](const Message& m) {
+        return most != 0 && (m.size > most || m.aad_size > most - m.size);
+    };
     for (std::uint32_t i = 0; i < count; ++i) {
-        Code code = modes::check(batch.cipher, list[i], keys.list.size()).code();
+        Code code = longer(list[i]) ? Code::limit
+                                    : modes::check(batch.cipher, list[i], keys.list.size()).code();
         if (code == Code::ok) {
             if (!on_host) check_message(batch.cipher, list[i], "a message of a list");
             code = compute(batch.cipher, keys, list[i]);

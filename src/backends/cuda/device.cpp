@@ -24,6 +24,9 @@ std::string driver_versions() {
     return "driver API " + text(driver) + ", runtime " + text(runtime);
 }
 
+// Measured on an H200 by PCIe 5 (core::Device::reach).
+constexpr std::size_t kReach = std::size_t{8} << 20;
+
 // Whether messages of the host's are under different keys.
 bool many_keys(const Messages& messages) {
     const std::span<const Message> list(messages.list, messages.count);
@@ -61,8 +64,15 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, Hash
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
     info.layout = std::to_string(layout.forward * 32) + " KiB";
+    // All page-locked memory by the host's own addresses, whoever locked it.
+    int same_address = 0;
+    DAEL_TRY(checked(
+        cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, index),
+        "cudaDeviceGetAttribute"));
+    const bool reaches = properties.unifiedAddressing != 0 && same_address != 0;
     std::unique_ptr<CudaDevice> device(
-        new CudaDevice(index, layout, std::move(info), properties.cooperativeLaunch != 0, hashing));
+        new CudaDevice(index, layout, std::move(info), reaches ? kReach : 0,
+                       properties.cooperativeLaunch != 0, properties.major >= 9, hashing));
     if (!later) DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
     return device;
 }
@@ -121,15 +131,20 @@ Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperativ
     DAEL_TRY(current.result());
     DAEL_TRY(load(kernel));
     cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = cooperative;
+    if (cooperative) {
+        attribute.id = cudaLaunchAttributeCooperative;
+        attribute.val.cooperative = 1;
+    } else {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+    }
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(grid);
     config.blockDim = dim3(kernel.shape.threads);
     config.dynamicSmemBytes = kernel.shape.dynamic;
     config.stream = static_cast<cudaStream_t>(stream.handle);
     config.attrs = &attribute;
-    config.numAttrs = cooperative ? 1 : 0;
+    config.numAttrs = cooperative || (kernel.overlaps && overlaps_) ? 1 : 0;
     return checked(cudaLaunchKernelExC(&config, kernel.function, arguments), "cudaLaunchKernelExC");
 }
 

@@ -28,11 +28,14 @@ class CudaDevice final : public core::Device {
                                                     bool later = false);
 
     const DeviceInfo& info() const override { return info_; }
+    std::size_t reach() const override { return reach_; }
     Memory& memory() override { return memory_; }
     Order& order() override { return order_; }
 
     Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
                  Stream stream) override;
+    Result<> run_in_reach(const Cipher& cipher, const core::Keys& keys, const Message& message,
+                          Stream stream) override;
     Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
@@ -60,8 +63,9 @@ class CudaDevice final : public core::Device {
         void* arguments[] = {const_cast<void*>(work), const_cast<RoundKeys*>(&keys)};
         return launch(kernel, grid, cooperative, arguments, stream);
     }
-    // One message of XTS: xts.cpp.
-    Result<> run_xts(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
+    // One message of XTS: xts.cpp. `most`: thread blocks.
+    Result<> run_xts(const Cipher& cipher, const Key& key, const Message& message, unsigned most,
+                     Stream stream);
     // How GHASH is done here by keys that have matrices; which is looked up when the first keys are
     // made. And the kernel and its workers, with matrices or without.
     Result<Hashing> hashing(const SetUp& set_up);
@@ -84,11 +88,14 @@ class CudaDevice final : public core::Device {
     void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
   private:
-    CudaDevice(int index, Layout layout, DeviceInfo info, bool cooperative, Hashing best_hashing)
+    CudaDevice(int index, Layout layout, DeviceInfo info, std::size_t reach, bool cooperative,
+               bool overlaps, Hashing best_hashing)
         : index_(index),
           layout_(layout),
           info_(std::move(info)),
+          reach_(reach),
           cooperative_(cooperative),
+          overlaps_(overlaps),
           best_hashing_(best_hashing),
           memory_(index),
           order_(index) {}
@@ -96,11 +103,16 @@ class CudaDevice final : public core::Device {
     // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
     Result<> load(const Kernel& kernel);
     Result<> run_stream(const Key& key, const Message& message, Stream stream);
+    Result<> run_small(const Key& key, const Message& message, unsigned most, Stream stream);
+    Result<> run_blocks(const Cipher& cipher, const Key& key, const Message& message, unsigned most,
+                        Stream stream);
 
     const int index_;
     Layout layout_;
     const DeviceInfo info_;
+    const std::size_t reach_;
     const bool cooperative_;
+    const bool overlaps_;  // whether a kernel may begin before the one ahead of it has ended
     const Hashing best_hashing_;
     std::atomic<Hashing> hashing_{Hashing::rows};  // until it is known
     CudaMemory memory_;

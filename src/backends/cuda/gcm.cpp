@@ -14,31 +14,35 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
                                                        const core::Keys& keys,
                                                        const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
+    DAEL_TRY(tables->ready(authenticates(cipher.mode)));
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<GcmPrepared>(device, tables, cipher);
     DAEL_TRY(made->runs.prepare());
-    DAEL_TRY(made->allocate(messages));
+    DAEL_TRY(made->allocate(set_up, messages));
     if (messages.place == Place::host) {
         DAEL_TRY(made->put(set_up, keys, {messages.list, messages.count}));
     } else {
         made->batch_.messages = messages.list;
         made->batch_.number = messages.number;
         made->batch_.nonces = messages.nonces;
+        made->batch_.longest = messages.longest;
+        made->any_long_ = messages.longest == 0 || messages.longest > kShortMessage;
         made->many_keys_ = tables->count() != 1;
         if (!made->many_keys_ && !keys.list.empty()) DAEL_TRY(tables->keep(0, keys.list[0]));
     }
+    DAEL_TRY(set_up.wait());
     return made;
 }
 
-Result<> GcmPrepared::allocate(const Messages& messages) {
+Result<> GcmPrepared::allocate(const SetUp& set_up, const Messages& messages) {
     const std::size_t count = messages.count;
     GcmBatch& b = batch_;
     b.keys = keys->keys();
-    b.matrices = keys->matrices();
     b.count = messages.count;
     b.key_count = keys->count();
     b.tag_size = authenticates(cipher.mode) ? cipher.tag : 0;
+    b.matrices = b.tag_size != 0 ? keys->matrices() : nullptr;
     b.opening = b.tag_size != 0 && cipher.direction == Direction::decrypt;
     b.data.workers = b.aad.workers = device.hash_workers(b.matrices != nullptr);
 
@@ -48,7 +52,7 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
     const std::size_t results = places.add(count * sizeof(std::uint32_t)),
                       aad_starts = places.add(starts), data_starts = places.add(starts),
                       group_starts = places.add(starts), aad_partials = places.add(partials),
-                      data_partials = places.add(partials),
+                      data_partials = places.add(partials), plan = places.add(sizeof(PlanState)),
                       list =
                           places.add(messages.place == Place::host ? count * sizeof(Message) : 0);
     DAEL_TRY(block.allocate(places.size(), true));
@@ -60,6 +64,9 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
     b.data.partials = reinterpret_cast<Words4*>(at(data_partials));
     b.groups.starts = reinterpret_cast<std::uint64_t*>(at(group_starts));
     b.messages = reinterpret_cast<const Message*>(at(list));
+    b.plan = reinterpret_cast<PlanState*>(at(plan));
+    DAEL_TRY(
+        checked(cudaMemsetAsync(b.plan, 0, sizeof(PlanState), set_up.stream()), "cudaMemsetAsync"));
     if (messages.place == Place::device || b.tag_size != 0) results_ = b.results;
     return {};
 }
@@ -80,14 +87,19 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     }
     if (!many_keys_ && only_key_ < its_keys.list.size())
         DAEL_TRY(keys->keep(only_key_, its_keys.list[only_key_]));
-    if (!any_long_) return {};
-    DAEL_TRY(steps(Stream{set_up.stream()}).launch(gcm_plan_kernel(), 1));
-    return set_up.wait();
+    return any_long_ ? steps(Stream{set_up.stream()}).plan() : Result<>{};
 }
 
 Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid) const {
     void* arguments[] = {const_cast<GcmBatch*>(&batch)};
     return device.launch(kernel, grid, false, arguments, stream);
+}
+
+Result<> GcmSteps::plan() const {
+    const auto multiprocessors = static_cast<unsigned>(device.info().multiprocessors);
+    const std::uint32_t most = std::min(kPlanBlocks, 2 * multiprocessors),
+                        threads = gcm_plan_kernel().shape.threads;
+    return launch(gcm_plan_kernel(), std::min(most, batch.count / threads + 1));
 }
 
 Result<> GcmSteps::hash(Part part) const {
@@ -128,8 +140,8 @@ Result<> GcmPrepared::launch(Stream stream) {
     if (batch_.count == 0) return {};
     const auto all = static_cast<unsigned>(device.info().multiprocessors);
     const GcmSteps steps = this->steps(stream);
-    if (batch_.nonces) DAEL_TRY(steps.launch(gcm_number_kernel(), all));
-    if (!from_host_) DAEL_TRY(steps.launch(gcm_plan_kernel(), 1));
+    // Starts to write, a number that may leave places empty, or units to find.
+    if (!from_host_ && (batch_.nonces || batch_.number || any_long_)) DAEL_TRY(steps.plan());
     if (any_short_)  // of lists in device memory always: it writes results, of what is invalid too
         DAEL_TRY(steps.for_each_size([&](int rounds) {
             return steps.launch(gcm_short_kernel(rounds, device.layout().gcm_short),

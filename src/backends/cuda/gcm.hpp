@@ -11,6 +11,8 @@ namespace dael::cuda {
 // The launches for a batch whose workspace is ready.
 struct GcmSteps {
     Result<> launch(const Kernel& kernel, unsigned grid) const;
+    // What comes first where the list, or a part of it, is not known on the host.
+    Result<> plan() const;
     // Of its long messages all there is to do, from where their units begin on.
     Result<> long_messages(bool any_long_aad) const;
     // Kernels are made for one key size; messages under others are left to other launches.
@@ -52,7 +54,7 @@ class GcmPrepared final : public Batch {
     Result<> launch(Stream stream) override;
 
   private:
-    Result<> allocate(const Messages& messages);
+    Result<> allocate(const SetUp& set_up, const Messages& messages);
     Result<> put(const SetUp& set_up, const core::Keys& keys, std::span<const Message> messages);
     GcmSteps steps(Stream stream) const {
         return {device, *keys, batch_, stream, many_keys_, only_key_};

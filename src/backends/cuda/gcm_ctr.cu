@@ -65,13 +65,14 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
     constexpr std::uint32_t kOwn = kHeld<kTables>;
     constexpr std::uint32_t kParts = 256 / (kLanes * kOwn);  // warps in a team
     constexpr std::uint32_t kTeams = kWarps / kParts;
+    const std::uint64_t groups = batch.groups.starts[batch.count];
+    if (groups == 0) return;  // of a list that only the device knows
     const auto tables = fill_tables<kTables, false>();
     const std::uint32_t warp = threadIdx.x / kLanes, lane = threadIdx.x % kLanes;
     const std::uint32_t position = warp % kParts * (kLanes * kOwn) + lane;
     const WarpKeys warp_keys(kernels::Tables<kTables, false>::kBytes, warp);
     const RoundKeys& keys = kManyKeys ? warp_keys.keys() : only_key;
 
-    const std::uint64_t groups = batch.groups.starts[batch.count];
     const std::uint32_t teams = busy_workers(gridDim.x * kTeams, groups),
                         team = blockIdx.x * kTeams + warp / kParts;
     if (team >= teams) return;

@@ -19,10 +19,8 @@ Kernel gcm_key_setup_kernel();
 // (GcmKey*, KeyHead): puts another key in the place of one, to be set up after it. One block.
 Kernel gcm_key_replace_kernel();
 
-// (GcmBatch): the starts of its messages, from its nonces. Any grid.
-Kernel gcm_number_kernel();
-
-// (GcmBatch): where the tiles of each long message begin; and it counts the nonces on. One block.
+// (GcmBatch): the starts of its messages, from its nonces, which it counts on; and where the units
+// of each long message begin. Up to kPlanBlocks blocks.
 Kernel gcm_plan_kernel();
 
 // (GcmBatch): short messages as a whole, and the results of invalid ones. Any grid.

@@ -20,10 +20,11 @@ std::uint64_t size_of(const Message& m) {
 // A call of Device::run, as long as it lasts.
 class Launch {
   public:
-    Launch(CudaDevice& device, DeviceKeys& keys, const Cipher& cipher,
+    Launch(CudaDevice& device, DeviceKeys& keys, std::span<const Key> list, const Cipher& cipher,
            std::span<const Message> messages, const LaunchOptions& options, Stream stream)
         : device_(device),
           keys_(keys),
+          list_(list),
           messages_(messages),
           options_(options),
           stream_(stream),
@@ -89,7 +90,7 @@ class Launch {
 
         GcmBatch batch{};
         batch.keys = keys_.keys();
-        batch.matrices = keys_.matrices();
+        batch.matrices = tag_size_ != 0 ? keys_.matrices() : nullptr;
         batch.count = count_;
         batch.key_count = keys_.count();
         batch.tag_size = tag_size_;
@@ -111,8 +112,8 @@ class Launch {
         DAEL_TRY(launch(work, [](const Message& m) { return !is_long(m); }));
         const std::uint32_t first = messages_.front().key;
         const bool many_keys =
-            !keys_.keeps(first) ||
             std::ranges::any_of(messages_, [&](const Message& m) { return m.key != first; });
+        if (!many_keys) DAEL_TRY(keys_.keep(first, list_[first]));
         const GcmSteps steps{device_, keys_, batch, stream_, many_keys, first};
         DAEL_TRY(steps.long_messages(std::ranges::any_of(
             messages_, [](const Message& m) { return is_long(m) && m.aad_size > kShortAad; })));
@@ -125,6 +126,7 @@ class Launch {
 
     CudaDevice& device_;
     DeviceKeys& keys_;
+    const std::span<const Key> list_;
     const std::span<const Message> messages_;
     const LaunchOptions& options_;
     const Stream stream_;
@@ -168,8 +170,9 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
                          Stream stream) {
     if (messages.empty()) return {};
     DAEL_LET(tables, tables_of(keys, *this));
+    DAEL_TRY(tables->ready(authenticates(cipher.mode)));  // at the first use
     tables->lend();
-    const Launch launch(*this, *tables, cipher, messages, options, stream);
+    const Launch launch(*this, *tables, keys.list, cipher, messages, options, stream);
     if (std::ranges::all_of(messages,
                             [&](const Message& m) { return size_of(m) <= team_message_; }))
         return launch.teams();

@@ -30,15 +30,13 @@ inline void put_list(std::span<const Message> messages, bool host_aad, const voi
 // results before anybody has come to a message. The batch tells all but the list.
 inline void plan_units(GcmBatch batch, GcmPlace& place) {
     batch.messages = place.messages;
-    std::uint64_t aad = 0, data = 0, groups = 0;
+    Units at{};
     for (std::uint32_t i = 0;; ++i) {
-        place.aad_starts[i] = aad;
-        place.data_starts[i] = data;
-        place.group_starts[i] = groups;
+        place.aad_starts[i] = at.aad;
+        place.data_starts[i] = at.data;
+        place.group_starts[i] = at.groups;
         if (i == batch.count) return;
-        aad += tiles_of(batch, Part::aad, i);
-        data += tiles_of(batch, Part::data, i);
-        groups += groups_of(batch, i);
+        at += units_of(batch, i);
         // Counter mode alone writes none.
         place.results[i] =
             static_cast<std::uint32_t>(batch.tag_size == 0 ? Code::ok : Code::internal);

@@ -61,6 +61,13 @@ struct TileList : UnitList {
 
 enum class Part : std::uint32_t { aad, data };
 
+// What the blocks of gcm_plan tell each other; zeros between launches.
+inline constexpr std::uint32_t kPlanBlocks = 512;
+struct PlanState {
+    std::uint32_t begun, ended;  // blocks
+    std::uint64_t sums[kPlanBlocks * 3];
+};
+
 // A batch of GCM, or of its counter mode alone. All pointers are to device memory.
 struct GcmBatch {
     const Message* messages;
@@ -75,6 +82,8 @@ struct GcmBatch {
     std::uint32_t key_count;
     std::uint32_t tag_size;  // 0: counter mode alone, from `start` on
     std::uint32_t opening;   // 1: tags are compared, and data decrypted; 0: written, encrypted
+    std::uint64_t longest;   // bytes of data and AAD that a message may have; 0: any
+    PlanState* plan;         // for lists in device memory
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
 };
@@ -125,6 +134,8 @@ DAEL_HD bool can_lie_at(const void* at, std::uint64_t size) {
 // an entry that is all zeros, say, must get a result and not fault.
 DAEL_HD Code validity(const GcmBatch& batch, const Message& m) {
     if (m.key >= batch.key_count) return Code::invalid_argument;
+    if (batch.longest != 0 && (m.size > batch.longest || m.aad_size > batch.longest - m.size))
+        return Code::limit;
     if (batch.tag_size == 0) {
         if (m.aad_size != 0 || m.skip >= 16 || !can_lie_at(m.out, m.size) ||
             (m.in && !can_lie_at(m.in, m.size)))
@@ -166,23 +177,34 @@ DAEL_HD HashItem hash_item(const GcmBatch& batch, Part part, std::uint64_t messa
     return {part == Part::aad ? m.aad : batch.opening ? m.in : m.out, size, lead};
 }
 
-DAEL_HD std::uint64_t tiles_of(const GcmBatch& batch, Part part, std::uint64_t message) {
-    const Message& m = batch.messages[message];
-    if (validity(batch, m) != Code::ok || !is_long(m)) return 0;
-    if (part == Part::data) return tiles_of(m.size);
-    return m.aad_size <= kShortAad ? 0 : tiles_of(m.aad_size);
-}
-
 // The data's first counter, which with GCM is the one after J0; groups are aligned in the counter,
 // so that the data begins as many blocks into its first group as this is past a multiple of 256.
 DAEL_HD Words4 data_counter(const GcmBatch& batch, const Message& m) {
     return add32(start_of(m), batch.tag_size != 0);
 }
-DAEL_HD std::uint64_t groups_of(const GcmBatch& batch, std::uint64_t message) {
-    const Message& m = batch.messages[message];
-    if (validity(batch, m) != Code::ok || !is_long(m) || m.size == 0) return 0;
+DAEL_HD std::uint64_t groups_of(const GcmBatch& batch, const Message& m) {
+    if (m.size == 0) return 0;
     const std::uint32_t lead = kernels::byte_swap(data_counter(batch, m).w) % kGroupBlocks;
     return (lead + blocks_of(m.skip + m.size) + kGroupBlocks - 1) / kGroupBlocks;
+}
+
+// What a message has of each kind of units.
+struct Units {
+    std::uint64_t aad, data, groups;
+    DAEL_HD Units& operator+=(const Units& other) {
+        aad += other.aad;
+        data += other.data;
+        groups += other.groups;
+        return *this;
+    }
+    DAEL_HD friend Units operator+(Units a, const Units& b) { return a += b; }
+    DAEL_HD bool any() const { return (aad | data | groups) != 0; }
+};
+DAEL_HD Units units_of(const GcmBatch& batch, std::uint64_t message) {
+    const Message& m = batch.messages[message];
+    if (validity(batch, m) != Code::ok || !is_long(m)) return {};
+    return {m.aad_size <= kShortAad ? 0 : tiles_of(m.aad_size), tiles_of(m.size),
+            groups_of(batch, m)};
 }
 
 // Of the workers, those that get any units.

@@ -53,6 +53,9 @@ constexpr Shape serial(int tables) {
 constexpr Shape ctr_stream(int tables) {
     return {kStreamWarps * kernels::kLanes, tables_bytes(tables, false)};
 }
+constexpr Shape ctr_small() {
+    return {256, tables_bytes(1, false)};
+}
 constexpr Shape keyed_cbc_encrypt(int tables) {
     return {kKeyedWarps * kernels::kLanes, tables_bytes(tables, false)};
 }
@@ -63,17 +66,17 @@ constexpr Shape xts_encrypt(int tables) {
 constexpr Shape xts_decrypt(int tables) {
     return {1024, tables == 0 ? tables_bytes(1, true) : tables_bytes(tables, true) + kTable};
 }
+// Beside the table 128 squares of H, 48 products of theirs, and 2.
+inline constexpr std::uint32_t kKeyShared = (128 + 48 + 2) * 16;
 constexpr Shape gcm_key_setup() {
-    return {kernels::kTileThreads, tables_bytes(1, false), kernels::kTileColumns * 16};
+    return {kernels::kTileThreads, tables_bytes(1, false) + kKeyShared};
 }
 constexpr Shape gcm_key_replace() {
     return {64};
 }
-constexpr Shape gcm_number() {
-    return {256};
-}
+// Three sums of 8 bytes for each thread, and what the block shares besides.
 constexpr Shape gcm_plan() {
-    return {1024, 0, 1024 * 8};
+    return {512, 0, 512 * 24 + 16};
 }
 constexpr Shape gcm_short(int tables) {
     return {kGcmShortWarps * kernels::kLanes,
@@ -163,6 +166,7 @@ template <class Visit>
 constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit) {
     visit("ECB, CFB and CTR of blocks", shapes::blocks(layout.forward, false));
     visit("ECB and CBC decryption", shapes::blocks(layout.inverse, true));
+    visit("CTR of little", shapes::ctr_small());
     visit("CTR of a stream", shapes::ctr_stream(layout.forward));
     visit("sequential modes", shapes::serial(layout.forward));
     visit("CBC encryption with many keys", shapes::keyed_cbc_encrypt(layout.forward));
@@ -170,7 +174,6 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("XTS decryption", shapes::xts_decrypt(layout.xts_inverse));
     visit("GCM's keys", shapes::gcm_key_setup());
     visit("GCM's new key", shapes::gcm_key_replace());
-    visit("GCM's nonces", shapes::gcm_number());
     visit("GCM's plan", shapes::gcm_plan());
     visit("GCM of short messages", shapes::gcm_short(layout.gcm_short));
     visit("GCM of a few messages", shapes::gcm_team(kMostLaunchedAad));

@@ -11,9 +11,11 @@
 namespace dael::cuda {
 namespace {
 
-// Matrices take 18 KiB a key. Sets of more keys than this do without, hash long messages with
-// ordinary multiplications, and keep on the host what is asked for only.
-constexpr std::size_t kSmallSet = 4096;
+// Matrices take 18 KiB a key. Sets of more keys than this do without, and hash long messages with
+// ordinary multiplications.
+constexpr std::size_t kMostMatrices = 4096;
+// So many launches are sooner made than a copy and the wait for it.
+constexpr std::size_t kFewKeys = 4;
 
 void write_head(void* to, const Key& key) {
     const auto rounds = static_cast<std::uint32_t>(key.rounds());
@@ -51,25 +53,25 @@ Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device, std::sp
         made->rounds_.push_back(static_cast<std::uint8_t>(key.rounds()));
         ++made->with_rounds_[key.rounds()];
     }
-    for (std::uint32_t i = 0; i < keys.size() && keys.size() <= kSmallSet && hash; ++i)
-        DAEL_TRY(made->keep(i, keys[i]));
     if (keys.front().is_xts()) return made;  // whose kernels take keys as parameters
-
+    if (hash) {
+        DAEL_TRY(device.hashing(set_up));  // by which rooms are made
+        DAEL_TRY(device.gcm_rooms(set_up));
+    }
     DAEL_TRY(made->keys_block_.allocate(keys.size() * sizeof(GcmKey), true));
     DAEL_TRY(made->upload(set_up, keys));
-    if (!hash) return made;
-    DAEL_LET(hashing, device.hashing(set_up));
-    DAEL_TRY(device.gcm_rooms(set_up));
-    if (hashing != Hashing::rows && keys.size() <= kSmallSet)
-        DAEL_TRY(made->matrices_block_.allocate(keys.size() * sizeof(GcmMatrices), true));
-    DAEL_TRY(made->set_up_keys(0, made->count(), Stream{set_up.stream()}));
-    DAEL_TRY(set_up.wait());
     return made;
 }
 
-// Round keys and rounds of all keys, through page-locked memory that is wiped; the rest of a GcmKey
-// is made on the device.
+// Round keys and rounds of all keys; the rest of a GcmKey is made on the device. A few travel with
+// launches, whose end ready() waits for; more through page-locked memory that is wiped.
 Result<> DeviceKeys::upload(const SetUp& set_up, std::span<const Key> keys) {
+    if (keys.size() <= kFewKeys)
+        return replacements_.in_turn(Stream{set_up.stream()}, [&]() -> Result<> {
+            for (std::size_t i = 0; i < keys.size(); ++i)
+                DAEL_TRY(put(static_cast<std::uint32_t>(i), keys[i], Stream{set_up.stream()}));
+            return {};
+        });
     constexpr std::size_t kHead = sizeof(KeyHead), kAtOnce = Staging::kSize / kHead;
     const Staging staging(device_.index());
     DAEL_TRY(staging.result());
@@ -83,6 +85,35 @@ Result<> DeviceKeys::upload(const SetUp& set_up, std::span<const Key> keys) {
                     "cudaMemcpy2DAsync"));
         DAEL_TRY(set_up.wait());
     }
+    return {};
+}
+
+Result<> DeviceKeys::put(std::uint32_t index, const Key& key, Stream stream) {
+    GcmKey* at = keys() + index;
+    KeyHead head{};
+    const core::WipeAtEnd wiped(head);
+    write_head(&head, key);
+    void* arguments[] = {&at, &head};
+    return device_.launch(gcm_key_replace_kernel(), 1, false, arguments, stream);
+}
+
+Result<> DeviceKeys::ready(bool hash) {
+    const int wanted = hash ? kHashed : kThere;
+    if (!keys() || ready_.load(std::memory_order_acquire) >= wanted) return {};
+    const std::lock_guard lock(making_);
+    if (ready_.load(std::memory_order_relaxed) >= wanted) return {};
+    const SetUp set_up(device_.index());
+    DAEL_TRY(set_up.result());
+    const Stream stream{set_up.stream()};
+    if (hash && !matrices()) {
+        DAEL_LET(hashing, device_.hashing(set_up));
+        if (hashing != Hashing::rows && count() <= kMostMatrices)
+            DAEL_TRY(matrices_block_.allocate(count() * sizeof(GcmMatrices), true));
+    }
+    DAEL_TRY(replacements_.in_turn(
+        stream, [&] { return hash ? set_up_keys(0, count(), stream) : Result<>{}; }));
+    DAEL_TRY(set_up.wait());
+    ready_.store(wanted, std::memory_order_release);
     return {};
 }
 
@@ -112,11 +143,6 @@ int DeviceKeys::rounds(std::uint32_t index) const {
     return rounds_[index];
 }
 
-bool DeviceKeys::keeps(std::uint32_t index) const {
-    const std::lock_guard lock(mutex_);
-    return host_.contains(index);
-}
-
 Result<> DeviceKeys::keep(std::uint32_t index, const Key& key) {
     const std::lock_guard lock(mutex_);
     if (host_.contains(index)) return {};
@@ -131,17 +157,13 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
                                                  std::to_string(count())};
     DAEL_LET(copy, key.duplicate());
     if (keys()) {
-        GcmKey* at = keys() + index;
-        KeyHead head{};
-        const core::WipeAtEnd wiped(head);
-        write_head(&head, key);
+        DAEL_TRY(ready(hash_));  // so that what GHASH needs is never behind a stream of others'
         if (device_.order().is_capturing(stream))
             return Error{Code::unsupported,
                          "cuda: the stream is being captured, and the graph would keep the key; "
                          "replace it outside"};
         auto launched = replacements_.in_turn(stream, [&]() -> Result<> {
-            void* arguments[] = {&at, &head};
-            DAEL_TRY(device_.launch(gcm_key_replace_kernel(), 1, false, arguments, stream));
+            DAEL_TRY(put(index, key, stream));
             return hash_ ? set_up_keys(index, 1, stream) : Result<>{};
         });
         DAEL_TRY(std::move(launched));

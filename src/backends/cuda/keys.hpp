@@ -18,22 +18,26 @@ namespace dael::cuda {
 // A set of keys and all batches under them have a share in them: the last to go wipes them.
 class DeviceKeys {
   public:
-    // `hash`: with what GHASH needs of each key. Without it they are for keystream.cpp alone.
+    // `hash`: GHASH may need them. Without it they are for keystream.cpp alone.
     static Result<std::shared_ptr<DeviceKeys>> make(CudaDevice& device, std::span<const Key> keys,
                                                     bool hash = true);
     DeviceKeys(CudaDevice& device, bool hash);
 
     CudaDevice& device() const { return device_; }
     std::uint32_t count() const { return static_cast<std::uint32_t>(rounds_.size()); }
+    // From then on kernels on any stream may read them, and with `hash` what GHASH needs of each,
+    // which is made at the first need: sets for counter modes and CBC are spared it. The first call
+    // of either kind waits.
+    Result<> ready(bool hash);
     GcmKey* keys() const { return reinterpret_cast<GcmKey*>(keys_block_.data()); }
-    // Null: hashed without tensor cores.
+    // Of keys that are ready for GHASH. Null: hashed without tensor cores.
     GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
 
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
     // Asked at every launch, so that keys are counted when they come and not searched then.
     std::vector<int> sizes() const;  // rounds: of 10, 12 and 14 those that there are
     int rounds(std::uint32_t index) const;
-    // Has `key`, which is key `index` of the set, on the host from now on. All are, of small sets.
+    // Has `key`, which is key `index` of the set, on the host from now on.
     Result<> keep(std::uint32_t index, const Key& key);
     // Calls use(key) with a key that is kept.
     template <class Use>
@@ -42,8 +46,6 @@ class DeviceKeys {
         return use(host_.at(index));
     }
 
-    // Whether with() has it.
-    bool keeps(std::uint32_t index) const;
     // Something reads the keys that has no share in them: their end waits for the device.
     void lend() { lent_.store(true, std::memory_order_relaxed); }
 
@@ -51,15 +53,20 @@ class DeviceKeys {
     ~DeviceKeys();
 
   private:
+    static constexpr int kThere = 1, kHashed = 2;  // of ready_
+
     Result<> upload(const SetUp& set_up, std::span<const Key> keys);
+    Result<> put(std::uint32_t index, const Key& key, Stream stream);
     Result<> set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream);
 
     CudaDevice& device_;
     const bool hash_;
     DeviceBlock keys_block_, matrices_block_;
     std::atomic<bool> lent_{false};
-    Runs replacements_;         // after what its end waits for
-    mutable std::mutex mutex_;  // guards what follows
+    std::mutex making_;          // guards the block of matrices until they are ready
+    std::atomic<int> ready_{0};  // how far
+    Runs replacements_;          // after what its end waits for
+    mutable std::mutex mutex_;   // guards what follows
     std::vector<std::uint8_t> rounds_;
     std::map<int, std::uint32_t> with_rounds_;  // how many keys, none of them 0
     std::map<std::uint32_t, Key> host_;

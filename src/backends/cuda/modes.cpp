@@ -18,6 +18,14 @@ namespace {
 // from about one group of 256 blocks for every team of warps.
 constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
 
+// Up to this size a thread for each block and one table are sooner done.
+constexpr std::size_t kSmallTo = std::size_t{256} << 10;
+
+// Thread blocks that work on the host's memory, of 1024 threads and of the small kernel's 256. More
+// ask for more at once than the bus serves well: a kernel that only copies takes 40 and 116 us for
+// 1 and 4 MiB there and back with 64 blocks of 256 threads, and 48 and 144 with 528 (an H200).
+constexpr unsigned kReachBlocks = 16, kReachSmallBlocks = 64;
+
 bool serial_mode(const Cipher& cipher) {
     return !parallel_within_message(cipher.mode, cipher.direction);
 }
@@ -182,8 +190,9 @@ class XtsBatch final : public Batch {
   protected:
     Result<> launch(Stream stream) override {
         for (const Message& m : messages_)
-            DAEL_TRY(keys->with(
-                m.key, [&](const Key& key) { return device.run_xts(cipher, key, m, stream); }));
+            DAEL_TRY(keys->with(m.key, [&](const Key& key) {
+                return device.run_xts(cipher, key, m, ~0u, stream);
+            }));
         return {};
     }
 
@@ -199,18 +208,44 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys, const Mes
         return Error{Code::unsupported, "cuda: gcm takes a batch, of one message too: prepare it"};
     if (message.size == 0) return {};
     const Key& key = keys.list[message.key];
-    if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, stream);
+    if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, ~0u, stream);
     if (serial_mode(cipher)) return core::sequential_within_message("cuda", cipher);
     if (makes_keystream(cipher.mode) && can_stream(message))
         return run_stream(key, message, stream);
+    if (makes_keystream(cipher.mode) && message.size <= kSmallTo)
+        return run_small(key, message, ~0u, stream);
+    return run_blocks(cipher, key, message, ~0u, stream);
+}
 
+Result<> CudaDevice::run_in_reach(const Cipher& cipher, const core::Keys& keys,
+                                  const Message& message, Stream stream) {
+    if (message.size == 0 || serial_mode(cipher)) return run(cipher, keys, message, stream);
+    const Key& key = keys.list[message.key];
+    if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, kReachBlocks, stream);
+    if (makes_keystream(cipher.mode)) return run_small(key, message, kReachSmallBlocks, stream);
+    return run_blocks(cipher, key, message, kReachBlocks, stream);
+}
+
+Result<> CudaDevice::run_blocks(const Cipher& cipher, const Key& key, const Message& message,
+                                unsigned most, Stream stream) {
     const BlocksWork work{device_segment(message), nullptr, nullptr,
                           chained(cipher) && message.in == message.out};
-    const unsigned grid = grid_for((work.one.blocks() + 31) / 32);
+    const unsigned grid = std::min(most, grid_for((work.one.blocks() + 31) / 32));
     RoundKeys round_keys = cuda::round_keys(cipher, key);
     const core::WipeAtEnd wiped(round_keys);
     return launch(find(cipher, key.rounds(), layout_), grid, work.synchronise, &work, round_keys,
                   stream);
+}
+
+Result<> CudaDevice::run_small(const Key& key, const Message& message, unsigned most,
+                               Stream stream) {
+    const DeviceSegment work = device_segment(message);
+    const Kernel kernel = ctr_small_kernel(key.rounds());
+    const std::uint64_t threads = kernel.shape.threads;
+    const auto grid = static_cast<unsigned>((work.blocks() + threads - 1) / threads);
+    RoundKeys round_keys = cuda::round_keys({Mode::ctr}, key);
+    const core::WipeAtEnd wiped(round_keys);
+    return launch(kernel, std::min(most, grid), false, &work, round_keys, stream);
 }
 
 // A long message in CTR, one launch for each stretch in which the counter's low 32 bits do not wrap

@@ -152,7 +152,7 @@ class CudaPieces final : public core::Pieces {
         Words4* sum = hash();
         if (is_long(piece)) {
             Part part = Part::data;
-            void* plan[] = {&batch};
+            void* plan[] = {&batch};  // of one message, by one block
             void* tiles[] = {&batch, &part};
             DAEL_TRY(device_.launch(gcm_plan_kernel(), 1, false, plan, stream_));
             DAEL_TRY(device_.launch(device_.hash_kernel(batch.matrices != nullptr),

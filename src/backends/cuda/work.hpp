@@ -52,6 +52,8 @@ struct SerialWork {
 struct Kernel {
     const void* function = nullptr;
     Shape shape;
+    // Begins before those ahead of it on its stream have ended, and waits for them itself.
+    bool overlaps = false;
 };
 
 // The kernels, by mode, rounds (10, 12, 14) and tables (4, 2, 1). Each is defined beside its code.
@@ -59,7 +61,8 @@ Kernel ecb_kernel(bool decrypt, int rounds, int tables);  // BlocksWork; ecb.cu
 Kernel cbc_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
 Kernel cfb_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
 Kernel ctr_kernel(int rounds, int tables);                // BlocksWork: anything; ctr.cu
-Kernel ctr_stream_kernel(int rounds, int tables);         // StreamWork: one long message; ctr.cu
+Kernel ctr_small_kernel(int rounds);               // DeviceSegment: little; any grid; ctr_small.cu
+Kernel ctr_stream_kernel(int rounds, int tables);  // StreamWork: one long message; ctr.cu
 enum class Serial { cbc_encrypt, cfb_encrypt, ofb };
 Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; serial.cu
 

@@ -10,7 +10,7 @@
 namespace dael::cuda {
 
 Result<> CudaDevice::run_xts(const Cipher& cipher, const Key& key, const Message& message,
-                             Stream stream) {
+                             unsigned most, Stream stream) {
     const bool decrypt = cipher.direction == Direction::decrypt;
     const int tables = decrypt ? layout_.xts_inverse : layout_.forward;
     const Kernel kernel = xts_kernel(decrypt, key.rounds(), tables);
@@ -34,7 +34,7 @@ Result<> CudaDevice::run_xts(const Cipher& cipher, const Key& key, const Message
         const auto addresses =
             reinterpret_cast<std::uintptr_t>(work.in) | reinterpret_cast<std::uintptr_t>(work.out);
         work.aligned = (addresses | size) % kBlockSize == 0;
-        return launch(kernel, grid_for(work.rows), false, &work, keys, stream);
+        return launch(kernel, std::min(most, grid_for(work.rows)), false, &work, keys, stream);
     };
     const std::uint64_t rest = message.size % cipher.sector, whole = message.size - rest;
     if (whole != 0) DAEL_TRY(launch_sectors(0, whole / cipher.sector, cipher.sector));
