@@ -91,10 +91,11 @@ inline std::string fault_of(Subject& subject, TestBatch& batch) {
 struct Form {
     int tables = 0;
     bool tensor_cores = true;
+    bool quads = false;  // short messages of GCM by 64, however few
 };
 inline std::string form_name(const ::testing::TestParamInfo<Form>& info) {
     return "tables" + std::to_string(info.param.tables) +
-           (info.param.tensor_cores ? "_tensor" : "_plain");
+           (info.param.tensor_cores ? "_tensor" : "_plain") + (info.param.quads ? "_quads" : "");
 }
 
 class CudaFormTest : public ::testing::TestWithParam<Form> {
@@ -105,6 +106,7 @@ class CudaFormTest : public ::testing::TestWithParam<Form> {
         if (opened.code() == Code::invalid_argument) GTEST_SKIP() << opened.error().message;
         ASSERT_TRUE(opened) << opened.error().message;
         device_ = static_cast<cuda::CudaDevice*>((*opened)->device());
+        if (GetParam().quads) device_->force_quads();
         subject_ = device_subject(std::move(*opened));
     }
     void check(TestBatch& batch) { ASSERT_EQ(fault_of(*subject_, batch), ""); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cuda/gcm_quads_plan.hpp"
 #include "core/key_schedule.hpp"
 #include "core/wipe_at_end.hpp"
 
@@ -18,6 +19,7 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<GcmPrepared>(device, tables, cipher);
     DAEL_TRY(made->runs.prepare());
+    made->order_messages(messages);
     DAEL_TRY(made->allocate(messages));
     if (messages.place == Place::host) {
         DAEL_TRY(made->put(set_up, keys, {messages.list, messages.count}));
@@ -29,6 +31,23 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
         if (!made->many_keys_ && !keys.list.empty()) DAEL_TRY(tables->keep(0, keys.list[0]));
     }
     return made;
+}
+
+// Short messages go 64 to a warpgroup where that pays.
+void GcmPrepared::order_messages(const Messages& messages) {
+    const std::uint32_t fewest = device.fewest_for_quads();
+    if (!keys->quads() || !authenticates(cipher.mode) || device.layout().gcm_short != 4 ||
+        messages.count < fewest)
+        return;
+    if (messages.place == Place::device) {
+        if (keys->count() == 1) batch_.quads = keys->quads();
+        return;
+    }
+    QuadPlan plan({messages.list, messages.count});
+    if (plan.messages() < std::max(fewest, 1u) || (fewest != 0 && !plan.pays())) return;
+    batch_.quads = keys->quads();
+    batch_.groups_of_64 = plan.groups();
+    order_ = std::move(plan.places);
 }
 
 Result<> GcmPrepared::allocate(const Messages& messages) {
@@ -49,6 +68,7 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
                       aad_starts = places.add(starts), data_starts = places.add(starts),
                       group_starts = places.add(starts), aad_partials = places.add(partials),
                       data_partials = places.add(partials),
+                      order = places.add(order_.size() * sizeof order_[0]),
                       list =
                           places.add(messages.place == Place::host ? count * sizeof(Message) : 0);
     DAEL_TRY(block.allocate(places.size(), true));
@@ -60,6 +80,7 @@ Result<> GcmPrepared::allocate(const Messages& messages) {
     b.data.partials = reinterpret_cast<Words4*>(at(data_partials));
     b.groups.starts = reinterpret_cast<std::uint64_t*>(at(group_starts));
     b.messages = reinterpret_cast<const Message*>(at(list));
+    if (!order_.empty()) b.order = reinterpret_cast<const std::uint32_t*>(at(order));
     if (messages.place == Place::device || b.tag_size != 0) results_ = b.results;
     return {};
 }
@@ -71,6 +92,10 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     if (messages.empty()) return {};
     DAEL_TRY(set_up.upload(const_cast<Message*>(batch_.messages), messages.data(),
                            messages.size_bytes()));
+    if (!order_.empty())
+        DAEL_TRY(set_up.upload(const_cast<std::uint32_t*>(batch_.order), order_.data(),
+                               order_.size() * sizeof order_[0]));
+    order_ = {};
     only_key_ = messages.front().key;
     any_short_ = any_long_ = any_long_aad_ = false;
     for (const Message& m : messages) {
@@ -97,13 +122,34 @@ Result<> GcmSteps::hash(Part part) const {
                          stream);
 }
 
-Result<> GcmSteps::crypt(int rounds) const {
+RoundKeys GcmSteps::its_key() const {
     RoundKeys key{};
-    const core::WipeAtEnd wiped(key);
     if (!many_keys)
         keys.with(only_key, [&](const Key& only) {
             std::memcpy(key.w, only.schedule().encrypt.data(), sizeof key.w);
         });
+    return key;
+}
+
+Result<> GcmSteps::short_messages() const {
+    const auto all = static_cast<unsigned>(device.info().multiprocessors);
+    if (!batch.quads)
+        return for_each_size([&](int rounds) {
+            return launch(gcm_short_kernel(rounds, device.layout().gcm_short),
+                          std::min(all, batch.count));
+        });
+    RoundKeys key = its_key();
+    const core::WipeAtEnd wiped(key);
+    std::uint32_t index = only_key;
+    void* arguments[] = {const_cast<GcmBatch*>(&batch), &key, &index};
+    return for_each_size([&](int rounds) {
+        return device.launch(gcm_quads_kernel(rounds, many_keys), all, false, arguments, stream);
+    });
+}
+
+Result<> GcmSteps::crypt(int rounds) const {
+    RoundKeys key = its_key();
+    const core::WipeAtEnd wiped(key);
     const Layout& layout = device.layout();
     const int tables = many_keys ? layout.gcm_ctr_keys : layout.gcm_ctr;
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &key};
@@ -131,10 +177,7 @@ Result<> GcmPrepared::launch(Stream stream) {
     if (batch_.nonces) DAEL_TRY(steps.launch(gcm_number_kernel(), all));
     if (!from_host_) DAEL_TRY(steps.launch(gcm_plan_kernel(), 1));
     if (any_short_)  // of lists in device memory always: it writes results, of what is invalid too
-        DAEL_TRY(steps.for_each_size([&](int rounds) {
-            return steps.launch(gcm_short_kernel(rounds, device.layout().gcm_short),
-                                std::min(all, batch_.count));
-        }));
+        DAEL_TRY(steps.short_messages());
     return any_long_ ? steps.long_messages(any_long_aad_) : Result<>{};
 }
 

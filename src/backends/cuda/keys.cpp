@@ -11,7 +11,7 @@
 namespace dael::cuda {
 namespace {
 
-// Matrices take 18 KiB a key. Sets of more keys than this do without, hash long messages with
+// Matrices take 30 KiB a key. Sets of more keys than this do without, hash long messages with
 // ordinary multiplications, and keep on the host what is asked for only.
 constexpr std::size_t kSmallSet = 4096;
 
@@ -29,6 +29,7 @@ DeviceKeys::DeviceKeys(CudaDevice& device, bool hash)
       hash_(hash),
       keys_block_(device.index()),
       matrices_block_(device.index()),
+      quads_block_(device.index()),
       replacements_(device.index()) {}
 
 DeviceKeys::~DeviceKeys() {
@@ -60,8 +61,10 @@ Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device, std::sp
     if (!hash) return made;
     DAEL_TRY(device.gcm_rooms(set_up));
     DAEL_LET(tensor_cores, device.tensor_cores_hash(set_up));
-    if (tensor_cores && keys.size() <= kSmallSet)
+    if (tensor_cores && keys.size() <= kSmallSet) {
         DAEL_TRY(made->matrices_block_.allocate(keys.size() * sizeof(GcmMatrices), true));
+        DAEL_TRY(made->quads_block_.allocate(keys.size() * sizeof(GcmQuads), true));
+    }
     DAEL_TRY(made->set_up_keys(0, made->count(), Stream{set_up.stream()}));
     DAEL_TRY(set_up.wait());
     return made;
@@ -91,8 +94,12 @@ Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Strea
     GcmMatrices* its_matrices = matrices() ? matrices() + first : nullptr;
     void* arguments[] = {&at, &its_matrices, &count};
     const auto most = static_cast<unsigned>(device_.info().multiprocessors) * 4u;
-    return device_.launch(gcm_key_setup_kernel(), std::min<unsigned>(count, most), false, arguments,
-                          stream);
+    const unsigned grid = std::min<unsigned>(count, most);
+    DAEL_TRY(device_.launch(gcm_key_setup_kernel(), grid, false, arguments, stream));
+    if (!quads()) return {};
+    GcmQuads* its_quads = quads() + first;
+    void* quad_arguments[] = {&at, &its_quads, &count};
+    return device_.launch(gcm_quad_setup_kernel(), grid, false, quad_arguments, stream);
 }
 
 std::vector<int> DeviceKeys::sizes() const {

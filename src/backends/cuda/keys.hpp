@@ -28,6 +28,8 @@ class DeviceKeys {
     GcmKey* keys() const { return reinterpret_cast<GcmKey*>(keys_block_.data()); }
     // Null: hashed without tensor cores.
     GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
+    // Where there are matrices.
+    GcmQuads* quads() const { return reinterpret_cast<GcmQuads*>(quads_block_.data()); }
 
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
     // Asked at every launch, so that keys are counted when they come and not searched then.
@@ -56,7 +58,7 @@ class DeviceKeys {
 
     CudaDevice& device_;
     const bool hash_;
-    DeviceBlock keys_block_, matrices_block_;
+    DeviceBlock keys_block_, matrices_block_, quads_block_;
     std::atomic<bool> lent_{false};
     Runs replacements_;         // after what its end waits for
     mutable std::mutex mutex_;  // guards what follows
