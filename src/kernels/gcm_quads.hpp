@@ -50,19 +50,16 @@ DAEL_HD constexpr std::uint32_t quad_zero_index(std::uint32_t output, std::uint3
     return quad_index(0, 1, quad_column(output), word);
 }
 
-// Gathers the lowest bits of a lane's counts, of `kColumns` columns from `first` on, into its words
-// of two rows. By multiplications where they will do: the cipher's lookups keep the other pipe
-// busy.
-template <std::uint32_t kColumns>
-DAEL_HD void pack_parities(std::uint32_t (&words)[2], const std::uint32_t (&counts)[kColumns / 2],
-                           std::uint32_t first) {
+// Gathers the lowest bits of a lane's counts into its words of two rows. By multiplications where
+// they will do: the cipher's lookups keep the other pipe busy.
+DAEL_HD void pack_parities(std::uint32_t (&words)[2], const std::uint32_t (&counts)[64]) {
     DAEL_UNROLL(16)
-    for (std::uint32_t j = 0; j < kColumns / 8; ++j) {
+    for (std::uint32_t j = 0; j < kQuadColumns / 8; ++j) {
         DAEL_UNROLL(2)
         for (std::uint32_t row = 0; row < 2; ++row) {
-            const std::uint32_t bit = first / 8 + j, at = 4 * j + 2 * row;
+            const std::uint32_t at = 4 * j + 2 * row;
             const std::uint32_t two = multiply_add(counts[at + 1], 65536, counts[at]);
-            words[row] |= multiply_add(two, 1u << bit, 0) & 0x00010001u << bit;
+            words[row] |= multiply_add(two, 1u << j, 0) & 0x00010001u << j;
         }
     }
 }

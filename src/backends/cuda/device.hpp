@@ -77,10 +77,9 @@ class CudaDevice final : public core::Device {
     Result<Made> made(const Kernel& kernel) const;
     // For tests: from which size on such a launch goes the long way.
     void force_team_message(std::uint64_t most) { team_message_ = most; }
-    // Messages below which a batch takes none to warpgroups by 64 (gcm_quads_plan.hpp). For tests:
-    // however few or unlike each other they are.
-    std::uint32_t fewest_for_quads() const { return fewest_for_quads_; }
-    void force_quads() { fewest_for_quads_ = 0; }
+    // For tests: short messages of GCM go 64 to a warpgroup, however few they are.
+    void force_quads() { quads_forced_ = true; }
+    bool quads_forced() const { return quads_forced_; }
     // For tests: the tables of XTS's decryption, as xts_kernel() takes them.
     void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
@@ -110,7 +109,7 @@ class CudaDevice final : public core::Device {
     std::optional<bool> hashes_on_tensor_cores_;
     std::unique_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
-    std::uint32_t fewest_for_quads_ = kFewestForQuads;
+    bool quads_forced_ = false;
 };
 
 // How many CUDA devices this machine has; 0 with the reason.

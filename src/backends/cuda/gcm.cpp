@@ -33,20 +33,21 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
     return made;
 }
 
-// Short messages go 64 to a warpgroup where that pays.
+// Short messages go 64 to a warpgroup where that pays: of one key in any list, of many in a list
+// that can be ordered here.
 void GcmPrepared::order_messages(const Messages& messages) {
-    const std::uint32_t fewest = device.fewest_for_quads();
-    if (!keys->quads() || !authenticates(cipher.mode) || device.layout().gcm_short != 4 ||
-        messages.count < fewest)
-        return;
+    const bool forced = device.quads_forced();
+    if (!keys->quads() || !authenticates(cipher.mode) || device.layout().gcm_short != 4) return;
     if (messages.place == Place::device) {
-        if (keys->count() == 1) batch_.quads = keys->quads();
+        if (keys->count() == 1 && (forced || messages.count >= kFewestForQuads))
+            batch_.quads = keys->quads();
         return;
     }
+    if (!forced && messages.count < QuadPlan::kFewest) return;
     QuadPlan plan({messages.list, messages.count});
-    if (plan.messages() < std::max(fewest, 1u) || (fewest != 0 && !plan.pays())) return;
+    if (plan.groups() == 0 || (!forced && !plan.pays())) return;
     batch_.quads = keys->quads();
-    batch_.groups_of_64 = plan.groups();
+    batch_.quad_groups = plan.groups();
     order_ = std::move(plan.places);
 }
 

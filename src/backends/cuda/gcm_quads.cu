@@ -75,18 +75,23 @@ struct CryptRow {
     __device__ CryptRow(const Tables& tables, const Keys& keys, const Message& m, bool ours,
                         std::uint32_t t)
         : message(m),
-          counters(tables, keys, start_of(m)),
+          cache(tables, keys, start_of(m)),
           in(m.in + t * 16),
           out(m.out + t * 16),
           counter(kernels::byte_swap(start_of(m).w) + 1 + t),
           blocks(ours ? QuadMessage(0, m.size).data_blocks : 0),
-          whole(ours && aligned16(m.in, m.out) ? static_cast<std::uint32_t>(m.size / 16) : 0) {}
+          whole(ours && aligned16(m.in, m.out) ? static_cast<std::uint32_t>(m.size / 16) : 0) {
+        renew();
+    }
+    // 256 counters share all but what their low byte contributes.
+    __device__ __forceinline__ void renew() { base = cache.high(counter) ^ cache.middle(counter); }
 
     const Message& message;
-    kernels::CounterWalk<kTables, Keys> counters;
+    const kernels::CounterCache<kTables, Keys> cache;
     const unsigned char* in;
     unsigned char* out;
     std::uint32_t counter, blocks, whole;
+    Words4 base;
 };
 
 template <int kRounds, class Keys>
@@ -104,7 +109,10 @@ __device__ __forceinline__ void crypt_rows(const Tables& tables, const Keys& key
         for (int r = 0; r < 2; ++r)
             if (block < rows[r].whole) x[r] = load_global(rows[r].in);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) state[r] = rows[r].counters.state(rows[r].counter);
+        for (int r = 0; r < 2; ++r) {
+            if (rows[r].counter % 256 < kQuadBlocks) rows[r].renew();
+            state[r] = rows[r].base ^ rows[r].cache.low(rows[r].counter % 256);
+        }
         finish_both<kRounds>(tables, keys, state, x);
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
@@ -163,39 +171,25 @@ struct HashRow {
 // The hashes of a warpgroup's messages: each lane gets its word of its quad's two.
 __device__ __forceinline__ void hash_rows(HashRow (&rows)[2], std::uint32_t steps,
                                           std::uint64_t matrices, std::uint32_t (&hash)[2]) {
-    constexpr std::uint32_t kColumns = shapes::kQuadColumns, kAhead = shapes::kQuadAhead;
     constexpr std::uint64_t kOperand = 2 * kernels::kQuadColumns * 16 / 16;
     hash[0] = hash[1] = 0;
-    Words4 ahead[kAhead][2];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kAhead; ++i)
-#pragma unroll
-        for (int r = 0; r < 2; ++r) ahead[i][r] = rows[r].next();
+    Words4 ahead[2] = {rows[0].next(), rows[1].next()};
 #pragma unroll 1
     for (std::uint32_t step = 0; step < steps; ++step) {
-        const Words4 a = ahead[0][0], b = ahead[0][1];
+        const Words4 a = ahead[0], b = ahead[1];
 #pragma unroll
-        for (std::uint32_t i = 0; i + 1 < kAhead; ++i)
-#pragma unroll
-            for (int r = 0; r < 2; ++r) ahead[i][r] = ahead[i + 1][r];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) ahead[kAhead - 1][r] = rows[r].next();
+        for (int r = 0; r < 2; ++r) ahead[r] = rows[r].next();
         const std::uint32_t state[4] = {hash[0], hash[1], 0, 0};
         const std::uint32_t first[4] = {a.x, b.x, a.y, b.y}, second[4] = {a.z, b.z, a.w, b.w};
-        std::uint32_t words[2] = {0, 0};
-#pragma unroll
-        for (std::uint32_t from = 0; from < kernels::kQuadColumns; from += kColumns) {
-            std::uint32_t counts[kColumns / 2];
-            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-            wgmma_b1(counts, state, matrices + from, 0);
-            wgmma_b1(counts, first, matrices + from + kOperand, 1);
-            wgmma_b1(counts, second, matrices + from + 2 * kOperand, 1);
-            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-            kernels::pack_parities<kColumns>(words, counts, from);
-        }
-        hash[0] = words[0];
-        hash[1] = words[1];
+        std::uint32_t counts[kernels::kQuadColumns / 2];
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        wgmma_b1(counts, state, matrices, 0);
+        wgmma_b1(counts, first, matrices + kOperand, 1);
+        wgmma_b1(counts, second, matrices + 2 * kOperand, 1);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        hash[0] = hash[1] = 0;
+        kernels::pack_parities(hash, counts);
     }
 }
 
@@ -217,14 +211,12 @@ __device__ __forceinline__ void put_tag_word(unsigned char* tag, std::uint32_t t
         if (4 * t + i < size) tag[4 * t + i] = static_cast<unsigned char>(word >> (8 * i));
 }
 
-// Up to 64 messages of one key: entry(i) is the index of the i-th, kNoMessage for none; the first has
-// the most steps. The warpgroup calls it together.
+// Up to 64 messages of one key: entry(i) is the index of the i-th, kNoMessage for none; the first
+// has the most steps. The warpgroup calls it together.
 template <int kRounds, class Keys, class Entry>
 __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& tables,
-                                         const Keys& keys, std::uint64_t matrices,
-                                         Entry entry) {
-    const std::uint32_t lane = threadIdx.x % kLanes, t = lane % kQuadBlocks,
-                        g = lane / kQuadBlocks;
+                                         const Keys& keys, std::uint64_t matrices, Entry entry) {
+    const std::uint32_t lane = threadIdx.x % kLanes, t = lane % kQuadBlocks, g = lane / kQuadBlocks;
     const std::uint32_t any = entry(0);
     const Message& longest = batch.messages[any];
     const std::uint32_t steps = QuadMessage(longest.aad_size, longest.size).steps();
@@ -270,7 +262,9 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
             Code code = Code::ok;
             if (batch.opening) {
                 std::uint32_t difference = 0;
-                if (ours[r]) difference = tag_difference(messages[r]->tag, t, batch.tag_size, tags[r] ^ masks[r]);
+                if (ours[r])
+                    difference =
+                        tag_difference(messages[r]->tag, t, batch.tag_size, tags[r] ^ masks[r]);
                 difference |= __shfl_xor_sync(~0u, difference, 1);
                 difference |= __shfl_xor_sync(~0u, difference, 2);
                 if (difference != 0) code = Code::authentication;
@@ -284,13 +278,20 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
 }
 
 // The short ones among up to kQuadChunk messages of a list that nobody has looked at, those with
-// the most steps first: every gridDim-th from blockIdx on, which spreads lists that are sorted.
+// the most steps first.
+// A block of threads takes every gridDim-th run of messages, which spreads lists that are sorted.
 // Writes the results of invalid ones. The whole block calls it.
 struct Chunk {
     static constexpr std::uint32_t kBins = kLanes * 5;  // by the number of steps
     static_assert((kShortMessage / 16 + 2 + kQuadBlocks) / kQuadBlocks < kBins);
 
-    __device__ void sort(const GcmBatch& batch, std::uint64_t first, std::uint32_t count) {
+    // The n-th message of this block.
+    __device__ static std::uint64_t message(std::uint32_t n, std::uint32_t run) {
+        return (std::uint64_t{n / run} * gridDim.x + blockIdx.x) * run + n % run;
+    }
+
+    __device__ void sort(const GcmBatch& batch, std::uint32_t first, std::uint32_t run,
+                         std::uint32_t count) {
         constexpr std::uint32_t kOwn = (kQuadChunk + kThreads - 1) / kThreads;
         __syncthreads();  // the one before is done
         for (std::uint32_t i = threadIdx.x; i < kBins; i += kThreads) bins[i] = 0;
@@ -300,24 +301,32 @@ struct Chunk {
 #pragma unroll
         for (std::uint32_t k = 0; k < kOwn; ++k) {
             const std::uint32_t n = k * kThreads + threadIdx.x;
-            const std::uint64_t i = first + std::uint64_t{n} * gridDim.x;
-            bin[k] = 0;  // a message has at least one step
-            if (n >= kQuadChunk || i >= count) continue;
-            const Message& m = batch.messages[i];
-            const Code code = validity(batch, m);
-            if (code != Code::ok) {
-                batch.results[i] = static_cast<std::uint32_t>(code);
-            } else if (!is_long(m)) {
-                bin[k] = QuadMessage(m.aad_size, m.size).steps();
-                rank[k] = atomicAdd(&bins[bin[k]], 1);
+            const std::uint64_t i = message(first + n, run);
+            bin[k] = 0;  // a message has at least one
+            if (n < kQuadChunk && i < count) {
+                const Message& m = batch.messages[i];
+                const Code code = validity(batch, m);
+                if (code != Code::ok)
+                    batch.results[i] = static_cast<std::uint32_t>(code);
+                else if (!is_long(m))
+                    bin[k] = QuadMessage(m.aad_size, m.size).steps();
             }
+            // One lane counts for all that have its length.
+            const std::uint32_t same = __match_any_sync(~0u, bin[k]), lane = threadIdx.x % kLanes,
+                                leader = __ffs(same) - 1;
+            std::uint32_t before = 0;
+            if (lane == leader) before = atomicAdd(&bins[bin[k]], __popc(same));
+            rank[k] = __shfl_sync(~0u, before, leader) + __popc(same & ((1u << lane) - 1));
         }
         __syncthreads();
         if (threadIdx.x < kLanes) {  // from a bin's size to what is before it
             std::uint32_t own[kBins / kLanes], sum = 0;
+            const auto bin_of = [&](std::uint32_t k) {
+                return kBins - 1 - (threadIdx.x * (kBins / kLanes) + k);
+            };
 #pragma unroll
             for (std::uint32_t k = 0; k < kBins / kLanes; ++k) {
-                own[k] = bins[kBins - 1 - (threadIdx.x * (kBins / kLanes) + k)];
+                own[k] = bin_of(k) == 0 ? 0 : bins[bin_of(k)];
                 sum += own[k];
             }
             std::uint32_t before = sum;
@@ -330,7 +339,7 @@ struct Chunk {
             before -= sum;
 #pragma unroll
             for (std::uint32_t k = 0; k < kBins / kLanes; ++k) {
-                bins[kBins - 1 - (threadIdx.x * (kBins / kLanes) + k)] = before;
+                bins[bin_of(k)] = before;
                 before += own[k];
             }
         }
@@ -338,8 +347,8 @@ struct Chunk {
 #pragma unroll
         for (std::uint32_t k = 0; k < kOwn; ++k)
             if (bin[k] != 0)
-                entries[bins[bin[k]] + rank[k]] = static_cast<std::uint32_t>(
-                    first + std::uint64_t{k * kThreads + threadIdx.x} * gridDim.x);
+                entries[bins[bin[k]] + rank[k]] =
+                    static_cast<std::uint32_t>(message(first + k * kThreads + threadIdx.x, run));
         __syncthreads();
     }
 
@@ -363,7 +372,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     gcm_quads(const __grid_constant__ GcmBatch batch, const __grid_constant__ RoundKeys only_key,
               const __grid_constant__ std::uint32_t only_index) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    // The tables begin at a multiple of 64 KiB of shared memory; before them lies what else is there.
+    // The tables begin at a multiple of 64 KiB of shared memory; before them lies what else is
+    // there.
     const auto begin = static_cast<std::uint32_t>(__cvta_generic_to_shared(table_image));
     fill_tables<kTables, false>(shapes::kQuadTables - begin);
     const Tables tables(static_cast<const unsigned char*>(__cvta_shared_to_generic(0)),
@@ -371,23 +381,27 @@ __global__ void __launch_bounds__(kThreads, 1)
     constexpr std::uint32_t kMatrices = sizeof(GcmQuads);
     const std::uint32_t group = threadIdx.x / kernels::kTileThreads,
                         thread = threadIdx.x % kernels::kTileThreads;
-    unsigned char* const own =
-        table_image + (kManyKeys ? group * (kMatrices + shapes::kWarpKeys) : 0);
+    unsigned char* const own = table_image + (kManyKeys ? group * shapes::kQuadOwn : 0);
     const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(own));
     const std::uint64_t matrices = tile_descriptor(address);
+    // This worker's n-th of planned groups: there and back, as those that come first are longer.
     const std::uint32_t worker = group * gridDim.x + blockIdx.x, workers = gridDim.x * kGroups;
+    const auto planned = [&](std::uint32_t n) {
+        return n * workers + (n % 2 == 0 ? worker : workers - 1 - worker);
+    };
     if constexpr (kManyKeys) {
         auto& keys = *reinterpret_cast<GroupKeys*>(own + kMatrices);
         std::uint32_t loaded = kNoMessage;
-        for (std::uint32_t i = worker; i < batch.groups_of_64; i += workers) {
-            const std::uint32_t* entries = batch.order + std::uint64_t{i} * kQuadRows;
+        for (std::uint32_t n = 0; n * workers < batch.quad_groups; ++n) {
+            if (planned(n) >= batch.quad_groups) continue;
+            const std::uint32_t* entries = batch.order + std::uint64_t{planned(n)} * kQuadRows;
             const std::uint32_t key = batch.messages[entries[0]].key;
             if (batch.keys[key].rounds != kRounds) continue;
             if (key != loaded) {
                 loaded = key;
                 warpgroup_barrier(group);
                 copy_matrices(own, batch.quads[key], thread, kernels::kTileThreads);
-                if (thread < 60) keys.w[thread] = batch.keys[key].encrypt.w[thread];
+                if (thread < sizeof keys.w / 4) keys.w[thread] = batch.keys[key].encrypt.w[thread];
                 async_proxy_fence();
                 warpgroup_barrier(group);
             }
@@ -395,33 +409,32 @@ __global__ void __launch_bounds__(kThreads, 1)
                               [&](std::uint32_t place) { return entries[place]; });
         }
         warpgroup_barrier(group);
-        wipe_shared<kMatrices + shapes::kWarpKeys, kernels::kTileThreads>(own, thread);
+        wipe_shared<shapes::kQuadOwn, kernels::kTileThreads>(own, thread);
     } else {
         copy_matrices(own, batch.quads[only_index], threadIdx.x, kThreads);
         async_proxy_fence();
         __syncthreads();
         auto& chunk = *reinterpret_cast<Chunk*>(own + kMatrices);
         const std::uint32_t count = number_of(batch.number, batch.count);
-        const std::uint32_t chunks =
-            batch.order ? 1 : (count + gridDim.x * kQuadChunk - 1) / (gridDim.x * kQuadChunk);
+        // Runs of 64 messages, or shorter ones where there are too few of them for all blocks.
+        const std::uint32_t run = min(kQuadRows, count / gridDim.x + 1);
+        std::uint32_t first = 0;
 #pragma unroll 1
-        for (std::uint32_t c = 0; c < chunks; ++c) {
-            if (!batch.order)
-                chunk.sort(batch, blockIdx.x + std::uint64_t{c} * gridDim.x * kQuadChunk, count);
-            const std::uint32_t groups = batch.order ? batch.groups_of_64 : chunk.groups,
-                                all = batch.order ? workers : kGroups,
-                                me = batch.order ? worker : group;
+        do {
+            if (!batch.order) chunk.sort(batch, first, run, count);
+            const std::uint32_t groups = batch.order ? batch.quad_groups : chunk.groups,
+                                step = batch.order ? workers : kGroups;
 #pragma unroll 1
-            for (std::uint32_t i = 0; i * all < groups; ++i) {
-                // There and back, as those that come first are longer.
-                const std::uint32_t at = i * all + (i % 2 == 0 ? me : all - 1 - me);
+            for (std::uint32_t n = 0; n * step < groups; ++n) {
+                const std::uint32_t at = batch.order ? planned(n) : n * kGroups + group;
                 if (at >= groups) continue;
                 do_group<kRounds>(batch, tables, only_key, matrices, [&](std::uint32_t place) {
                     place += at * kQuadRows;
                     return batch.order ? batch.order[place] : chunk.entries[place];
                 });
             }
-        }
+            first += kQuadChunk;
+        } while (!batch.order && Chunk::message(first, run) < count);
         __syncthreads();
         wipe_shared<kMatrices, kThreads>(own, threadIdx.x);
     }
@@ -461,7 +474,6 @@ __global__ void __launch_bounds__(128)
 }
 
 }  // namespace
-#ifndef QUAD_BENCH
 
 Kernel gcm_quads_kernel(int rounds, bool many_keys) {
     return find_kernel(rounds, 1, [many_keys](auto r, auto) {
@@ -475,5 +487,4 @@ Kernel gcm_quad_setup_kernel() {
     return {reinterpret_cast<const void*>(&gcm_quad_setup), shapes::gcm_quad_setup()};
 }
 
-#endif
 }  // namespace dael::cuda

@@ -119,8 +119,8 @@ __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>
         const int from = kStream && at < 0 ? -at : 0;
         const int to =
             kStream ? min(16, static_cast<std::int32_t>(m.size) - at) : rows.data_size(block);
-        const Words4 state = counters.state(kernels::byte_swap(first.w) +
-                                            static_cast<std::uint32_t>(block));
+        const Words4 state =
+            counters.state(kernels::byte_swap(first.w) + static_cast<std::uint32_t>(block));
         const bool whole = aligned && to == 16;
         const Words4 x = whole              ? load_global(m.in + at)
                          : kStream && !m.in ? Words4{}

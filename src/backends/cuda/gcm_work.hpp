@@ -52,8 +52,8 @@ struct alignas(16) GcmQuads {
 // A place of a group that no message has; and how many messages are sorted at once where a list has
 // not been planned.
 inline constexpr std::uint32_t kNoMessage = ~0u, kQuadChunk = 2048;
-// Fewer messages than this are sooner done a warp each.
-inline constexpr std::uint32_t kFewestForQuads = 4096;
+// Of messages whose lengths are not known, fewer than this are sooner done a warp each.
+inline constexpr std::uint32_t kFewestForQuads = 8192;
 
 // Units of all long messages' work: units starts[m] to starts[m + 1] are message m's. Workers
 // divide them evenly.
@@ -83,7 +83,7 @@ struct GcmBatch {
     UnitList groups;              // of counters
     const GcmQuads* quads;        // null: short messages go a warp each
     const std::uint32_t* order;   // of short messages, 64 places a group; null: not planned
-    std::uint32_t groups_of_64;
+    std::uint32_t quad_groups;
     std::uint32_t count;
     std::uint32_t key_count;
     std::uint32_t tag_size;  // 0: counter mode alone, from `start` on

@@ -34,18 +34,8 @@ inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp
 inline constexpr std::uint32_t kStreamWarps = 28, kKeyedWarps = 16;
 inline constexpr std::uint32_t kGcmCtrWarps = 28, kGcmShortWarps = 24, kGcmFinishWarps = 8;
 inline constexpr std::uint32_t kKeystreamWarps = 16;
-#ifndef QUAD_GROUPS
-#define QUAD_GROUPS 4
-#endif
-#ifndef QUAD_COLUMNS
-#define QUAD_COLUMNS 128
-#endif
-#ifndef QUAD_AHEAD
-#define QUAD_AHEAD 1
-#endif
-// Warpgroups that take 64 short messages each; columns that go through the tensor cores at once;
-// steps that blocks to hash are loaded ahead; what lists that are sorted there take.
-inline constexpr std::uint32_t kQuadGroups = QUAD_GROUPS, kQuadColumns = QUAD_COLUMNS, kQuadAhead = QUAD_AHEAD;
+// Warpgroups that take 64 short messages each, and what sorting a list takes there.
+inline constexpr std::uint32_t kQuadGroups = 4;
 inline constexpr std::uint32_t kQuadChunkBytes = 9 * 1024;
 inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block of GHASH's
 // Warpgroups take tiles from a ring of their own, and end with the columns' states and sums.
@@ -91,10 +81,12 @@ constexpr Shape gcm_short(int tables) {
     return {kGcmShortWarps * kernels::kLanes,
             tables_bytes(tables, false) + kGcmShortWarps * kWarpKeys};
 }
-// Before the tables, with one key its matrices and a list that is sorted, with many the matrices and
-// round keys of each warpgroup.
+// The tables begin at a multiple of 64 KiB of shared memory. Before them lie, with one key, its
+// matrices and a list that is sorted; with many, the matrices and round keys of each warpgroup.
 inline constexpr std::uint32_t kQuadTables = 64 * 1024;
-static_assert(kernels::kQuadWords * 4 + kQuadChunkBytes <= kQuadTables - 1024);
+inline constexpr std::uint32_t kQuadOwn = kernels::kQuadWords * 4 + kWarpKeys;
+static_assert(kQuadGroups * kQuadOwn <= kQuadTables - 1024 &&
+              kernels::kQuadWords * 4 + kQuadChunkBytes <= kQuadTables - 1024);
 constexpr Shape gcm_quads() {
     return {kQuadGroups * kernels::kTileThreads, kQuadTables + tables_bytes(4, false)};
 }
