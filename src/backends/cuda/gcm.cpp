@@ -123,13 +123,11 @@ Result<> GcmSteps::hash(Part part) const {
                          stream);
 }
 
-RoundKeys GcmSteps::its_key() const {
-    RoundKeys key{};
+void GcmSteps::its_key(RoundKeys& key) const {
     if (!many_keys)
         keys.with(only_key, [&](const Key& only) {
             std::memcpy(key.w, only.schedule().encrypt.data(), sizeof key.w);
         });
-    return key;
 }
 
 Result<> GcmSteps::short_messages() const {
@@ -139,8 +137,9 @@ Result<> GcmSteps::short_messages() const {
             return launch(gcm_short_kernel(rounds, device.layout().gcm_short),
                           std::min(all, batch.count));
         });
-    RoundKeys key = its_key();
+    RoundKeys key{};
     const core::WipeAtEnd wiped(key);
+    its_key(key);
     std::uint32_t index = only_key;
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &key, &index};
     return for_each_size([&](int rounds) {
@@ -149,8 +148,9 @@ Result<> GcmSteps::short_messages() const {
 }
 
 Result<> GcmSteps::crypt(int rounds) const {
-    RoundKeys key = its_key();
+    RoundKeys key{};
     const core::WipeAtEnd wiped(key);
+    its_key(key);
     const Layout& layout = device.layout();
     const int tables = many_keys ? layout.gcm_ctr_keys : layout.gcm_ctr;
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &key};

@@ -36,8 +36,8 @@ struct GcmSteps {
   private:
     Result<> hash(Part part) const;
     Result<> crypt(int rounds) const;
-    // The key of all messages, for kernels that take it as a parameter; zeros where they have many.
-    RoundKeys its_key() const;
+    // The key of all messages, for kernels that take it as a parameter; none where they have many.
+    void its_key(RoundKeys& key) const;
     Result<> crypt_all() const {
         return for_each_size([&](int rounds) { return crypt(rounds); });
     }

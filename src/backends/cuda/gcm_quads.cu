@@ -278,9 +278,8 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
 }
 
 // The short ones among up to kQuadChunk messages of a list that nobody has looked at, those with
-// the most steps first.
-// A block of threads takes every gridDim-th run of messages, which spreads lists that are sorted.
-// Writes the results of invalid ones. The whole block calls it.
+// the most steps first. A block of threads takes every gridDim-th run of messages, which spreads
+// lists that are sorted. Writes the results of invalid ones. The whole block calls it.
 struct Chunk {
     static constexpr std::uint32_t kBins = kLanes * 5;  // by the number of steps
     static_assert((kShortMessage / 16 + 2 + kQuadBlocks) / kQuadBlocks < kBins);
