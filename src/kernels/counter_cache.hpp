@@ -19,14 +19,14 @@
 
 namespace dael::kernels {
 
-template <int kTables>
+template <int kTables, class Keys = RoundKeys>
 class CounterCache {
   public:
     using LaneTables = Tables<kTables, false>;
 
     // `counter` is any counter block of the message; only its first 12 bytes are used, which must
     // be the same in every block processed.
-    DAEL_HD CounterCache(const LaneTables& tables, const RoundKeys& keys, const Words4& counter)
+    DAEL_HD CounterCache(const LaneTables& tables, const Keys& keys, const Words4& counter)
         : tables_(tables), keys_(keys) {
         const std::uint32_t n0 = counter.x ^ keys.w[0], n1 = counter.y ^ keys.w[1],
                             n2 = counter.z ^ keys.w[2];
@@ -69,8 +69,32 @@ class CounterCache {
     }
 
     const LaneTables& tables_;
-    const RoundKeys& keys_;
+    const Keys& keys_;
     std::uint32_t round1_[4];
+};
+
+// The same for short messages: a lane goes through some of a message's counters, and keeps what 256
+// of them share for as long as it stays among these.
+template <int kTables, class Keys = RoundKeys>
+class CounterWalk {
+  public:
+    // `start` as for CounterCache.
+    DAEL_HD CounterWalk(const Tables<kTables, false>& tables, const Keys& keys, const Words4& start)
+        : cache_(tables, keys, start) {}
+
+    // The state after round 2 of the counter with these low 32 bits.
+    DAEL_HD Words4 state(std::uint32_t counter) {
+        if (counter / 256 != group_) {
+            group_ = counter / 256;
+            shared_ = cache_.high(counter) ^ cache_.middle(counter);
+        }
+        return shared_ ^ cache_.low(counter % 256);
+    }
+
+  private:
+    const CounterCache<kTables, Keys> cache_;
+    Words4 shared_{};
+    std::uint32_t group_ = ~0u;  // which is none
 };
 
 }  // namespace dael::kernels

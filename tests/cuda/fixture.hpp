@@ -91,12 +91,14 @@ inline std::string fault_of(Subject& subject, TestBatch& batch) {
 struct Form {
     int tables = 0;
     cuda::Hashing hashing = cuda::Hashing::tiles;
+    bool quads = false;  // short messages of GCM by 64, however few
 };
 inline std::string form_name(const ::testing::TestParamInfo<Form>& info) {
     return "tables" + std::to_string(info.param.tables) +
            (info.param.hashing == cuda::Hashing::tiles ? "_tensor"
             : info.param.hashing == cuda::Hashing::mma ? "_mma"
-                                                       : "_plain");
+                                                       : "_plain") +
+           (info.param.quads ? "_quads" : "");
 }
 
 class CudaFormTest : public ::testing::TestWithParam<Form> {
@@ -107,6 +109,7 @@ class CudaFormTest : public ::testing::TestWithParam<Form> {
         if (opened.code() == Code::invalid_argument) GTEST_SKIP() << opened.error().message;
         ASSERT_TRUE(opened) << opened.error().message;
         device_ = static_cast<cuda::CudaDevice*>((*opened)->device());
+        if (GetParam().quads) device_->force_quads();
         subject_ = device_subject(std::move(*opened));
     }
     void check(TestBatch& batch) { ASSERT_EQ(fault_of(*subject_, batch), ""); }

@@ -31,6 +31,30 @@ TEST_P(CudaGcm, EveryShortLength) {
         });
 }
 
+TEST_P(CudaGcm, EveryLengthOf4KiB) {
+    const std::vector<std::size_t> aligned{0, 4, 8, 13}, off{13};
+    for (const std::size_t at : GetParam().quads ? aligned : off)
+        check_both(KeyRing({random_.bytes(16)}), [&](TestBatch& batch) {
+            for (std::size_t size = 0; size <= 4096; ++size)
+                batch.add({.size = size, .in_at = at, .out_at = size % 3 == 0 ? 3u : at});
+        });
+}
+
+TEST_P(CudaGcm, ShortMessagesOfManyKeysWithForgeriesAmongThem) {
+    const KeyRing ring(random_, 5);
+    for (const Cipher& cipher : {kSeal, kOpen}) {
+        TestBatch batch(random_, ring, cipher);
+        for (std::size_t i = 0; i < 5000; ++i)
+            batch.add({.size = i * 61 % 1501,
+                       .in_at = i % 11 == 0 ? 1u : 0u,
+                       .in_place = i % 4 == 1,
+                       .aad_size = i % 3 == 0 ? i % 50 : 0});
+        for (std::size_t i = 0; cipher.direction == Direction::decrypt && i < batch.size(); i += 3)
+            batch.forge(i);
+        check(batch);
+    }
+}
+
 TEST_P(CudaGcm, AroundEveryEdge) {
     check_both(KeyRing({random_.bytes(16)}), [](TestBatch& batch) {
         for (const std::size_t edge : {512, 4096, 8192, 16384, 32768, 65536, 1 << 20})
@@ -118,9 +142,9 @@ TEST_P(CudaGcm, AForgeryReleasesNothingAndDisturbsNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, CudaGcm,
-                         testing::Values(Form{4}, Form{4, cuda::Hashing::mma},
-                                         Form{4, cuda::Hashing::rows}, Form{2},
-                                         Form{1, cuda::Hashing::rows}),
+                         testing::Values(Form{4}, Form{4, cuda::Hashing::tiles, true},
+                                         Form{4, cuda::Hashing::mma}, Form{4, cuda::Hashing::rows},
+                                         Form{2}, Form{1, cuda::Hashing::rows}),
                          form_name);
 
 }  // namespace

@@ -76,11 +76,18 @@ class Lists : public CudaTest {
 };
 
 TEST_F(Lists, WhatMakesNoSenseHasAResultAndFaultsNothing) {
-    for (const Mode mode : {Mode::gcm, Mode::gcm_ctr, Mode::cbc}) {
+    struct Case {
+        Mode mode;
+        std::uint32_t keys = 2;
+    };
+    // Short messages of one key by 64, and others.
+    device_->force_quads();
+    for (const auto [mode, key_count] :
+         {Case{Mode::gcm, 1}, Case{Mode::gcm}, Case{Mode::gcm_ctr}, Case{Mode::cbc}}) {
         SCOPED_TRACE(name(mode));
         messages_.clear();
-        const KeyRing ring(random_, 2);
-        make(16, {64, 20000}, 2);
+        const KeyRing ring(random_, key_count);
+        make(16, {64, 20000}, key_count);
         std::vector<Code> expected(16, Code::ok);
         const auto spoil = [&](std::size_t i, Code code) -> Message& {
             expected[i] = code;
@@ -153,8 +160,9 @@ TEST_F(Lists, NoncesCountOnTheDevice) {
 }
 
 TEST_F(Lists, TheirNumberIsReadWhenTheyRun) {
-    const KeyRing ring(random_, 2);
-    make(20, {100, 30000}, 2);
+    device_->force_quads();
+    const KeyRing ring(random_, 1);
+    make(20, {100, 30000}, 1);
     auto* const number = reinterpret_cast<std::uint32_t*>(allocate(4));
     Messages list = listed();
     list.number = number;
@@ -298,7 +306,7 @@ TEST_F(Lists, KeysAreReadyForGhashAtTheFirstNeed) {
 // What was launched before has the old key, what is launched after has the new one: of another size
 // too, as a parameter of kernels (one key) and in device memory (many), without tables as well.
 TEST_F(Lists, KeysAreReplacedInTheStreamsOrder) {
-    for (const std::uint32_t count : {1u, 3u}) {
+    for (const std::uint32_t count : {1u, 3u, 1u, 3u}) {
         messages_.clear();
         const KeyRing ring(random_, count);
         make(12, {100, 50000}, count);
@@ -333,6 +341,7 @@ TEST_F(Lists, KeysAreReplacedInTheStreamsOrder) {
                 raw = with[1];
             }
         }
+        device_->force_quads();  // from now on
         EXPECT_EQ(keys->replace(count, ring.keys[0], stream_).code(), Code::invalid_argument);
     }
 }

@@ -100,6 +100,8 @@ void check_counter_cache() {
         const Key key = random_key(random, 4 * (kRounds - 6));
         const auto keys = round_keys(key, false);
         Words4 counter = random_words(random);
+        const kernels::Tables<kTables, false> one_lane(image_bytes, 5);
+        kernels::CounterWalk<kTables> walk(one_lane, keys, counter);
         for (std::uint32_t n = 0; n < 300; ++n) {  // crosses groups of 256, and 65,536
             const std::uint32_t value = low + n;
             counter.w = kernels::byte_swap(value);
@@ -109,6 +111,7 @@ void check_counter_cache() {
             const Words4 keystream =
                 kernels::finish_masked<kRounds, 3>(tables, keys, state, Words4{});
             ASSERT_EQ(bytes(keystream), oracle(key, Direction::encrypt, bytes(counter))) << value;
+            if (n % 4 == 1) ASSERT_EQ(bytes(walk.state(value)), bytes(state)) << value;
         }
     }
 }

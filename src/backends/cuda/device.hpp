@@ -84,6 +84,9 @@ class CudaDevice final : public core::Device {
     Result<Made> made(const Kernel& kernel) const;
     // For tests: from which size on such a launch goes the long way.
     void force_team_message(std::uint64_t most) { team_message_ = most; }
+    // For tests: short messages of GCM go 64 to a warpgroup, however few they are.
+    void force_quads() { quads_forced_ = true; }
+    bool quads_forced() const { return quads_forced_; }
     // For tests: the tables of XTS's decryption, as xts_kernel() takes them.
     void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
@@ -122,6 +125,7 @@ class CudaDevice final : public core::Device {
     bool hashing_known_ = false;
     std::unique_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
+    bool quads_forced_ = false;
 };
 
 // How many CUDA devices this machine has; 0 with the reason.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cuda/gcm_quads_plan.hpp"
 #include "core/key_schedule.hpp"
 #include "core/wipe_at_end.hpp"
 
@@ -19,6 +20,7 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<GcmPrepared>(device, tables, cipher);
     DAEL_TRY(made->runs.prepare());
+    made->order_messages(messages);
     DAEL_TRY(made->allocate(set_up, messages));
     if (messages.place == Place::host) {
         DAEL_TRY(made->put(set_up, keys, {messages.list, messages.count}));
@@ -33,6 +35,24 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
     }
     DAEL_TRY(set_up.wait());
     return made;
+}
+
+// Short messages go 64 to a warpgroup where that pays: of one key in any list, of many in a list
+// that can be ordered here.
+void GcmPrepared::order_messages(const Messages& messages) {
+    const bool forced = device.quads_forced();
+    if (!keys->quads() || !authenticates(cipher.mode) || device.layout().gcm_short != 4) return;
+    if (messages.place == Place::device) {
+        if (keys->count() == 1 && (forced || messages.count >= kFewestForQuads))
+            batch_.quads = keys->quads();
+        return;
+    }
+    if (!forced && messages.count < QuadPlan::kFewest) return;
+    QuadPlan plan({messages.list, messages.count});
+    if (plan.groups() == 0 || (!forced && !plan.pays())) return;
+    batch_.quads = keys->quads();
+    batch_.quad_groups = plan.groups();
+    order_ = std::move(plan.places);
 }
 
 Result<> GcmPrepared::allocate(const SetUp& set_up, const Messages& messages) {
@@ -53,6 +73,7 @@ Result<> GcmPrepared::allocate(const SetUp& set_up, const Messages& messages) {
                       aad_starts = places.add(starts), data_starts = places.add(starts),
                       group_starts = places.add(starts), aad_partials = places.add(partials),
                       data_partials = places.add(partials), plan = places.add(sizeof(PlanState)),
+                      order = places.add(order_.size() * sizeof order_[0]),
                       list =
                           places.add(messages.place == Place::host ? count * sizeof(Message) : 0);
     DAEL_TRY(block.allocate(places.size(), true));
@@ -67,6 +88,7 @@ Result<> GcmPrepared::allocate(const SetUp& set_up, const Messages& messages) {
     b.plan = reinterpret_cast<PlanState*>(at(plan));
     DAEL_TRY(
         checked(cudaMemsetAsync(b.plan, 0, sizeof(PlanState), set_up.stream()), "cudaMemsetAsync"));
+    if (!order_.empty()) b.order = reinterpret_cast<const std::uint32_t*>(at(order));
     if (messages.place == Place::device || b.tag_size != 0) results_ = b.results;
     return {};
 }
@@ -78,6 +100,10 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     if (messages.empty()) return {};
     DAEL_TRY(set_up.upload(const_cast<Message*>(batch_.messages), messages.data(),
                            messages.size_bytes()));
+    if (!order_.empty())
+        DAEL_TRY(set_up.upload(const_cast<std::uint32_t*>(batch_.order), order_.data(),
+                               order_.size() * sizeof order_[0]));
+    order_ = {};
     only_key_ = messages.front().key;
     any_short_ = any_long_ = any_long_aad_ = false;
     for (const Message& m : messages) {
@@ -109,13 +135,34 @@ Result<> GcmSteps::hash(Part part) const {
                          stream);
 }
 
-Result<> GcmSteps::crypt(int rounds) const {
-    RoundKeys key{};
-    const core::WipeAtEnd wiped(key);
+void GcmSteps::its_key(RoundKeys& key) const {
     if (!many_keys)
         keys.with(only_key, [&](const Key& only) {
             std::memcpy(key.w, only.schedule().encrypt.data(), sizeof key.w);
         });
+}
+
+Result<> GcmSteps::short_messages() const {
+    const auto all = static_cast<unsigned>(device.info().multiprocessors);
+    if (!batch.quads)
+        return for_each_size([&](int rounds) {
+            return launch(gcm_short_kernel(rounds, device.layout().gcm_short),
+                          std::min(all, batch.count));
+        });
+    RoundKeys key{};
+    const core::WipeAtEnd wiped(key);
+    its_key(key);
+    std::uint32_t index = only_key;
+    void* arguments[] = {const_cast<GcmBatch*>(&batch), &key, &index};
+    return for_each_size([&](int rounds) {
+        return device.launch(gcm_quads_kernel(rounds, many_keys), all, false, arguments, stream);
+    });
+}
+
+Result<> GcmSteps::crypt(int rounds) const {
+    RoundKeys key{};
+    const core::WipeAtEnd wiped(key);
+    its_key(key);
     const Layout& layout = device.layout();
     const int tables = many_keys ? layout.gcm_ctr_keys : layout.gcm_ctr;
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &key};
@@ -143,10 +190,7 @@ Result<> GcmPrepared::launch(Stream stream) {
     // Starts to write, a number that may leave places empty, or units to find.
     if (!from_host_ && (batch_.nonces || batch_.number || any_long_)) DAEL_TRY(steps.plan());
     if (any_short_)  // of lists in device memory always: it writes results, of what is invalid too
-        DAEL_TRY(steps.for_each_size([&](int rounds) {
-            return steps.launch(gcm_short_kernel(rounds, device.layout().gcm_short),
-                                std::min(all, batch_.count));
-        }));
+        DAEL_TRY(steps.short_messages());
     return any_long_ ? steps.long_messages(any_long_aad_) : Result<>{};
 }
 

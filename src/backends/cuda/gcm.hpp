@@ -2,6 +2,8 @@
 // Batches of GCM, and of its counter mode alone, in device memory.
 #pragma once
 
+#include <vector>
+
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/keys.hpp"
@@ -13,6 +15,8 @@ struct GcmSteps {
     Result<> launch(const Kernel& kernel, unsigned grid) const;
     // What comes first where the list, or a part of it, is not known on the host.
     Result<> plan() const;
+    // Its short messages, and the results of invalid ones.
+    Result<> short_messages() const;
     // Of its long messages all there is to do, from where their units begin on.
     Result<> long_messages(bool any_long_aad) const;
     // Kernels are made for one key size; messages under others are left to other launches.
@@ -34,6 +38,8 @@ struct GcmSteps {
   private:
     Result<> hash(Part part) const;
     Result<> crypt(int rounds) const;
+    // The key of all messages, for kernels that take it as a parameter; none where they have many.
+    void its_key(RoundKeys& key) const;
     Result<> crypt_all() const {
         return for_each_size([&](int rounds) { return crypt(rounds); });
     }
@@ -54,6 +60,7 @@ class GcmPrepared final : public Batch {
     Result<> launch(Stream stream) override;
 
   private:
+    void order_messages(const Messages& messages);
     Result<> allocate(const SetUp& set_up, const Messages& messages);
     Result<> put(const SetUp& set_up, const core::Keys& keys, std::span<const Message> messages);
     GcmSteps steps(Stream stream) const {
@@ -64,6 +71,7 @@ class GcmPrepared final : public Batch {
     bool from_host_ = false;  // the list: where its tiles begin is known
     bool many_keys_ = false;
     std::uint32_t only_key_ = 0;
+    std::vector<std::uint32_t> order_;  // of its short messages, until it has been copied
     bool any_short_ = true, any_long_ = true, any_long_aad_ = true;
 };
 

@@ -26,6 +26,12 @@ Kernel gcm_plan_kernel();
 // (GcmBatch): short messages as a whole, and the results of invalid ones. Any grid.
 Kernel gcm_short_kernel(int rounds, int tables);
 
+// (GcmBatch, RoundKeys, std::uint32_t key): short messages 64 to a warpgroup, for which the keys
+// have GcmQuads: of one key, that one given; or of many, whose order has been planned. Any grid.
+Kernel gcm_quads_kernel(int rounds, bool many_keys);
+// (const GcmKey*, GcmQuads*, std::uint32_t count): those of keys that are set up. Any grid.
+Kernel gcm_quad_setup_kernel();
+
 // (GcmTeamWork<1> or of kMostLaunched): messages of at most kTeamMessage bytes, a block of threads
 // to each. (GcmPlaceWork): the list into device memory, one block. gcm_team.cu
 Kernel gcm_team_kernel(int rounds, bool one);

@@ -11,6 +11,7 @@
 #include "backends/cuda/gcm_math.cuh"
 #include "backends/cuda/gcm_tag.cuh"
 #include "backends/cuda/warp_keys.cuh"
+#include "kernels/counter_cache.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -54,12 +55,27 @@ struct Rows {
     }
 };
 
+// Whole blocks at aligned addresses; a pointer from a list could be to any memory, so it is said.
+__device__ __forceinline__ Words4 load_global(const unsigned char* p) {
+    __builtin_assume(__isGlobal(p));
+    return load_aligned(p);
+}
+__device__ __forceinline__ void store_global(unsigned char* p, const Words4& v) {
+    __builtin_assume(__isGlobal(p));
+    store_aligned(p, v);
+}
+
 // Hashes the message and, if `kCrypt`, encrypts it on the way.
 template <int kRounds, int kTables, bool kCrypt>
 __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false>& tables,
                                             const RoundKeys& keys, const Rows& rows,
                                             const Words4& j0, const GcmKey& key) {
     const Message& m = rows.message;
+    const unsigned char* const in = m.in;
+    unsigned char* const out = m.out;
+    const bool aligned = kCrypt ? aligned16(in, out) : aligned16(in, in);
+    kernels::CounterWalk<kTables> counters(tables, keys, j0);
+    const std::uint32_t first = kernels::byte_swap(j0.w) + 1;
     const Words4 h32 = key.powers[kLanes];
     Words4 hash{};
 #pragma unroll 1
@@ -67,11 +83,17 @@ __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false
         Words4 x = rows.aad(row);
         if (const std::int32_t block = rows.data_block(row); block >= 0) {
             const int size = rows.data_size(block);
-            x = load_part(m.in + block * 16, 0, size);
+            const bool whole = aligned && size == 16;
+            x = whole ? load_global(in + block * 16) : load_part(in + block * 16, 0, size);
             if (kCrypt) {
-                const Words4 counter = add32(j0, static_cast<std::uint32_t>(block) + 1);
-                x = first_bytes(kernels::crypt_masked<kRounds>(tables, keys, counter, x), size);
-                store_part(m.out + block * 16, x, 0, size);
+                const Words4 state = counters.state(first + static_cast<std::uint32_t>(block));
+                x = kernels::finish_masked<kRounds, 3>(tables, keys, state, x);
+                if (whole) {
+                    store_global(out + block * 16, x);
+                } else {
+                    x = first_bytes(x, size);
+                    store_part(out + block * 16, x, 0, size);
+                }
             }
         }
         if (row != 0) hash = kernels::gf_multiply(hash, h32);
@@ -87,6 +109,8 @@ __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>
                                            const RoundKeys& keys, const Rows& rows,
                                            const Words4& first) {
     const Message& m = rows.message;
+    const bool aligned = aligned16(m.in, m.out) && (!kStream || (m.in && m.skip == 0));
+    kernels::CounterWalk<kTables> counters(tables, keys, first);
 #pragma unroll 1
     for (std::uint32_t row = 0; row < rows.count; ++row) {
         const std::int32_t block = rows.data_block(row);
@@ -95,9 +119,17 @@ __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>
         const int from = kStream && at < 0 ? -at : 0;
         const int to =
             kStream ? min(16, static_cast<std::int32_t>(m.size) - at) : rows.data_size(block);
-        const Words4 counter = add32(first, static_cast<std::uint32_t>(block));
-        const Words4 x = kStream && !m.in ? Words4{} : load_part(m.in + at, from, to);
-        store_part(m.out + at, kernels::crypt_masked<kRounds>(tables, keys, counter, x), from, to);
+        const Words4 state =
+            counters.state(kernels::byte_swap(first.w) + static_cast<std::uint32_t>(block));
+        const bool whole = aligned && to == 16;
+        const Words4 x = whole              ? load_global(m.in + at)
+                         : kStream && !m.in ? Words4{}
+                                            : load_part(m.in + at, from, to);
+        const Words4 y = kernels::finish_masked<kRounds, 3>(tables, keys, state, x);
+        if (whole)
+            store_global(m.out + at, y);
+        else
+            store_part(m.out + at, y, from, to);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <daelstrom/gcm.hpp>
 
 #include "backends/cuda/work.hpp"
+#include "kernels/gcm_quads.hpp"
 #include "kernels/gcm_team.hpp"
 #include "kernels/ghash_tile.hpp"
 
@@ -45,6 +46,16 @@ struct GcmMatrices {
     Words4 column_weights[kernels::kTileColumns];  // H^-n
 };
 
+// What the tensor cores need of a key for short messages (kernels/gcm_quads.hpp).
+struct alignas(16) GcmQuads {
+    std::uint32_t words[kernels::kQuadWords];
+};
+// A place of a group that no message has; and how many messages are sorted at once where a list has
+// not been planned.
+inline constexpr std::uint32_t kNoMessage = ~0u, kQuadChunk = 2048;
+// Of messages whose lengths are not known, fewer than this are sooner done a warp each.
+inline constexpr std::uint32_t kFewestForQuads = 8192;
+
 // Units of all long messages' work: units starts[m] to starts[m + 1] are message m's. Workers
 // divide them evenly.
 struct UnitList {
@@ -78,6 +89,9 @@ struct GcmBatch {
     std::uint32_t* results;       // a Code each
     TileList aad, data;           // tiles to hash
     UnitList groups;              // of counters
+    const GcmQuads* quads;        // null: short messages go a warp each
+    const std::uint32_t* order;   // of short messages, 64 places a group; null: not planned
+    std::uint32_t quad_groups;
     std::uint32_t count;
     std::uint32_t key_count;
     std::uint32_t tag_size;  // 0: counter mode alone, from `start` on

@@ -12,6 +12,7 @@
 #include <daelstrom/device/detail/ttable.hpp>
 #include <daelstrom/message.hpp>
 
+#include "kernels/gcm_quads.hpp"
 #include "kernels/gcm_team.hpp"
 #include "kernels/ghash_tile.hpp"
 
@@ -33,6 +34,9 @@ inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp
 inline constexpr std::uint32_t kStreamWarps = 28, kKeyedWarps = 16;
 inline constexpr std::uint32_t kGcmCtrWarps = 28, kGcmShortWarps = 24, kGcmFinishWarps = 8;
 inline constexpr std::uint32_t kKeystreamWarps = 16;
+// Warpgroups that take 64 short messages each, and what sorting a list takes there.
+inline constexpr std::uint32_t kQuadGroups = 4;
+inline constexpr std::uint32_t kQuadChunkBytes = 9 * 1024;
 inline constexpr std::uint32_t kTileWorkers = 3, kMmaWorkers = 16,
                                kRowWorkers = 16;  // in a block of GHASH's
 inline constexpr std::uint32_t kMmaSetUpThreads = 128;
@@ -81,6 +85,18 @@ constexpr Shape gcm_plan() {
 constexpr Shape gcm_short(int tables) {
     return {kGcmShortWarps * kernels::kLanes,
             tables_bytes(tables, false) + kGcmShortWarps * kWarpKeys};
+}
+// The tables begin at a multiple of 64 KiB of shared memory. Before them lie, with one key, its
+// matrices and a list that is sorted; with many, the matrices and round keys of each warpgroup.
+inline constexpr std::uint32_t kQuadTables = 64 * 1024;
+inline constexpr std::uint32_t kQuadOwn = kernels::kQuadWords * 4 + kWarpKeys;
+static_assert(kQuadGroups * kQuadOwn <= kQuadTables - 1024 &&
+              kernels::kQuadWords * 4 + kQuadChunkBytes <= kQuadTables - 1024);
+constexpr Shape gcm_quads() {
+    return {kQuadGroups * kernels::kTileThreads, kQuadTables + tables_bytes(4, false)};
+}
+constexpr Shape gcm_quad_setup() {
+    return {128};
 }
 // Eight warps for a message's blocks and one for what its tag takes besides; one table, which is
 // filled soonest. `aad`: bytes of AAD that may travel along.
@@ -181,7 +197,11 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("GCM's counter mode", shapes::gcm_ctr(layout.gcm_ctr, false));
     visit("GCM's counter mode with many keys", shapes::gcm_ctr(layout.gcm_ctr_keys, true));
     visit("keystream of runs", shapes::keystream_runs());
-    if (tensor_cores) visit("GHASH on tensor cores", shapes::ghash_tiles());
+    if (tensor_cores) {
+        visit("GHASH on tensor cores", shapes::ghash_tiles());
+        visit("GCM of many short messages", shapes::gcm_quads());
+        visit("GCM's matrices for them", shapes::gcm_quad_setup());
+    }
     visit("GHASH on tensor cores, a warp each", shapes::ghash_mma());
     visit("its keys", shapes::ghash_mma_setup());
     visit("GHASH", shapes::ghash_rows());

@@ -11,7 +11,7 @@
 namespace dael::cuda {
 namespace {
 
-// Matrices take 18 KiB a key. Sets of more keys than this do without, and hash long messages with
+// Matrices take 30 KiB a key. Sets of more keys than this do without, and hash long messages with
 // ordinary multiplications.
 constexpr std::size_t kMostMatrices = 4096;
 // So many launches are sooner made than a copy and the wait for it.
@@ -31,6 +31,7 @@ DeviceKeys::DeviceKeys(CudaDevice& device, bool hash)
       hash_(hash),
       keys_block_(device.index()),
       matrices_block_(device.index()),
+      quads_block_(device.index()),
       replacements_(device.index()) {}
 
 DeviceKeys::~DeviceKeys() {
@@ -107,8 +108,11 @@ Result<> DeviceKeys::ready(bool hash) {
     const Stream stream{set_up.stream()};
     if (hash && !matrices()) {
         DAEL_LET(hashing, device_.hashing(set_up));
-        if (hashing != Hashing::rows && count() <= kMostMatrices)
+        if (hashing != Hashing::rows && count() <= kMostMatrices) {
             DAEL_TRY(matrices_block_.allocate(count() * sizeof(GcmMatrices), true));
+            if (hashing == Hashing::tiles)
+                DAEL_TRY(quads_block_.allocate(count() * sizeof(GcmQuads), true));
+        }
     }
     DAEL_TRY(replacements_.in_turn(
         stream, [&] { return hash ? set_up_keys(0, count(), stream) : Result<>{}; }));
@@ -126,6 +130,11 @@ Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Strea
     const unsigned grid = std::min<unsigned>(count, most);
     void* arguments[] = {&at, &for_tiles, &count};
     DAEL_TRY(device_.launch(gcm_key_setup_kernel(), grid, false, arguments, stream));
+    if (quads()) {
+        GcmQuads* its_quads = quads() + first;
+        void* quad_arguments[] = {&at, &its_quads, &count};
+        DAEL_TRY(device_.launch(gcm_quad_setup_kernel(), grid, false, quad_arguments, stream));
+    }
     if (its_matrices == for_tiles) return {};
     arguments[1] = &its_matrices;
     return device_.launch(ghash_mma_setup_kernel(), grid, false, arguments, stream);

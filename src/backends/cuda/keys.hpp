@@ -32,6 +32,8 @@ class DeviceKeys {
     GcmKey* keys() const { return reinterpret_cast<GcmKey*>(keys_block_.data()); }
     // Of keys that are ready for GHASH. Null: hashed without tensor cores.
     GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
+    // Where there are matrices.
+    GcmQuads* quads() const { return reinterpret_cast<GcmQuads*>(quads_block_.data()); }
 
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
     // Asked at every launch, so that keys are counted when they come and not searched then.
@@ -61,7 +63,7 @@ class DeviceKeys {
 
     CudaDevice& device_;
     const bool hash_;
-    DeviceBlock keys_block_, matrices_block_;
+    DeviceBlock keys_block_, matrices_block_, quads_block_;
     std::atomic<bool> lent_{false};
     std::mutex making_;          // guards the block of matrices until they are ready
     std::atomic<int> ready_{0};  // how far

@@ -115,6 +115,11 @@ class Tables {
     // `image` is the filled table image; `lane` is 0 to 31.
     DAEL_HD Tables(const unsigned char* image, std::uint32_t lane)
         : image_(image), lane4_(lane * 4) {}
+    // The same where shared memory is addressed from `shared` on and the image lies `offset` bytes
+    // into it, a multiple of 64 KiB: then one PRMT makes the whole address of a lookup, wherever
+    // that is.
+    DAEL_HD Tables(const unsigned char* shared, std::uint32_t offset, std::uint32_t lane)
+        : image_(shared), lane4_(offset | lane * 4) {}
 
     // One column of a round: bytes 0 of a, 1 of b, 2 of c, 3 of d through T0 to T3, and the round
     // key.
@@ -159,7 +164,7 @@ class Tables {
     DAEL_HD std::uint32_t lookup(std::uint32_t word, int k) const {
         if constexpr (kTables == 1) return narrow(word, k, 0);
         const std::uint32_t address =
-            byte_perm(word, lane4_, 0x5504u | static_cast<unsigned>(k) << 4);
+            byte_perm(word, lane4_, 0x7604u | static_cast<unsigned>(k) << 4);
         return load(address + (t >> 1) * 65536 + (t & 1) * 128);
     }
 
