@@ -150,6 +150,14 @@ inline std::uint32_t __shfl_xor_sync(unsigned, std::uint32_t value, int distance
     auto* const block = dael::test::HostBlock::current();
     return block->exchange(value, block->thread() % 32 ^ static_cast<unsigned>(distance));
 }
+inline unsigned __ballot_sync(unsigned, bool yes) {
+    unsigned all = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) all |= __shfl_sync(~0u, yes, lane) << lane;
+    return all;
+}
+inline int __ffs(int value) {
+    return __builtin_ffs(value);
+}
 inline std::size_t __cvta_generic_to_shared(const void* address) {
     return reinterpret_cast<std::size_t>(address);
 }

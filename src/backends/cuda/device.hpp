@@ -92,7 +92,6 @@ class CudaDevice final : public core::Device {
 
     // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
     Result<> load(const Kernel& kernel);
-    Result<> run_stream(const Key& key, const Message& message, Stream stream);
 
     const int index_;
     Layout layout_;
