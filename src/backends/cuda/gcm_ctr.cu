@@ -16,12 +16,13 @@ constexpr std::uint32_t kWarps = shapes::kGcmCtrWarps;
 template <int kRounds, int kTables, bool kManyKeys>
 __global__ void __launch_bounds__(kWarps* kLanes, 1)
     gcm_ctr(const __grid_constant__ GcmBatch batch, const __grid_constant__ RoundKeys only_key) {
+    const std::uint64_t groups = uniform(batch.groups.starts[batch.count]);
+    if (groups == 0) return;  // of a list that only the device knows
     const auto tables = fill_tables<kTables, false>();
     const std::uint32_t warp = uniform(threadIdx.x / kLanes);
     const WarpKeys warp_keys(kernels::Tables<kTables, false>::kBytes, warp);
     const RoundKeys& keys = kManyKeys ? warp_keys.keys() : only_key;
 
-    const std::uint64_t groups = uniform(batch.groups.starts[batch.count]);
     const std::uint32_t workers = busy_workers(gridDim.x * kWarps, groups),
                         worker = blockIdx.x * kWarps + warp;
     if (worker >= workers) return;
