@@ -94,7 +94,7 @@ class Blocks {
     Bytes held_[kBlock], mask_[kBlock];
     Pipes* pipes_ = nullptr;
     Worker worker_;
-    Schedule schedule_;
+    TwoWaySchedule schedule_;
 };
 
 }  // namespace dael::provider

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How what the measuring scripts here have found is kept: a file of JSON with a list of runs, in which a run
-takes the place of the one before it of the same kind, on the same machine, with the same OpenSSL."""
+takes the place of the one before it of the same kind, on the same machine, with the same OpenSSL, taken alike."""
 import datetime
 import json
 import os
@@ -30,7 +30,8 @@ def begun():
 def keep(path, kind, about, rows):
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
     fresh = {"kind": kind, **about, "rows": rows}
-    same = [n for n, run in enumerate(runs) if all(run[k] == fresh[k] for k in ("kind", "openssl", "machine"))]
+    same = [n for n, run in enumerate(runs)
+            if all(run.get(k) == fresh.get(k) for k in ("kind", "openssl", "machine", "at_once", "processes"))]
     if same:
         runs[same[0]] = fresh
     else:

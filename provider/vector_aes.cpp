@@ -121,8 +121,7 @@ DAEL_AVX512_INLINE void expand_256(Bytes* to, const Bytes* key) noexcept {
     next_256<0x40>(to + 224, even, odd);
 }
 
-DAEL_AVX512 void expand_all(Schedule& to, const Bytes* key, std::size_t size,
-                            bool inverse) noexcept {
+DAEL_AVX512 void expand_all(Schedule& to, const Bytes* key, std::size_t size) noexcept {
     to.rounds = static_cast<int>(size / 4) + 6;
     if (size == 16)
         expand_128(to.encrypts, key);
@@ -130,7 +129,8 @@ DAEL_AVX512 void expand_all(Schedule& to, const Bytes* key, std::size_t size,
         expand_192(to.encrypts, key);
     else
         expand_256(to.encrypts, key);
-    if (!inverse) return;
+}
+DAEL_AVX512 void invert(TwoWaySchedule& to) noexcept {
     const int rounds = to.rounds;
     store_block(to.decrypts, load_block(to.encrypts + kBlock * rounds));
     for (int i = 1; i < rounds; ++i)
@@ -317,8 +317,12 @@ bool vector_units() noexcept {
     return there;
 }
 
-void expand(Schedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept {
-    expand_all(to, key, size, inverse);
+void expand(Schedule& to, const unsigned char* key, std::size_t size) noexcept {
+    expand_all(to, key, size);
+}
+void expand(TwoWaySchedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept {
+    expand_all(to, key, size);
+    if (inverse) invert(to);
 }
 void encrypt_block(const Schedule& keys, const unsigned char* in, unsigned char* out) noexcept {
     DAEL_BY_ROUNDS(keys.rounds, one_block)(keys.encrypts, in, out);
@@ -349,7 +353,10 @@ bool vector_units() noexcept {
     return false;
 }
 // Never called, as promised.
-void expand(Schedule&, const unsigned char*, std::size_t, bool) noexcept {
+void expand(Schedule&, const unsigned char*, std::size_t) noexcept {
+    std::abort();
+}
+void expand(TwoWaySchedule&, const unsigned char*, std::size_t, bool) noexcept {
     std::abort();
 }
 void encrypt_block(const Schedule&, const unsigned char*, unsigned char*) noexcept {

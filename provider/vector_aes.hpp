@@ -21,16 +21,19 @@ inline constexpr std::size_t kBlock = 16;
 // called where not.
 bool vector_units() noexcept;
 
-// Round keys, as FIPS 197 5.2 has them, and those of the equivalent inverse cipher (5.3.5). Not
-// initialised; a secret, which its owner wipes.
+// Round keys, as FIPS 197 5.2 has them. Not initialised; a secret, which its owner wipes.
 struct Schedule {
     alignas(16) unsigned char encrypts[15 * kBlock];
-    alignas(16) unsigned char decrypts[15 * kBlock];
     int rounds;
 };
+// And those of the equivalent inverse cipher (5.3.5), which ECB's and CBC's decryption need.
+struct TwoWaySchedule : Schedule {
+    alignas(16) unsigned char decrypts[15 * kBlock];
+};
 
-// `size` is 16, 24 or 32. ECB's and CBC's decryption need the round keys of the inverse cipher.
-void expand(Schedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept;
+// `size` is 16, 24 or 32.
+void expand(Schedule& to, const unsigned char* key, std::size_t size) noexcept;
+void expand(TwoWaySchedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept;
 
 void encrypt_block(const Schedule& keys, const unsigned char* in, unsigned char* out) noexcept;
 

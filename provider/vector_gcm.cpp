@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include "vector_code.hpp"
@@ -50,17 +51,21 @@ DAEL_AVX512 void hash_subkey(const Bytes* aes, Bytes* to) noexcept {
     store_block(to, times_x(reversed(encrypted<rounds>(aes, _mm_setzero_si128()))));
 }
 
-// From H^n, ..., H^1, which end at `end`, as many again before them: each times H^n.
-DAEL_AVX512 void double_powers(Bytes* end, int n) noexcept {
-    const __m512i by = _mm512_broadcast_i32x4(load_block(end - kBlock * n));
-    Bytes *from = end, *to = end - kBlock * n;
-    for (int left = n; left > 0; left -= 4) {
-        const std::size_t bytes = kBlock * std::min(left, 4);
-        from -= bytes;
-        to -= bytes;
-        const __mmask64 mask = first(bytes);
-        _mm512_mask_storeu_epi8(to, mask, products(_mm512_maskz_loadu_epi8(mask, from), by));
-    }
+// H^4, ..., H^1 from H, and H^16, ..., H^5 from those; they end at `end`. In registers: a load of
+// what was stored in smaller parts would wait for them.
+DAEL_AVX512 void make_four(Bytes* end) noexcept {
+    const __m512i h = _mm512_broadcast_i32x4(load_block(end - kBlock));
+    const __m512i h2 = products(h, h);
+    const __m512i h2_h = _mm512_mask_blend_epi64(0x33, h, h2);
+    _mm512_storeu_si512(end - kVector, _mm512_mask_blend_epi64(0x0f, h2_h, products(h2_h, h2)));
+}
+DAEL_AVX512 void make_rest(Bytes* end) noexcept {
+    const __m512i to_4 = _mm512_loadu_si512(end - kVector);
+    const __m512i to_8 = products(to_4, _mm512_shuffle_i64x2(to_4, to_4, 0));
+    const __m512i h8 = _mm512_shuffle_i64x2(to_8, to_8, 0);
+    _mm512_storeu_si512(end - 2 * kVector, to_8);
+    _mm512_storeu_si512(end - 3 * kVector, products(to_4, h8));
+    _mm512_storeu_si512(end - 4 * kVector, products(to_8, h8));
 }
 
 DAEL_AVX512 void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
@@ -74,6 +79,87 @@ DAEL_AVX512 void absorb_all(Bytes* y, const Bytes* powers_end, const Bytes* in,
     store_block(y, hash);
 }
 
+// Counter blocks of whole sets, 16 at a time. They are counted as they lie in memory, in their last
+// byte, as long as that does not wrap: a shuffle less for each vector.
+class SetCounters {
+  public:
+    DAEL_AVX512_INLINE SetCounters(const Bytes* nonce, std::uint32_t counter) noexcept
+        : first_(reversed(counter_block(nonce, 0))), counter_(counter), next_(four(counter)) {}
+
+    DAEL_AVX512_INLINE void take(__m512i (&x)[4]) noexcept {
+        const bool wraps = (counter_ & 0xff) > 0xf0;  // the counter is no secret
+        for (int i = 0; i < 4; ++i)
+            x[i] = wraps ? four(counter_ + 4 * static_cast<unsigned>(i))
+                         : _mm512_add_epi32(next_, in_last_byte(4 * i));
+        counter_ += 16;
+        next_ = (counter_ & 0xff) < 16 || wraps ? four(counter_)
+                                                : _mm512_add_epi32(next_, in_last_byte(16));
+    }
+
+  private:
+    DAEL_AVX512_INLINE static __m512i in_last_byte(int n) noexcept {
+        return _mm512_maskz_set1_epi32(0x8888, n << 24);
+    }
+    // Counters count modulo 2^32.
+    DAEL_AVX512_INLINE __m512i four(std::uint32_t counter) const noexcept {
+        const __m512i lanes = _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0);
+        const __m512i counters = _mm512_maskz_set1_epi32(0x1111, static_cast<int>(counter));
+        return reversed(
+            _mm512_add_epi32(_mm512_add_epi32(_mm512_broadcast_i32x4(first_), lanes), counters));
+    }
+
+    __m128i first_;  // byte-reversed, with a counter of 0
+    std::uint32_t counter_;
+    __m512i next_;
+};
+
+// Whole sets, two at least. The four lanes hash a quarter of the blocks each, every fourth, and are
+// brought together at the end. A set is hashed between the rounds of the next one, so that the
+// units for both have work all the time, also where two threads share a core.
+template <int rounds, bool encrypts>
+DAEL_AVX512_INLINE __m128i crypt_sets(const Bytes* aes, const Bytes* powers_end, const Bytes* nonce,
+                                      std::uint32_t counter, __m128i y, const Bytes* in, Bytes* out,
+                                      std::size_t sets) noexcept {
+    const Bytes* const powers = powers_end - kSet;
+    SetCounters counters(nonce, counter);
+    __m512i waiting[4];  // ciphertext, byte-reversed
+    Sum sum = nothing();
+    const auto make = [&]<bool hashes>(std::bool_constant<hashes>) DAEL_AVX512_LAMBDA {
+        __m512i x[4];
+        counters.take(x);
+        __m512i key = _mm512_broadcast_i32x4(load_block(aes));
+        for (__m512i& four : x) four = _mm512_xor_si512(four, key);
+#pragma GCC unroll 16
+        for (int round = 1; round < rounds; ++round) {
+            key = _mm512_broadcast_i32x4(load_block(aes + kBlock * round));
+            for (__m512i& four : x) four = _mm512_aesenc_epi128(four, key);
+            if (hashes && (round == 3 || round == 6)) {
+                const int i = round == 3 ? 0 : 2;
+                add_two_products(
+                    sum, waiting[i], _mm512_broadcast_i32x4(load_block(powers + i * kVector)),
+                    waiting[i + 1], _mm512_broadcast_i32x4(load_block(powers + (i + 1) * kVector)));
+            }
+        }
+        key = _mm512_broadcast_i32x4(load_block(aes + kBlock * rounds));
+        for (int i = 0; i < 4; ++i) {
+            const __m512i data = _mm512_loadu_si512(in + i * kVector);
+            x[i] = _mm512_xor_si512(_mm512_aesenclast_epi128(x[i], key), data);
+            _mm512_storeu_si512(out + i * kVector, x[i]);
+            waiting[i] = reversed(encrypts ? x[i] : data);
+        }
+        in += kSet;
+        out += kSet;
+    };
+    make(std::false_type{});
+    waiting[0] = _mm512_xor_si512(waiting[0], _mm512_zextsi128_si512(y));
+    for (std::size_t left = sets - 1; left > 0; --left) {
+        sum = nothing();
+        make(std::true_type{});
+        waiting[0] = _mm512_xor_si512(waiting[0], reduced(sum));
+    }
+    return hashed(_mm_setzero_si128(), powers, waiting);
+}
+
 // Counters count modulo 2^32. What is hashed are whole blocks; ciphertext behind them goes to
 // `part`, with zeros.
 template <int rounds, bool encrypts>
@@ -81,38 +167,17 @@ DAEL_AVX512 void crypt_all(const Bytes* aes, const Bytes* powers_end, const Byte
                            std::uint32_t counter, Bytes* y, const Bytes* in, Bytes* out,
                            std::size_t size, Bytes* part) noexcept {
     __m128i hash = load_block(y);
+    if (const std::size_t sets = size / kSet; sets >= 2) {
+        hash = crypt_sets<rounds, encrypts>(aes, powers_end, nonce, counter, hash, in, out, sets);
+        counter += static_cast<std::uint32_t>(sets * (kSet / kBlock));
+        in += sets * kSet;
+        out += sets * kSet;
+        size -= sets * kSet;
+    }
     __m512i next =
         _mm512_add_epi32(_mm512_broadcast_i32x4(reversed(counter_block(nonce, counter))),
                          _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
     const __m512i by_four = _mm512_set_epi32(0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4);
-    // A set of ciphertext is hashed while the next one is made: so neither waits for the other.
-    if constexpr (encrypts) {
-        if (size >= 2 * kSet) {
-            __m512i made[4];
-            const auto make = [&]() DAEL_AVX512_LAMBDA {
-                for (auto& four : made) {
-                    four = reversed(next);
-                    next = _mm512_add_epi32(next, by_four);
-                }
-                transform<true, rounds>(aes, made);
-                for (int i = 0; i < 4; ++i)
-                    made[i] = _mm512_xor_si512(made[i], _mm512_loadu_si512(in + i * kVector));
-                store_set(made, out, kSet);
-                in += kSet;
-                out += kSet;
-                size -= kSet;
-            };
-            make();
-            while (size >= kSet) {
-                __m512i before[4];
-                for (int i = 0; i < 4; ++i) before[i] = reversed(made[i]);
-                make();
-                hash = hashed(hash, powers_end - kSet, before);
-            }
-            for (auto& four : made) four = reversed(four);
-            hash = hashed(hash, powers_end - kSet, made);
-        }
-    }
     in_sets(size, [&](auto& x, std::size_t at, std::size_t some) DAEL_AVX512_LAMBDA {
         constexpr int kCount = sizeof x / sizeof *x;
         for (auto& four : x) {
@@ -199,13 +264,21 @@ DAEL_AVX512 void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* 
 }  // namespace
 
 void VectorGcmKey::set(const unsigned char* key, std::size_t size) noexcept {
-    expand(aes_, key, size, false);
+    expand(aes_, key, size);
     std::memset(powers_ + kPowers * kBlock, 0, sizeof powers_ - kPowers * kBlock);
     DAEL_BY_ROUNDS(aes_.rounds, hash_subkey)(aes_.encrypts, powers_ + (kPowers - 1) * kBlock);
     made_ = 1;
 }
 void VectorGcmKey::make(int powers) noexcept {
-    for (; made_ < powers; made_ *= 2) double_powers(powers_ + kPowers * kBlock, made_);
+    Bytes* const end = powers_ + kPowers * kBlock;
+    if (made_ < 4 && powers > 1) {
+        make_four(end);
+        made_ = 4;
+    }
+    if (made_ < kPowers && powers > 4) {
+        make_rest(end);
+        made_ = kPowers;
+    }
 }
 
 void VectorGcm::begin(const unsigned char* nonce) noexcept {

@@ -55,7 +55,7 @@ int main(int count, char** words) {
     if (window < kPiece || windows < 2) return 1;
     unsigned char key[32] = {1}, counter[16] = {2};
     Schedule schedule;
-    expand(schedule, key, sizeof key, false);
+    expand(schedule, key, sizeof key);
     const Code ctr = code_for(Kind::ctr, true, schedule.rounds);
     std::vector<unsigned char> in(kPiece, 3), out(kPiece);
 

@@ -55,6 +55,19 @@ DAEL_AVX512_INLINE void add_products(Sum& sum, __m512i x, __m512i h) noexcept {
                                            _mm512_clmulepi64_epi128(x, h, 0x10), kXor3);
 }
 
+// Eight blocks times eight powers, with fewer additions.
+DAEL_AVX512_INLINE void add_two_products(Sum& sum, __m512i x0, __m512i h0, __m512i x1,
+                                         __m512i h1) noexcept {
+    sum.low = _mm512_ternarylogic_epi64(sum.low, _mm512_clmulepi64_epi128(x0, h0, 0x00),
+                                        _mm512_clmulepi64_epi128(x1, h1, 0x00), kXor3);
+    sum.high = _mm512_ternarylogic_epi64(sum.high, _mm512_clmulepi64_epi128(x0, h0, 0x11),
+                                         _mm512_clmulepi64_epi128(x1, h1, 0x11), kXor3);
+    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x0, h0, 0x01),
+                                           _mm512_clmulepi64_epi128(x0, h0, 0x10), kXor3);
+    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x1, h1, 0x01),
+                                           _mm512_clmulepi64_epi128(x1, h1, 0x10), kXor3);
+}
+
 // Each lane modulo the field's polynomial. With bits reflected that is 1 + x^121 + x^126 + x^127 +
 // x^128, of which 0xc2 are the upper terms: the lowest quarter is folded into the two above it, and
 // then the next one.

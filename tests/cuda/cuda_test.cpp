@@ -324,8 +324,7 @@ TEST_F(CudaTest, KernelsAreOfTheirShapes) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Cuda,
-                         testing::Values(Form{4, true}, Form{2, true}, Form{1, true}), form_name);
+INSTANTIATE_TEST_SUITE_P(Layouts, Cuda, testing::Values(Form{4}, Form{2}, Form{1}), form_name);
 
 }  // namespace
 }  // namespace dael::test

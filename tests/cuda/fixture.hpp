@@ -87,21 +87,23 @@ inline std::string fault_of(Subject& subject, TestBatch& batch) {
             std::span<Code> codes) { return subject.run(cipher, keys, messages, codes); });
 }
 
-// Kernels in a form that is not this GPU's own: how many tables, and GHASH on tensor cores or not.
+// Kernels in a form that is not this GPU's own: how many tables, and how GHASH is done.
 struct Form {
     int tables = 0;
-    bool tensor_cores = true;
+    cuda::Hashing hashing = cuda::Hashing::tiles;
 };
 inline std::string form_name(const ::testing::TestParamInfo<Form>& info) {
     return "tables" + std::to_string(info.param.tables) +
-           (info.param.tensor_cores ? "_tensor" : "_plain");
+           (info.param.hashing == cuda::Hashing::tiles ? "_tensor"
+            : info.param.hashing == cuda::Hashing::mma ? "_mma"
+                                                       : "_plain");
 }
 
 class CudaFormTest : public ::testing::TestWithParam<Form> {
   protected:
     void SetUp() override {
         DAEL_NEEDS_GPUS(1);
-        auto opened = cuda::open_cuda_backend(0, GetParam().tables, GetParam().tensor_cores);
+        auto opened = cuda::open_cuda_backend(0, GetParam().tables, GetParam().hashing);
         if (opened.code() == Code::invalid_argument) GTEST_SKIP() << opened.error().message;
         ASSERT_TRUE(opened) << opened.error().message;
         device_ = static_cast<cuda::CudaDevice*>((*opened)->device());

@@ -130,8 +130,9 @@ TEST_P(CudaGcm, AForgeryReleasesNothingAndDisturbsNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, CudaGcm,
-                         testing::Values(Form{4, true}, Form{4, false}, Form{2, true},
-                                         Form{1, false}),
+                         testing::Values(Form{4}, Form{4, cuda::Hashing::mma},
+                                         Form{4, cuda::Hashing::rows}, Form{2},
+                                         Form{1, cuda::Hashing::rows}),
                          form_name);
 
 }  // namespace

@@ -97,7 +97,7 @@ class CudaLaunch : public testing::TestWithParam<Form> {
   protected:
     void SetUp() override {
         DAEL_NEEDS_GPUS(1);
-        auto opened = cuda::open_cuda_backend(0, GetParam().tables, GetParam().tensor_cores);
+        auto opened = cuda::open_cuda_backend(0, GetParam().tables, GetParam().hashing);
         if (opened.code() == Code::invalid_argument) GTEST_SKIP() << opened.error().message;
         ASSERT_TRUE(opened) << opened.error().message;
         device_ = static_cast<cuda::CudaDevice*>((*opened)->device());
@@ -209,7 +209,9 @@ TEST_P(CudaLaunch, ALargeSetOfKeys) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, CudaLaunch,
-                         testing::Values(Form{4, true}, Form{4, false}, Form{1, false}), form_name);
+                         testing::Values(Form{4}, Form{4, cuda::Hashing::mma},
+                                         Form{1, cuda::Hashing::rows}),
+                         form_name);
 
 // Through the engine, on streams of its own.
 class CudaEngineLaunch : public CudaTest {

@@ -104,7 +104,7 @@ TEST_F(CudaManners, LookingAroundMakesNoContext) {
         std::uint8_t byte = 0;
         for (int i = 0; i < cuda::count_devices(&why); ++i) {
             (void)cuda::device_name(i);
-            auto later = cuda::open_cuda_backend(i, 0, true, true);
+            auto later = cuda::open_cuda_backend(i, 0, cuda::Hashing::tiles, true);
             if (!later) return later.error().message;
             (void)(*later)->device()->memory().owns(&byte);
             (void)(*later)->device()->memory().is_pinned(&byte, 1);

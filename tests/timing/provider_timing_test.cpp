@@ -34,7 +34,7 @@ class ProviderTiming : public testing::Test {
 };
 
 TEST_F(ProviderTiming, KeysAreExpandedInOneTime) {
-    static Schedule schedule;
+    static TwoWaySchedule schedule;
     for (const std::size_t size : {std::size_t{16}, std::size_t{24}, std::size_t{32}})
         expect_constant_time("expanding a key", [&](const Input& key) {
             expand(schedule, key.data(), size, true);
@@ -43,7 +43,7 @@ TEST_F(ProviderTiming, KeysAreExpandedInOneTime) {
 }
 
 TEST_F(ProviderTiming, ModesDoNotDependOnKeyOrData) {
-    static Schedule schedule;
+    static TwoWaySchedule schedule;
     const Input key = random_input();
     for (const Kind kind : {Kind::ecb, Kind::cbc, Kind::cfb, Kind::ctr})
         for (const bool encrypts : {true, false}) {

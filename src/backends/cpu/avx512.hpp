@@ -64,17 +64,9 @@ DAEL_AVX512_INLINE __m128i encrypted(const RoundKeys<rounds>& keys, __m128i bloc
     return _mm_aesenclast_si128(block, keys.one(rounds));
 }
 
-// Eight blocks times eight powers in memory, with fewer additions.
+// Eight blocks times eight powers in memory.
 DAEL_AVX512_INLINE void add_two(Sum& sum, __m512i x0, __m512i x1, const std::uint8_t* h) noexcept {
-    const __m512i h0 = _mm512_loadu_si512(h), h1 = _mm512_loadu_si512(h + kVector);
-    sum.low = _mm512_ternarylogic_epi64(sum.low, _mm512_clmulepi64_epi128(x0, h0, 0x00),
-                                        _mm512_clmulepi64_epi128(x1, h1, 0x00), kXor3);
-    sum.high = _mm512_ternarylogic_epi64(sum.high, _mm512_clmulepi64_epi128(x0, h0, 0x11),
-                                         _mm512_clmulepi64_epi128(x1, h1, 0x11), kXor3);
-    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x0, h0, 0x01),
-                                           _mm512_clmulepi64_epi128(x0, h0, 0x10), kXor3);
-    sum.middle = _mm512_ternarylogic_epi64(sum.middle, _mm512_clmulepi64_epi128(x1, h1, 0x01),
-                                           _mm512_clmulepi64_epi128(x1, h1, 0x10), kXor3);
+    add_two_products(sum, x0, _mm512_loadu_si512(h), x1, _mm512_loadu_si512(h + kVector));
 }
 
 DAEL_AVX512_INLINE void add_product(Sum& sum, __m128i x, const std::uint8_t* h) noexcept {

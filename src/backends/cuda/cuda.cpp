@@ -50,10 +50,11 @@ std::vector<std::string> forms() {
 }
 
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options) {
-    if (options.form.empty()) return open_cuda_backend(options.index, 0, true, options.later);
+    if (options.form.empty())
+        return open_cuda_backend(options.index, 0, Hashing::tiles, options.later);
     for (const int tables : {4, 2, 1})
         if (options.form == "tables=" + std::to_string(tables))
-            return open_cuda_backend(options.index, tables, true, options.later);
+            return open_cuda_backend(options.index, tables, Hashing::tiles, options.later);
     return Error{Code::invalid_argument, "cuda: '" + options.form +
                                              "' is no layout of its kernels' tables; there are "
                                              "tables=4, tables=2 and tables=1"};
@@ -90,9 +91,9 @@ class CudaBackend final : public core::DeviceBackend {
 
 }  // namespace
 
-Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables,
-                                                         bool use_tensor_cores, bool later) {
-    DAEL_LET(device, CudaDevice::open(index, tables, use_tensor_cores, later));
+Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables, Hashing hashing,
+                                                         bool later) {
+    DAEL_LET(device, CudaDevice::open(index, tables, hashing, later));
     return std::unique_ptr<core::Backend>(
         std::make_unique<CudaBackend>("cuda:" + std::to_string(index), std::move(device)));
 }

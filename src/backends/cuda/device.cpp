@@ -42,7 +42,7 @@ Result<std::unique_ptr<core::Prepared>> as_prepared(Result<std::unique_ptr<Made>
 
 }  // namespace
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool use_tensor_cores,
+Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, Hashing hashing,
                                                      bool later) {
     cudaDeviceProp properties{};
     DAEL_TRY(checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties"));
@@ -61,8 +61,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, bool
     info.multiprocessors = properties.multiProcessorCount;
     info.driver = driver_versions();
     info.layout = std::to_string(layout.forward * 32) + " KiB";
-    std::unique_ptr<CudaDevice> device(new CudaDevice(
-        index, layout, std::move(info), properties.cooperativeLaunch != 0, use_tensor_cores));
+    std::unique_ptr<CudaDevice> device(
+        new CudaDevice(index, layout, std::move(info), properties.cooperativeLaunch != 0, hashing));
     if (!later) DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
     return device;
 }

@@ -2,13 +2,14 @@
 // One NVIDIA GPU as a core::Device.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_set>
 
 #include "backends/cuda/context.hpp"
+#include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_launch.hpp"
 #include "backends/cuda/memory.hpp"
 #include "backends/cuda/work.hpp"
@@ -20,10 +21,10 @@ class CudaDevice final : public core::Device {
   public:
     // `later`: the GPU's context is made by the first use, and whether this build has code for it
     // shows then. For tests: `tables` forces a layout (4, 2 or 1 tables; 0 takes the largest that
-    // fits), and GHASH can be kept off the tensor cores.
+    // fits), and `hashing` is the best way of GHASH that may be taken.
     // Errors: backend_absent, where there is no code for its architecture; invalid_argument.
     static Result<std::unique_ptr<CudaDevice>> open(int index, int tables = 0,
-                                                    bool use_tensor_cores = true,
+                                                    Hashing hashing = Hashing::tiles,
                                                     bool later = false);
 
     const DeviceInfo& info() const override { return info_; }
@@ -61,10 +62,12 @@ class CudaDevice final : public core::Device {
     }
     // One message of XTS: xts.cpp.
     Result<> run_xts(const Cipher& cipher, const Key& key, const Message& message, Stream stream);
-    // Whether GHASH runs on this device's tensor cores, and how many workers it has there, or
-    // elsewhere.
-    Result<bool> tensor_cores_hash(const SetUp& set_up);
-    std::uint32_t hash_workers(bool tensor_cores) const;
+    // How GHASH is done here by keys that have matrices; which is looked up when the first keys are
+    // made. And the kernel and its workers, with matrices or without.
+    Result<Hashing> hashing(const SetUp& set_up);
+    Hashing hashing(bool matrices) const;
+    Kernel hash_kernel(bool matrices) const;
+    std::uint32_t hash_workers(bool matrices) const;
     // Memory for launches of GCM without a batch. Keys have it made, so that no launch need.
     Result<GcmRooms*> gcm_rooms(const SetUp& set_up);
 
@@ -81,12 +84,12 @@ class CudaDevice final : public core::Device {
     void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
   private:
-    CudaDevice(int index, Layout layout, DeviceInfo info, bool cooperative, bool use_tensor_cores)
+    CudaDevice(int index, Layout layout, DeviceInfo info, bool cooperative, Hashing best_hashing)
         : index_(index),
           layout_(layout),
           info_(std::move(info)),
           cooperative_(cooperative),
-          use_tensor_cores_(use_tensor_cores),
+          best_hashing_(best_hashing),
           memory_(index),
           order_(index) {}
 
@@ -97,12 +100,13 @@ class CudaDevice final : public core::Device {
     Layout layout_;
     const DeviceInfo info_;
     const bool cooperative_;
-    const bool use_tensor_cores_;
+    const Hashing best_hashing_;
+    std::atomic<Hashing> hashing_{Hashing::rows};  // until it is known
     CudaMemory memory_;
     CudaOrder order_;
     std::mutex mutex_;                        // guards what follows
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
-    std::optional<bool> hashes_on_tensor_cores_;
+    bool hashing_known_ = false;
     std::unique_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
 };
@@ -117,7 +121,7 @@ std::string device_name(int index);
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(const core::BackendOptions& options);
 // The same with a layout forced as for CudaDevice::open.
 Result<std::unique_ptr<core::Backend>> open_cuda_backend(int index, int tables = 0,
-                                                         bool use_tensor_cores = true,
+                                                         Hashing hashing = Hashing::tiles,
                                                          bool later = false);
 
 }  // namespace dael::cuda

@@ -92,7 +92,7 @@ Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid) const {
 
 Result<> GcmSteps::hash(Part part) const {
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &part};
-    return device.launch(batch.matrices ? ghash_tiles_kernel() : ghash_rows_kernel(),
+    return device.launch(device.hash_kernel(batch.matrices != nullptr),
                          static_cast<unsigned>(device.info().multiprocessors), false, arguments,
                          stream);
 }
@@ -138,20 +138,41 @@ Result<> GcmPrepared::launch(Stream stream) {
     return any_long_ ? steps.long_messages(any_long_aad_) : Result<>{};
 }
 
-std::uint32_t CudaDevice::hash_workers(bool tensor_cores) const {
-    return static_cast<std::uint32_t>(info_.multiprocessors) *
-           (tensor_cores ? shapes::kTileWorkers : shapes::kRowWorkers);
-}
-
-Result<bool> CudaDevice::tensor_cores_hash(const SetUp& set_up) {
-    if (!use_tensor_cores_) return false;
+Result<Hashing> CudaDevice::hashing(const SetUp& set_up) {
+    if (best_hashing_ == Hashing::rows) return Hashing::rows;
     DAEL_TRY(load(ghash_rows_kernel()));
     const std::lock_guard lock(mutex_);
-    if (!hashes_on_tensor_cores_) {
-        DAEL_LET(has, has_ghash_tiles(set_up));
-        hashes_on_tensor_cores_ = has;
+    if (!hashing_known_) {
+        DAEL_LET(tiles, has_ghash_tiles(set_up));
+        DAEL_LET(mma, has_ghash_mma(set_up));
+        hashing_ = tiles && best_hashing_ == Hashing::tiles ? Hashing::tiles
+                   : mma                                    ? Hashing::mma
+                                                            : Hashing::rows;
+        hashing_known_ = true;
     }
-    return *hashes_on_tensor_cores_;
+    return hashing_.load();
+}
+
+Hashing CudaDevice::hashing(bool matrices) const {
+    return matrices ? hashing_.load() : Hashing::rows;
+}
+Kernel CudaDevice::hash_kernel(bool matrices) const {
+    switch (hashing(matrices)) {
+        case Hashing::tiles:
+            return ghash_tiles_kernel();
+        case Hashing::mma:
+            return ghash_mma_kernel();
+        case Hashing::rows:
+            break;
+    }
+    return ghash_rows_kernel();
+}
+std::uint32_t CudaDevice::hash_workers(bool matrices) const {
+    const Hashing hashing = this->hashing(matrices);
+    return static_cast<std::uint32_t>(info_.multiprocessors) *
+           (hashing == Hashing::tiles ? shapes::kTileWorkers
+            : hashing == Hashing::mma ? shapes::kMmaWorkers
+                                      : shapes::kRowWorkers);
 }
 
 }  // namespace dael::cuda

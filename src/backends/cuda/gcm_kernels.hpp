@@ -9,6 +9,10 @@
 
 namespace dael::cuda {
 
+// How GHASH of long messages is done: on tensor cores, a tile by 128 threads at once
+// (kernels/ghash_tile.hpp) or rows by a warp (kernels/ghash_mma.hpp); or by multiplications.
+enum class Hashing { tiles, mma, rows };
+
 // (GcmKey*, GcmMatrices* or null, std::uint32_t count): fills in all but the round keys. Any grid.
 Kernel gcm_key_setup_kernel();
 
@@ -30,12 +34,17 @@ Kernel gcm_team_kernel(int rounds, bool one);
 Kernel gcm_place_kernel();
 
 // (GcmBatch, Part): hashes the tiles of long messages. The grid is workers / workers_per_block.
-// With tensor cores, for which the code must have been built (sm_90a) and the keys have matrices;
-// or without, on any GPU.
+// As `Hashing` says: for the first two the code must have been built (sm_90a; sm_80 to sm_90) and
+// the keys have matrices, which are made for one of them; the third takes any GPU.
 Kernel ghash_tiles_kernel();
+Kernel ghash_mma_kernel();
 Kernel ghash_rows_kernel();
-// Whether the code for this GPU has the tensor-core kernel.
+// Whether the code for this GPU has the kernel.
 Result<bool> has_ghash_tiles(const SetUp& set_up);
+Result<bool> has_ghash_mma(const SetUp& set_up);
+// (GcmKey*, GcmMatrices*, std::uint32_t count): the matrices for ghash_mma, of keys that are set
+// up. Any grid.
+Kernel ghash_mma_setup_kernel();
 
 // (GcmBatch): the tags of long messages: written or checked. Any grid.
 Kernel gcm_finish_kernel(int rounds);

@@ -38,7 +38,8 @@ struct GcmKey : KeyHead {
 };
 static_assert(sizeof(KeyHead) == 256 && sizeof(GcmKey) % 16 == 0);
 
-// What the tensor cores need of a key besides.
+// What the tensor cores need of a key besides: for ghash_tiles, or for ghash_mma, which takes the
+// first kMmaWords alone.
 struct GcmMatrices {
     std::uint32_t fragments[kernels::kFragmentWords];
     Words4 column_weights[kernels::kTileColumns];  // H^-n

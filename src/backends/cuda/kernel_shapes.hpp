@@ -33,7 +33,9 @@ inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp
 inline constexpr std::uint32_t kCtrWarps = 24, kKeyedWarps = 16;
 inline constexpr std::uint32_t kGcmCtrWarps = 24, kGcmShortWarps = 24, kGcmFinishWarps = 8;
 inline constexpr std::uint32_t kKeystreamWarps = 16;
-inline constexpr std::uint32_t kTileWorkers = 3, kRowWorkers = 16;  // in a block of GHASH's
+inline constexpr std::uint32_t kTileWorkers = 3, kMmaWorkers = 16,
+                               kRowWorkers = 16;  // in a block of GHASH's
+inline constexpr std::uint32_t kMmaSetUpThreads = 128;
 // Warpgroups take tiles from a ring of their own, and end with the columns' states and sums.
 inline constexpr std::uint32_t kTileStages = 4;
 inline constexpr std::uint32_t kHashScratch = (kernels::kTileColumns + 4) * 16;
@@ -100,6 +102,12 @@ constexpr Shape keystream_runs() {
 constexpr Shape ghash_tiles() {
     return {kTileWorkers * kernels::kTileThreads,
             kTileWorkers * (kTileStages * kernels::kTileBytes + kHashScratch)};
+}
+constexpr Shape ghash_mma() {
+    return {kMmaWorkers * kernels::kLanes};
+}
+constexpr Shape ghash_mma_setup() {
+    return {kMmaSetUpThreads, 0, 128 * 16};
 }
 constexpr Shape ghash_rows() {
     return {kRowWorkers * kernels::kLanes};
@@ -171,6 +179,8 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("GCM's counter mode with many keys", shapes::gcm_ctr(layout.gcm_ctr_keys, true));
     visit("keystream of runs", shapes::keystream_runs());
     if (tensor_cores) visit("GHASH on tensor cores", shapes::ghash_tiles());
+    visit("GHASH on tensor cores, a warp each", shapes::ghash_mma());
+    visit("its keys", shapes::ghash_mma_setup());
     visit("GHASH", shapes::ghash_rows());
     visit("GCM's tags", shapes::gcm_finish());
     visit("GCM's pieces", shapes::gcm_absorb());

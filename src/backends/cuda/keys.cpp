@@ -58,9 +58,9 @@ Result<std::shared_ptr<DeviceKeys>> DeviceKeys::make(CudaDevice& device, std::sp
     DAEL_TRY(made->keys_block_.allocate(keys.size() * sizeof(GcmKey), true));
     DAEL_TRY(made->upload(set_up, keys));
     if (!hash) return made;
+    DAEL_LET(hashing, device.hashing(set_up));
     DAEL_TRY(device.gcm_rooms(set_up));
-    DAEL_LET(tensor_cores, device.tensor_cores_hash(set_up));
-    if (tensor_cores && keys.size() <= kSmallSet)
+    if (hashing != Hashing::rows && keys.size() <= kSmallSet)
         DAEL_TRY(made->matrices_block_.allocate(keys.size() * sizeof(GcmMatrices), true));
     DAEL_TRY(made->set_up_keys(0, made->count(), Stream{set_up.stream()}));
     DAEL_TRY(set_up.wait());
@@ -89,10 +89,15 @@ Result<> DeviceKeys::upload(const SetUp& set_up, std::span<const Key> keys) {
 Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream) {
     GcmKey* at = keys() + first;
     GcmMatrices* its_matrices = matrices() ? matrices() + first : nullptr;
-    void* arguments[] = {&at, &its_matrices, &count};
+    GcmMatrices* for_tiles =
+        device_.hashing(its_matrices != nullptr) == Hashing::tiles ? its_matrices : nullptr;
     const auto most = static_cast<unsigned>(device_.info().multiprocessors) * 4u;
-    return device_.launch(gcm_key_setup_kernel(), std::min<unsigned>(count, most), false, arguments,
-                          stream);
+    const unsigned grid = std::min<unsigned>(count, most);
+    void* arguments[] = {&at, &for_tiles, &count};
+    DAEL_TRY(device_.launch(gcm_key_setup_kernel(), grid, false, arguments, stream));
+    if (its_matrices == for_tiles) return {};
+    arguments[1] = &its_matrices;
+    return device_.launch(ghash_mma_setup_kernel(), grid, false, arguments, stream);
 }
 
 std::vector<int> DeviceKeys::sizes() const {

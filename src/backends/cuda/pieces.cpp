@@ -155,7 +155,7 @@ class CudaPieces final : public core::Pieces {
             void* plan[] = {&batch};
             void* tiles[] = {&batch, &part};
             DAEL_TRY(device_.launch(gcm_plan_kernel(), 1, false, plan, stream_));
-            DAEL_TRY(device_.launch(batch.matrices ? ghash_tiles_kernel() : ghash_rows_kernel(),
+            DAEL_TRY(device_.launch(device_.hash_kernel(batch.matrices != nullptr),
                                     static_cast<unsigned>(device_.info().multiprocessors), false,
                                     tiles, stream_));
         }
