@@ -72,6 +72,64 @@ TEST_P(Cuda, AnyAlignment) {
             {.size = (std::size_t{5} << 20) + at, .in_at = at, .out_at = 16 - at, .skip = kWhole});
 }
 
+// By itself and in lists, around the borders of words, rows and groups of counters.
+TEST_P(Cuda, CtrAtEveryAlignmentOfInputAndOutput) {
+    const std::size_t sizes[] = {1,    15,   16,   17,   31,   33,   511,  512,   513,  527,
+                                 4080, 4095, 4096, 4097, 4112, 8191, 8192, 12305, 70001};
+    for (std::size_t in_at = 0; in_at < 16; ++in_at)
+        for (std::size_t out_at = 0; out_at < 16; ++out_at) {
+            const KeyRing ring({random_.bytes(kKeySizes[(in_at + out_at) % 3])});
+            TestBatch batch(random_, ring, kCtr);
+            for (const std::size_t size : sizes) {
+                const bool from_zero = random_.below(3) == 0;
+                Shape shape{.size = size,
+                            .in_at = in_at,
+                            .out_at = out_at,
+                            .in_place = random_.below(4) == 0,
+                            .keystream = random_.below(8) == 0,
+                            .start = random_.block()};
+                if (from_zero) (*shape.start)[15] = 0;
+                if (random_.below(3) != 0) shape.skip = kWhole;
+                batch.add(shape);
+            }
+            check(batch);
+            const std::size_t size = (std::size_t{5} << 20) + 16 * in_at + out_at;
+            if ((in_at * 5 + out_at) % 7 == 0)
+                check(ring, kCtr, {.size = size, .in_at = in_at, .out_at = out_at});
+            else
+                check(ring, kCtr, {.size = size >> 5, .in_at = in_at, .out_at = out_at});
+        }
+}
+
+TEST_P(Cuda, CtrBatchesAtMixedOffsets) {
+    for (const std::size_t bytes : kKeySizes) {
+        const KeyRing ring({random_.bytes(bytes)});
+        for (const std::size_t size : {std::size_t{300}, std::size_t{4096}, std::size_t{1} << 20}) {
+            TestBatch batch(random_, ring, kCtr);
+            for (std::size_t m = 0; m < (size > 5000 ? 12 : 700); ++m)
+                batch.add({.size = size - random_.below(size / 8),
+                           .in_at = random_.below(16),
+                           .out_at = random_.below(16),
+                           .in_place = m % 3 == 0});
+            check(batch);
+        }
+    }
+}
+
+// In a list as well as alone, where it is divided.
+TEST_P(Cuda, CtrInAListAcrossTheWrapsOfTheCounter) {
+    const KeyRing ring({random_.bytes(16)});
+    TestBatch batch(random_, ring, kCtr);
+    for (int ones = 4; ones <= 16; ones += 3)
+        for (const std::uint8_t left : {0, 1, 77, 255}) {
+            Block counter = random_.block();
+            std::fill(counter.end() - ones, counter.end(), std::uint8_t{0xff});
+            counter[15] = static_cast<std::uint8_t>(255 - left);
+            batch.add({.size = 9000, .in_at = 3, .out_at = left % 16u, .start = counter});
+        }
+    check(batch);
+}
+
 TEST_P(Cuda, CtrFromAnyByteOfABlock) {
     const KeyRing ring({random_.bytes(32)});
     for (std::uint8_t skip = 0; skip < 16; ++skip)
@@ -355,7 +413,6 @@ TEST_F(CudaTest, KernelsAreOfTheirShapes) {
     std::vector<cuda::Kernel> kernels{cuda::ecb_kernel(true, 10, layout.inverse),
                                       cuda::ctr_kernel(14, layout.forward),
                                       cuda::ctr_small_kernel(10),
-                                      cuda::ctr_stream_kernel(10, layout.forward),
                                       cuda::cbc_decrypt_kernel(14, layout.inverse),
                                       cuda::serial_kernel(cuda::Serial::ofb, 14, layout.forward),
                                       cuda::xts_kernel(true, 14, layout.xts_inverse),

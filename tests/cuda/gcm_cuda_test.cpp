@@ -66,6 +66,18 @@ TEST_P(CudaGcm, AroundEveryEdge) {
     });
 }
 
+TEST_P(CudaGcm, LongMessagesAtEveryAlignment) {
+    check_both(KeyRing({random_.bytes(16)}), [&](TestBatch& batch) {
+        for (std::size_t in_at = 0; in_at < 16; ++in_at)
+            for (std::size_t out_at = 0; out_at < 16; ++out_at)
+                batch.add({.size = 8193 + random_.below(90000),
+                           .in_at = in_at,
+                           .out_at = out_at,
+                           .in_place = random_.below(4) == 0,
+                           .aad_size = in_at});
+    });
+}
+
 TEST_P(CudaGcm, AadOfEverySize) {
     check_both(KeyRing({random_.bytes(32)}), [](TestBatch& batch) {
         for (const std::size_t aad : {0, 1, 15, 16, 17, 8191, 8192, 8193, 16384, 100000, 1 << 20})

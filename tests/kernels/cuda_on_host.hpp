@@ -161,6 +161,9 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
     for (unsigned i = 0; i < 32; ++i) votes |= block->exchange(vote, i) << i;
     return votes;
 }
+inline int __ffs(int value) {
+    return __builtin_ffs(value);
+}
 inline std::size_t __cvta_generic_to_shared(const void* address) {
     return reinterpret_cast<std::size_t>(address);
 }

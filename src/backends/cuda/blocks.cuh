@@ -19,30 +19,23 @@ namespace dael::cuda {
 // What a mode does with a block: `kInverse` picks the cipher's direction; `kChained` asks for the
 // block before.
 struct EcbEncrypt {
-    static constexpr bool kInverse = false, kChained = false, kCounter = false;
+    static constexpr bool kInverse = false, kChained = false;
 };
 struct EcbDecrypt {
-    static constexpr bool kInverse = true, kChained = false, kCounter = false;
+    static constexpr bool kInverse = true, kChained = false;
 };
 struct CbcDecrypt {  // P[i] = D(C[i]) ^ C[i-1]   (SP 800-38A 6.2)
-    static constexpr bool kInverse = true, kChained = true, kCounter = false;
+    static constexpr bool kInverse = true, kChained = true;
 };
 struct CfbDecrypt {  // P[i] = E(C[i-1]) ^ C[i]   (SP 800-38A 6.3)
-    static constexpr bool kInverse = false, kChained = true, kCounter = false;
-};
-struct Ctr {  // out[i] = E(counter + i) ^ in[i]   (SP 800-38A 6.5)
-    static constexpr bool kInverse = false, kChained = false, kCounter = true;
+    static constexpr bool kInverse = false, kChained = true;
 };
 
 template <class Op, int kRounds, int kTables>
 __device__ __forceinline__ Words4 transform(const kernels::Tables<kTables, Op::kInverse>& tables,
-                                            const RoundKeys& keys, const DeviceSegment& segment,
-                                            std::uint64_t block, const Words4& x,
+                                            const RoundKeys& keys, const Words4& x,
                                             const Words4& previous) {
-    if constexpr (Op::kCounter)
-        return kernels::crypt_masked<kRounds>(tables, keys,
-                                              kernels::counter_block(segment.iv, block), x);
-    else if constexpr (Op::kChained && Op::kInverse)
+    if constexpr (Op::kChained && Op::kInverse)
         return kernels::crypt_masked<kRounds>(tables, keys, x, previous);
     else if constexpr (Op::kChained)
         return kernels::crypt_masked<kRounds>(tables, keys, previous, x);
@@ -57,34 +50,27 @@ __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInve
                                         const RoundKeys& keys, const DeviceSegment& segment,
                                         std::uint64_t begin, std::uint64_t end, Words4 before) {
     const unsigned lane = threadIdx.x % kernels::kLanes;
-    const bool aligned = segment.skip == 0 && aligned16(segment.in, segment.out);
-    const std::uint64_t whole_blocks = aligned ? segment.size / 16 : 0;
+    const std::uint64_t whole_blocks = aligned16(segment.in, segment.out) ? segment.size / 16 : 0;
 
     // What is ragged or unaligned: byte by byte where it must be.
     std::uint64_t top = begin + (end - begin - 1) / 32 * 32;
     for (; top + 32 > whole_blocks; top -= 32) {
         const std::uint64_t block = top + lane;
         const bool active = block < end;
-        const std::int64_t at = static_cast<std::int64_t>(block * 16) - segment.skip;
-        const std::int64_t rest = static_cast<std::int64_t>(segment.size) - at;
-        const int from = at < 0 ? static_cast<int>(-at) : 0;
-        const int to = !active ? from : rest < 16 ? static_cast<int>(rest) : 16;
-        const Words4 x =
-            Op::kCounter && !segment.in ? Words4{} : load_part(segment.in + at, from, to);
+        const std::uint64_t rest = segment.size - block * 16;
+        const int size = !active ? 0 : rest < 16 ? static_cast<int>(rest) : 16;
+        const unsigned char* const in = segment.in + block * 16;
+        const Words4 x = load_part(in, 0, size);
         Words4 previous = before;
-        if (Op::kChained && active && block != begin)
-            previous = load_part(segment.in + at - 16, 0, 16);
+        if (Op::kChained && active && block != begin) previous = load_part(in - 16, 0, 16);
         if (Op::kChained) __syncwarp();  // all have read before one writes
-        store_part(segment.out + at,
-                   transform<Op, kRounds>(tables, keys, segment, block, x, previous), from, to);
+        store_part(segment.out + block * 16, transform<Op, kRounds>(tables, keys, x, previous), 0,
+                   size);
         if (top == begin) return;
     }
 
     // Whole and aligned.
-    const bool keystream = Op::kCounter && !segment.in;
-    const unsigned char* in =
-        keystream ? reinterpret_cast<const unsigned char*>(zeros) : segment.in + (top + lane) * 16;
-    const std::ptrdiff_t step = keystream ? 0 : 512;
+    const unsigned char* in = segment.in + (top + lane) * 16;
     unsigned char* out = segment.out + (top + lane) * 16;
 #pragma unroll 1
     for (auto left = static_cast<std::uint32_t>((top - begin) / 32 + 1); left != 0; --left) {
@@ -92,9 +78,8 @@ __device__ __forceinline__ void process(const kernels::Tables<kTables, Op::kInve
         Words4 previous = before;
         if (Op::kChained && (left != 1 || lane != 0)) previous = load_aligned(in - 16);
         if (Op::kChained) __syncwarp();  // all have read before one writes
-        const std::uint64_t block = begin + (left - 1) * std::uint64_t{32} + lane;
-        store_aligned(out, transform<Op, kRounds>(tables, keys, segment, block, x, previous));
-        in -= step;
+        store_aligned(out, transform<Op, kRounds>(tables, keys, x, previous));
+        in -= 512;
         out -= 512;
     }
 }

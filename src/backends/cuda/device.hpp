@@ -105,7 +105,6 @@ class CudaDevice final : public core::Device {
 
     // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
     Result<> load(const Kernel& kernel);
-    Result<> run_stream(const Key& key, const Message& message, Stream stream);
     Result<> run_small(const Key& key, const Message& message, unsigned most, Stream stream);
     Result<> run_blocks(const Cipher& cipher, const Key& key, const Message& message, unsigned most,
                         Stream stream);

@@ -4,17 +4,13 @@
 
 #include "backends/cuda/gcm_work.hpp"
 #include "backends/cuda/memory_access.cuh"
+#include "backends/cuda/warp_values.cuh"
 
 namespace dael::cuda {
 
 __device__ __forceinline__ Words4 shuffle_xor(const Words4& v, int distance) {
     return {__shfl_xor_sync(~0u, v.x, distance), __shfl_xor_sync(~0u, v.y, distance),
             __shfl_xor_sync(~0u, v.z, distance), __shfl_xor_sync(~0u, v.w, distance)};
-}
-
-__device__ __forceinline__ Words4 shuffle(const Words4& v, std::uint32_t lane) {
-    return {__shfl_sync(~0u, v.x, lane), __shfl_sync(~0u, v.y, lane), __shfl_sync(~0u, v.z, lane),
-            __shfl_sync(~0u, v.w, lane)};
 }
 
 // The sum of all lanes' values, in every lane.

@@ -6,6 +6,7 @@
 #include "backends/cuda/gcm_math.cuh"
 #include "backends/cuda/memory_access.cuh"
 #include "backends/cuda/tile_hasher.cuh"
+#include "kernels/realign.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -26,7 +27,8 @@ __device__ __forceinline__ void copy16(std::uint32_t shared, const void* global)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
 
-// Starts the copy of a tile; what is before the data and after it becomes zeros.
+// Starts the copy of a tile; what is before the data and after it becomes zeros. Of data that
+// is not aligned, blocks are cut out of aligned words on their way through registers.
 __device__ __forceinline__ void fetch(const HashItem& item, std::uint64_t tile,
                                       unsigned char* stage, std::uint32_t thread) {
     const std::int64_t block = static_cast<std::int64_t>(tile * kTileBlocks + thread) - item.lead;
@@ -34,15 +36,34 @@ __device__ __forceinline__ void fetch(const HashItem& item, std::uint64_t tile,
     unsigned char* to = stage + thread * 16;
     const auto shared = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
     const std::int64_t left = static_cast<std::int64_t>(item.size) - block * 16;
-    constexpr std::uint32_t kStep = kernels::kTileColumns * 16;
-    if (block >= 0 && left >= (kernels::kTileDepth - 1) * kStep + 16 && aligned16(from, from)) {
+    constexpr std::uint32_t kDepth = kernels::kTileDepth, kStep = kernels::kTileColumns * 16;
+    const std::uint32_t past =
+        static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from)) & 15;
+    if (past == 0 && block >= 0 && left >= (kDepth - 1) * kStep + 16) {
 #pragma unroll
-        for (std::uint32_t j = 0; j < kernels::kTileDepth; ++j)
-            copy16(shared + j * kStep, from + j * kStep);
+        for (std::uint32_t j = 0; j < kDepth; ++j) copy16(shared + j * kStep, from + j * kStep);
+        return;
+    }
+    // The words at both ends reach beyond the blocks, but not beyond the data.
+    if (past != 0 && block > 0 && left >= (kDepth - 1) * kStep + 32) {
+        const std::size_t words = global_address(from) - past;
+        constexpr std::uint32_t kAtOnce = 2;  // more are slower
+#pragma unroll
+        for (std::uint32_t first = 0; first < kDepth; first += kAtOnce) {
+            Words4 low[kAtOnce], high[kAtOnce];
+#pragma unroll
+            for (std::uint32_t j = 0; j < kAtOnce; ++j) {
+                low[j] = load_global(words + (first + j) * kStep);
+                high[j] = load_global(words + (first + j) * kStep + 16);
+            }
+#pragma unroll
+            for (std::uint32_t j = 0; j < kAtOnce; ++j)
+                store_aligned(to + (first + j) * kStep, kernels::bytes_from(low[j], high[j], past));
+        }
         return;
     }
 #pragma unroll 1
-    for (std::uint32_t j = 0; j < kernels::kTileDepth; ++j) {
+    for (std::uint32_t j = 0; j < kDepth; ++j) {
         const std::int64_t here = left - static_cast<std::int64_t>(j) * kStep;
         const int size =
             block + static_cast<std::int64_t>(j) * kernels::kTileColumns < 0 || here <= 0 ? 0

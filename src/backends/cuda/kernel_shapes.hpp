@@ -31,8 +31,8 @@ inline constexpr std::uint32_t kTable = 32 * 1024;  // a table with a copy for e
 inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp_keys.cuh)
 
 // Warps of a thread block, where the kernel has a reason for their number.
-inline constexpr std::uint32_t kStreamWarps = 28, kKeyedWarps = 16;
-inline constexpr std::uint32_t kGcmCtrWarps = 28, kGcmShortWarps = 24, kGcmFinishWarps = 8;
+inline constexpr std::uint32_t kCtrWarps = 24, kKeyedWarps = 16;
+inline constexpr std::uint32_t kGcmCtrWarps = 24, kGcmShortWarps = 24, kGcmFinishWarps = 8;
 inline constexpr std::uint32_t kKeystreamWarps = 16;
 // Warpgroups that take 64 short messages each, and what sorting a list takes there.
 inline constexpr std::uint32_t kQuadGroups = 4;
@@ -54,8 +54,8 @@ constexpr Shape blocks(int tables, bool inverse) {
 constexpr Shape serial(int tables) {
     return {1024, tables_bytes(tables, false)};
 }
-constexpr Shape ctr_stream(int tables) {
-    return {kStreamWarps * kernels::kLanes, tables_bytes(tables, false)};
+constexpr Shape ctr(int tables) {
+    return {kCtrWarps * kernels::kLanes, tables_bytes(tables, false)};
 }
 constexpr Shape ctr_small() {
     return {256, tables_bytes(1, false)};
@@ -180,10 +180,10 @@ constexpr Layout layout_for(std::size_t limit, int most = 4) {
 // Every kernel as a GPU with this layout launches it: visit(name, shape).
 template <class Visit>
 constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit) {
-    visit("ECB, CFB and CTR of blocks", shapes::blocks(layout.forward, false));
+    visit("ECB and CFB of blocks", shapes::blocks(layout.forward, false));
     visit("ECB and CBC decryption", shapes::blocks(layout.inverse, true));
     visit("CTR of little", shapes::ctr_small());
-    visit("CTR of a stream", shapes::ctr_stream(layout.forward));
+    visit("CTR", shapes::ctr(layout.forward));
     visit("sequential modes", shapes::serial(layout.forward));
     visit("CBC encryption with many keys", shapes::keyed_cbc_encrypt(layout.forward));
     visit("XTS encryption", shapes::xts_encrypt(layout.forward));

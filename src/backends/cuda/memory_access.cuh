@@ -15,7 +15,7 @@ static __device__ const kernels::Words256 inverse_sbox = kernels::make_inverse_s
 
 // What a counter mode reads where a message has no input and its output is the keystream. Loops go
 // over it with a step of 0, so that they are the same as for data.
-static __device__ const uint4 zeros[128] = {};
+static __device__ const uint4 zeros[256] = {};
 
 extern __shared__ __align__(1024) unsigned char table_image[];
 
@@ -37,6 +37,30 @@ using kernels::load_aligned;
 using kernels::load_part;
 using kernels::store_aligned;
 using kernels::store_part;
+
+// Addresses of the data, which come from lists in memory: a compiler that cannot see that they are
+// global makes slower instructions, which could mean shared memory too.
+#ifdef __CUDA_ARCH__
+__device__ __forceinline__ std::size_t global_address(const void* p) {
+    return __cvta_generic_to_global(p);
+}
+__device__ __forceinline__ unsigned char* global_pointer(std::size_t at) {
+    return static_cast<unsigned char*>(__cvta_global_to_generic(at));
+}
+#else
+inline std::size_t global_address(const void* p) {
+    return reinterpret_cast<std::size_t>(p);
+}
+inline unsigned char* global_pointer(std::size_t at) {
+    return reinterpret_cast<unsigned char*>(at);
+}
+#endif
+__device__ __forceinline__ Words4 load_global(std::size_t at) {
+    return load_aligned(global_pointer(at));
+}
+__device__ __forceinline__ void store_global(std::size_t at, const Words4& v) {
+    store_aligned(global_pointer(at), v);
+}
 
 // The first `size` (0 to 16) bytes of a block, zeros after them.
 __device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {

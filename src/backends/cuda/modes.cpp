@@ -14,10 +14,6 @@
 namespace dael::cuda {
 namespace {
 
-// From this size on, one CTR message goes to the kernel with counter caching, whose set-up pays
-// from about one group of 256 blocks for every team of warps.
-constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
-
 // Up to this size a thread for each block and one table are sooner done.
 constexpr std::size_t kSmallTo = std::size_t{256} << 10;
 
@@ -77,10 +73,20 @@ Kernel find(const Cipher& cipher, int rounds, const Layout& layout) {
     }
 }
 
-bool can_stream(const Message& m) {
-    const auto address =
-        reinterpret_cast<std::uintptr_t>(m.in) | reinterpret_cast<std::uintptr_t>(m.out);
-    return m.size >= kStreamFrom && m.skip == 0 && address % 16 == 0;
+// The parts of a message in CTR in which the counter's low 32 bits do not wrap: each up to 64 GiB.
+template <class Use>
+Result<> for_each_stretch(const Message& message, Use use) {
+    Message stretch = message;
+    for (std::uint64_t left = message.size; left != 0; left -= stretch.size) {
+        const std::uint64_t blocks = modes::blocks_before_wrap32(stretch.start);
+        stretch.size = std::min(left, blocks * kBlockSize - stretch.skip);
+        DAEL_TRY(use(stretch));
+        if (stretch.in) stretch.in += stretch.size;
+        stretch.out += stretch.size;
+        stretch.start = modes::counter_add(stretch.start, blocks);
+        stretch.skip = 0;
+    }
+    return {};
 }
 
 // Divides the segments' blocks evenly among warps, 32 blocks the smallest share.
@@ -115,8 +121,12 @@ class PlainBatch final : public Batch {
         list.reserve(messages.size());
         for (const Message& m : messages) {
             if (m.size == 0) continue;
-            list.push_back(device_segment(m));
             synchronise_ |= chained(cipher) && m.in == m.out;
+            const auto put = [&](const Message& part) -> Result<> {
+                list.push_back(device_segment(part));
+                return {};
+            };
+            DAEL_TRY(makes_keystream(cipher.mode) ? for_each_stretch(m, put) : put(m));
         }
         count_ = static_cast<std::uint32_t>(list.size());
         DAEL_TRY(runs.prepare());
@@ -210,8 +220,6 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys, const Mes
     const Key& key = keys.list[message.key];
     if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, ~0u, stream);
     if (serial_mode(cipher)) return core::sequential_within_message("cuda", cipher);
-    if (makes_keystream(cipher.mode) && can_stream(message))
-        return run_stream(key, message, stream);
     if (makes_keystream(cipher.mode) && message.size <= kSmallTo)
         return run_small(key, message, ~0u, stream);
     return run_blocks(cipher, key, message, ~0u, stream);
@@ -228,13 +236,17 @@ Result<> CudaDevice::run_in_reach(const Cipher& cipher, const core::Keys& keys,
 
 Result<> CudaDevice::run_blocks(const Cipher& cipher, const Key& key, const Message& message,
                                 unsigned most, Stream stream) {
-    const BlocksWork work{device_segment(message), nullptr, nullptr,
-                          chained(cipher) && message.in == message.out};
-    const unsigned grid = std::min(most, grid_for((work.one.blocks() + 31) / 32));
+    const Kernel kernel = find(cipher, key.rounds(), layout_);
     RoundKeys round_keys = cuda::round_keys(cipher, key);
     const core::WipeAtEnd wiped(round_keys);
-    return launch(find(cipher, key.rounds(), layout_), grid, work.synchronise, &work, round_keys,
-                  stream);
+    const auto launch_one = [&](const Message& m) {
+        const BlocksWork work{device_segment(m), nullptr, nullptr,
+                              chained(cipher) && m.in == m.out};
+        return launch(kernel, std::min(most, grid_for((work.one.blocks() + 31) / 32)),
+                      work.synchronise, &work, round_keys, stream);
+    };
+    return makes_keystream(cipher.mode) ? for_each_stretch(message, launch_one)
+                                        : launch_one(message);
 }
 
 Result<> CudaDevice::run_small(const Key& key, const Message& message, unsigned most,
@@ -246,26 +258,6 @@ Result<> CudaDevice::run_small(const Key& key, const Message& message, unsigned 
     RoundKeys round_keys = cuda::round_keys({Mode::ctr}, key);
     const core::WipeAtEnd wiped(round_keys);
     return launch(kernel, std::min(most, grid), false, &work, round_keys, stream);
-}
-
-// A long message in CTR, one launch for each stretch in which the counter's low 32 bits do not wrap
-// (64 GiB).
-Result<> CudaDevice::run_stream(const Key& key, const Message& message, Stream stream) {
-    const Kernel kernel = ctr_stream_kernel(key.rounds(), layout_.forward);
-    RoundKeys round_keys = cuda::round_keys({Mode::ctr}, key);
-    const core::WipeAtEnd wiped(round_keys);
-    Block counter = message.start;
-    for (std::uint64_t done = 0; done < message.size;) {
-        const std::uint64_t blocks = modes::blocks_before_wrap32(counter);
-        const std::uint64_t size = std::min(message.size - done, blocks * kBlockSize);
-        const StreamWork work{message.in ? message.in + done : nullptr, message.out + done, size,
-                              words(counter)};
-        const std::uint64_t groups = size / (256 * kBlockSize) + 2;
-        DAEL_TRY(launch(kernel, grid_for(2 * groups), false, &work, round_keys, stream));
-        counter = modes::counter_add(counter, blocks);
-        done += size;
-    }
-    return {};
 }
 
 Result<std::unique_ptr<Batch>> prepare_plain(CudaDevice& device, const Cipher& cipher,

@@ -28,7 +28,7 @@ struct DeviceSegment {
 
 // Where one warp's share of the blocks begins; it ends where the next warp's begins.
 struct WarpStart {
-    std::uint64_t block;    // within the segment, a multiple of 32
+    std::uint64_t block;    // within the segment; in a list a multiple of 32
     std::uint32_t segment;  // index into the list
     std::uint32_t unused = 0;
 };
@@ -60,19 +60,11 @@ struct Kernel {
 Kernel ecb_kernel(bool decrypt, int rounds, int tables);  // BlocksWork; ecb.cu
 Kernel cbc_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
 Kernel cfb_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
-Kernel ctr_kernel(int rounds, int tables);                // BlocksWork: anything; ctr.cu
-Kernel ctr_small_kernel(int rounds);               // DeviceSegment: little; any grid; ctr_small.cu
-Kernel ctr_stream_kernel(int rounds, int tables);  // StreamWork: one long message; ctr.cu
+// BlocksWork, in which no message's counter wraps its low 32 bits; ctr.cu
+Kernel ctr_kernel(int rounds, int tables);
+Kernel ctr_small_kernel(int rounds);  // DeviceSegment: little; any grid; ctr_small.cu
 enum class Serial { cbc_encrypt, cfb_encrypt, ofb };
 Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; serial.cu
-
-// One long message in CTR: 16-byte aligned, no skip, its counter's low 32 bits do not wrap.
-struct StreamWork {
-    const unsigned char* in;  // null: the keystream itself
-    unsigned char* out;
-    std::uint64_t size;  // bytes
-    Words4 iv;
-};
 
 // Neighbouring XTS sectors, all of one size.
 struct XtsWork {
