@@ -18,7 +18,6 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
     gcm_ctr(const __grid_constant__ GcmBatch batch, const __grid_constant__ RoundKeys only_key) {
     const std::uint64_t groups = uniform(batch.groups.starts[batch.count]);
     if (groups == 0) return;  // of a list that only the device knows
-    if (groups == 0) return;  // of a list that only the device knows
     const auto tables = fill_tables<kTables, false>();
     const std::uint32_t warp = uniform(threadIdx.x / kLanes);
     const WarpKeys warp_keys(kernels::Tables<kTables, false>::kBytes, warp);
