@@ -94,37 +94,46 @@ struct CryptRow {
     Words4 base;
 };
 
+// The data of a warp's 16 messages, of which lane i % 16 has the i-th's index, and `ours` a bit for
+// each. `width` lanes, 4 or 8, take neighbouring blocks of a message, so that a line of memory is
+// read and written at once where messages are long enough.
 template <int kRounds, class Keys>
 __device__ __forceinline__ void crypt_rows(const Tables& tables, const Keys& keys,
-                                           const Message* const (&messages)[2],
-                                           const bool (&ours)[2]) {
-    const std::uint32_t t = threadIdx.x % kQuadBlocks;
-    CryptRow<Keys> rows[2] = {{tables, keys, *messages[0], ours[0], t},
-                              {tables, keys, *messages[1], ours[1], t}};
-    const std::uint32_t most = __reduce_max_sync(~0u, max(rows[0].blocks, rows[1].blocks));
+                                           const Message* list, std::uint32_t mine,
+                                           std::uint32_t ours, std::uint32_t width) {
+    const std::uint32_t lane = threadIdx.x % kLanes, t = lane % width, across = kLanes / width;
 #pragma unroll 1
-    for (std::uint32_t block = t; block - t < most; block += kQuadBlocks) {
-        Words4 x[2] = {}, state[2];
+    for (std::uint32_t from = 0; from < kQuadWarpRows; from += 2 * across) {
+        const std::uint32_t i = from + lane / width, k = i + across;
+        const Message &first = list[__shfl_sync(~0u, mine, i)],
+                      &second = list[__shfl_sync(~0u, mine, k)];
+        CryptRow<Keys> rows[2] = {{tables, keys, first, (ours >> i & 1) != 0, t},
+                                  {tables, keys, second, (ours >> k & 1) != 0, t}};
+        const std::uint32_t most = __reduce_max_sync(~0u, max(rows[0].blocks, rows[1].blocks));
+#pragma unroll 1
+        for (std::uint32_t block = t; block - t < most; block += width) {
+            Words4 x[2] = {}, state[2];
 #pragma unroll
-        for (int r = 0; r < 2; ++r)
-            if (block < rows[r].whole) x[r] = load_global(rows[r].in);
+            for (int r = 0; r < 2; ++r)
+                if (block < rows[r].whole) x[r] = load_global(rows[r].in);
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (rows[r].counter % 256 < kQuadBlocks) rows[r].renew();
-            state[r] = rows[r].base ^ rows[r].cache.low(rows[r].counter % 256);
-        }
-        finish_both<kRounds>(tables, keys, state, x);
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-            if (block < rows[r].whole) {
-                store_global(rows[r].out, state[r]);
-            } else if (block < rows[r].blocks) {
-                const int size = part(rows[r].message.size, static_cast<std::int32_t>(block));
-                store_bytes(rows[r].out, state[r] ^ load_bytes(rows[r].in, size), size);
+            for (int r = 0; r < 2; ++r) {
+                if (rows[r].counter % 256 < width) rows[r].renew();
+                state[r] = rows[r].base ^ rows[r].cache.low(rows[r].counter % 256);
             }
-            rows[r].in += kQuadBlocks * 16;
-            rows[r].out += kQuadBlocks * 16;
-            rows[r].counter += kQuadBlocks;
+            finish_both<kRounds>(tables, keys, state, x);
+#pragma unroll
+            for (int r = 0; r < 2; ++r) {
+                if (block < rows[r].whole) {
+                    store_global(rows[r].out, state[r]);
+                } else if (block < rows[r].blocks) {
+                    const int size = part(rows[r].message.size, static_cast<std::int32_t>(block));
+                    store_bytes(rows[r].out, state[r] ^ load_bytes(rows[r].in, size), size);
+                }
+                rows[r].in += width * 16;
+                rows[r].out += width * 16;
+                rows[r].counter += width;
+            }
         }
     }
 }
@@ -211,18 +220,22 @@ __device__ __forceinline__ void put_tag_word(unsigned char* tag, std::uint32_t t
         if (4 * t + i < size) tag[4 * t + i] = static_cast<unsigned char>(word >> (8 * i));
 }
 
-// Up to 64 messages of one key: entry(i) is the index of the i-th, kNoMessage for none; the first
-// has the most steps. The warpgroup calls it together.
+// Up to 64 messages of one key, group `group`: entry(group, i) is the index of the i-th, kNoMessage
+// for none; the first has the most steps. `next` is the group after it, if it is below `groups`.
+// The warpgroup calls it together.
 template <int kRounds, class Keys, class Entry>
 __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& tables,
-                                         const Keys& keys, std::uint64_t matrices, Entry entry) {
+                                         const Keys& keys, std::uint64_t matrices, Entry entry,
+                                         std::uint32_t group, std::uint32_t next,
+                                         std::uint32_t groups) {
     const std::uint32_t lane = threadIdx.x % kLanes, t = lane % kQuadBlocks, g = lane / kQuadBlocks;
-    const std::uint32_t any = entry(0);
+    const std::uint32_t any = entry(group, 0);
     const Message& longest = batch.messages[any];
     const std::uint32_t steps = QuadMessage(longest.aad_size, longest.size).steps();
-    // First a lane looks at a message, two lanes at the same.
-    const std::uint32_t mine =
-        entry(threadIdx.x / kLanes % 4 * kQuadWarpRows + lane % kQuadWarpRows);
+    // First a lane looks at a message, two lanes at the same; and which comes then.
+    const std::uint32_t place = threadIdx.x / kLanes % 4 * kQuadWarpRows + lane % kQuadWarpRows,
+                        mine = entry(group, place),
+                        later = next < groups ? entry(next, place) : kNoMessage;
     bool valid = false;
     Words4 mask{};  // E(J0)
     if (mine != kNoMessage) {
@@ -232,7 +245,13 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
         if (!valid) batch.results[mine] = static_cast<std::uint32_t>(code);
         mask = kernels::crypt_masked<kRounds>(tables, keys, start_of(m), {});
     }
-    const std::uint32_t all_valid = __ballot_sync(~0u, valid);
+    std::uint32_t authentic = __ballot_sync(~0u, valid);  // as far as is known
+    const std::uint32_t all_valid = authentic;
+    const std::uint32_t looked_at = valid ? mine : any;
+    const std::uint32_t most =
+        __reduce_max_sync(~0u, valid ? QuadMessage(0, batch.messages[mine].size).data_blocks : 0);
+    // Eight lanes to a message, where that takes hardly more than four.
+    const std::uint32_t width = (most + 7) / 8 * 8 * 8 <= (most + 3) / 4 * 4 * 9 ? 8 : 4;
     std::uint32_t index[2], masks[2];
     const Message* messages[2];
     bool ours[2];
@@ -249,7 +268,10 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
 #pragma unroll 1
     for (std::uint32_t pass = 0; pass < 2; ++pass) {
         if (pass == batch.opening) {
-            crypt_rows<kRounds>(tables, keys, messages, ours);
+            crypt_rows<kRounds>(tables, keys, batch.messages, looked_at, authentic, width);
+            if (later != kNoMessage)  // which the next group begins with
+                asm volatile("prefetch.global.L2 [%0];\n\tprefetch.global.L2 [%0 + 64];" ::"l"(
+                    &batch.messages[later]));
             __syncwarp();  // a quad reads what its other lanes wrote
             continue;
         }
@@ -274,12 +296,17 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
             if (ours[r] && t == 0) batch.results[index[r]] = static_cast<std::uint32_t>(code);
             ours[r] = ours[r] && code == Code::ok;
         }
+        // From a quad's two flags to a lane's message: lane i % 16 looked at the i-th.
+        const std::uint32_t low = __shfl_sync(~0u, ours[0], lane % 8 * kQuadBlocks),
+                            high = __shfl_sync(~0u, ours[1], lane % 8 * kQuadBlocks);
+        authentic = __ballot_sync(~0u, (lane % kQuadWarpRows < 8 ? low : high) != 0);
     }
 }
 
 // The short ones among up to kQuadChunk messages of a list that nobody has looked at, those with
-// the most steps first. A block of threads takes every gridDim-th run of messages, which spreads
-// lists that are sorted. Writes the results of invalid ones. The whole block calls it.
+// the most steps first.
+// A block of threads takes every gridDim-th run of messages, which spreads lists that are sorted.
+// Writes the results of invalid ones. The whole block calls it.
 struct Chunk {
     static constexpr std::uint32_t kBins = kLanes * 5;  // by the number of steps
     static_assert((kShortMessage / 16 + 2 + kQuadBlocks) / kQuadBlocks < kBins);
@@ -390,11 +417,13 @@ __global__ void __launch_bounds__(kThreads, 1)
     };
     if constexpr (kManyKeys) {
         auto& keys = *reinterpret_cast<GroupKeys*>(own + kMatrices);
+        const auto entry = [&](std::uint32_t at, std::uint32_t place) {
+            return batch.order[std::uint64_t{at} * kQuadRows + place];
+        };
         std::uint32_t loaded = kNoMessage;
         for (std::uint32_t n = 0; n * workers < batch.quad_groups; ++n) {
             if (planned(n) >= batch.quad_groups) continue;
-            const std::uint32_t* entries = batch.order + std::uint64_t{planned(n)} * kQuadRows;
-            const std::uint32_t key = batch.messages[entries[0]].key;
+            const std::uint32_t key = batch.messages[entry(planned(n), 0)].key;
             if (batch.keys[key].rounds != kRounds) continue;
             if (key != loaded) {
                 loaded = key;
@@ -404,8 +433,8 @@ __global__ void __launch_bounds__(kThreads, 1)
                 async_proxy_fence();
                 warpgroup_barrier(group);
             }
-            do_group<kRounds>(batch, tables, keys, matrices,
-                              [&](std::uint32_t place) { return entries[place]; });
+            do_group<kRounds>(batch, tables, keys, matrices, entry, planned(n), planned(n + 1),
+                              batch.quad_groups);
         }
         warpgroup_barrier(group);
         wipe_shared<shapes::kQuadOwn, kernels::kTileThreads>(own, thread);
@@ -423,14 +452,16 @@ __global__ void __launch_bounds__(kThreads, 1)
             if (!batch.order) chunk.sort(batch, first, run, count);
             const std::uint32_t groups = batch.order ? batch.quad_groups : chunk.groups,
                                 step = batch.order ? workers : kGroups;
+            const auto entry = [&](std::uint32_t of, std::uint32_t place) {
+                place += of * kQuadRows;
+                return batch.order ? batch.order[place] : chunk.entries[place];
+            };
 #pragma unroll 1
             for (std::uint32_t n = 0; n * step < groups; ++n) {
                 const std::uint32_t at = batch.order ? planned(n) : n * kGroups + group;
                 if (at >= groups) continue;
-                do_group<kRounds>(batch, tables, only_key, matrices, [&](std::uint32_t place) {
-                    place += at * kQuadRows;
-                    return batch.order ? batch.order[place] : chunk.entries[place];
-                });
+                do_group<kRounds>(batch, tables, only_key, matrices, entry, at,
+                                  batch.order ? planned(n + 1) : at + kGroups, groups);
             }
             first += kQuadChunk;
         } while (!batch.order && Chunk::message(first, run) < count);
