@@ -164,6 +164,10 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
 inline int __ffs(int value) {
     return __builtin_ffs(value);
 }
+inline bool __isGlobal(const void*) {
+    return true;
+}
+#define __builtin_assume(condition) static_cast<void>(condition)
 inline std::size_t __cvta_generic_to_shared(const void* address) {
     return reinterpret_cast<std::size_t>(address);
 }

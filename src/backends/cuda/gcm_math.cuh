@@ -20,6 +20,14 @@ __device__ __forceinline__ Words4 warp_sum(Words4 v) {
     return v;
 }
 
+// A block of what is hashed; zeros before the data and after it.
+__device__ __forceinline__ Words4 block_at(const HashItem& item, std::int64_t at) {
+    const std::int64_t left = static_cast<std::int64_t>(item.size) - at;
+    const int size = at < 0 || left <= 0 ? 0 : left < 16 ? static_cast<int>(left) : 16;
+    return size == 16 && aligned16(item.data, item.data) ? load_aligned(item.data + at)
+                                                         : load_part(item.data + at, 0, size);
+}
+
 // GHASH's sum over bytes, to whole blocks with zeros: block i of n times H^(n - i). The whole warp
 // takes part, 32 blocks at a time, the last of them at lane 31; every lane gets the sum.
 __device__ __forceinline__ Words4 hash_bytes(const unsigned char* bytes, std::uint64_t size,

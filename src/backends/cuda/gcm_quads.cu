@@ -31,14 +31,6 @@ struct alignas(16) GroupKeys {
     std::uint32_t w[60];
 };
 
-__device__ __forceinline__ Words4 load_global(const unsigned char* p) {
-    __builtin_assume(__isGlobal(p));
-    return load_aligned(p);
-}
-__device__ __forceinline__ void store_global(unsigned char* p, const Words4& v) {
-    __builtin_assume(__isGlobal(p));
-    store_aligned(p, v);
-}
 __device__ __forceinline__ Words4 load_bytes(const unsigned char* p, int size) {
     __builtin_assume(__isGlobal(p));
     return load_part(p, 0, size);

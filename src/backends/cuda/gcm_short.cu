@@ -55,16 +55,6 @@ struct Rows {
     }
 };
 
-// Whole blocks at aligned addresses; a pointer from a list could be to any memory, so it is said.
-__device__ __forceinline__ Words4 load_global(const unsigned char* p) {
-    __builtin_assume(__isGlobal(p));
-    return load_aligned(p);
-}
-__device__ __forceinline__ void store_global(unsigned char* p, const Words4& v) {
-    __builtin_assume(__isGlobal(p));
-    store_aligned(p, v);
-}
-
 // Hashes the message and, if `kCrypt`, encrypts it on the way.
 template <int kRounds, int kTables, bool kCrypt>
 __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false>& tables,

@@ -158,11 +158,7 @@ __global__ void __launch_bounds__(shapes::kRowWorkers* kLanes)
         Words4 hash{};
 #pragma unroll 1
         for (std::uint64_t rows = (last - tile) * (kTileBlocks / kLanes); rows != 0; --rows) {
-            const std::int64_t left = static_cast<std::int64_t>(item.size) - at;
-            const int size = at < 0 || left <= 0 ? 0 : left < 16 ? static_cast<int>(left) : 16;
-            const Words4 x = size == 16 && aligned16(item.data, item.data)
-                                 ? load_aligned(item.data + at)
-                                 : load_part(item.data + at, 0, size);
+            const Words4 x = block_at(item, at);
             hash = kernels::gf_multiply(hash, h32) ^ x;
             at += kLanes * 16;
         }

@@ -69,14 +69,6 @@ struct Matrices {
     }
 };
 
-// The block of a row that is a lane's; zeros before the data and after it.
-__device__ __forceinline__ Words4 block_at(const HashItem& item, std::int64_t at) {
-    const std::int64_t left = static_cast<std::int64_t>(item.size) - at;
-    const int size = at < 0 || left <= 0 ? 0 : left < 16 ? static_cast<int>(left) : 16;
-    return size == 16 && aligned16(item.data, item.data) ? load_aligned(item.data + at)
-                                                         : load_part(item.data + at, 0, size);
-}
-
 __global__ void __launch_bounds__(shapes::kMmaWorkers* kLanes, 1)
     ghash_mma(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part part) {
     const TileList& list = batch.tiles(part);

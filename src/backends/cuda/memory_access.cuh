@@ -38,6 +38,16 @@ using kernels::load_part;
 using kernels::store_aligned;
 using kernels::store_part;
 
+// Whole blocks at aligned addresses; a pointer from a list could be to any memory, so it is said.
+__device__ __forceinline__ Words4 load_global(const unsigned char* p) {
+    __builtin_assume(__isGlobal(p));
+    return load_aligned(p);
+}
+__device__ __forceinline__ void store_global(unsigned char* p, const Words4& v) {
+    __builtin_assume(__isGlobal(p));
+    store_aligned(p, v);
+}
+
 // Addresses of the data, which come from lists in memory: a compiler that cannot see that they are
 // global makes slower instructions, which could mean shared memory too.
 #ifdef __CUDA_ARCH__
