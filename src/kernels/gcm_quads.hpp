@@ -50,16 +50,20 @@ DAEL_HD constexpr std::uint32_t quad_zero_index(std::uint32_t output, std::uint3
     return quad_index(0, 1, quad_column(output), word);
 }
 
-// Gathers the lowest bits of a lane's counts into its words of two rows. By multiplications where
-// they will do: the cipher's lookups keep the other pipe busy.
-DAEL_HD void pack_parities(std::uint32_t (&words)[2], const std::uint32_t (&counts)[64]) {
+// Gathers the lowest bits of a lane's counts into its words of two rows: counts of `first` and the
+// columns after it; it is a multiple of eight. By multiplications where they will do: the cipher's
+// lookups keep the other pipe busy.
+template <std::uint32_t kHalf>
+DAEL_HD void pack_parities(std::uint32_t (&words)[2], const std::uint32_t (&counts)[kHalf],
+                           std::uint32_t first = 0) {
     DAEL_UNROLL(16)
-    for (std::uint32_t j = 0; j < kQuadColumns / 8; ++j) {
+    for (std::uint32_t j = 0; j < kHalf / 4; ++j) {
+        const std::uint32_t bit = first / 8 + j;
         DAEL_UNROLL(2)
         for (std::uint32_t row = 0; row < 2; ++row) {
             const std::uint32_t at = 4 * j + 2 * row;
             const std::uint32_t two = multiply_add(counts[at + 1], 65536, counts[at]);
-            words[row] |= multiply_add(two, 1u << j, 0) & 0x00010001u << j;
+            words[row] |= multiply_add(two, 1u << bit, 0) & 0x00010001u << bit;
         }
     }
 }

@@ -3,13 +3,13 @@
 // are given it and count it, and how messages are put into groups.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstring>
 #include <set>
 #include <vector>
 
 #include "backends/cuda/gcm_quads_plan.hpp"
 #include "support/bytes.hpp"
+#include "tensor_counts.hpp"
 
 namespace {
 
@@ -19,12 +19,8 @@ using kernels::kQuadRows;
 using kernels::QuadMessage;
 using kernels::Words4;
 using test::Bytes;
-
-std::uint32_t word(const Words4& v, std::uint32_t i) {
-    std::uint32_t words[4];
-    std::memcpy(words, &v, sizeof words);
-    return words[i];
-}
+using test::count;
+using test::word;
 
 // The matrices of a key, as the kernel for them fills them in.
 std::vector<std::uint32_t> matrices(const Words4& h) {
@@ -32,36 +28,14 @@ std::vector<std::uint32_t> matrices(const Words4& h) {
     Words4 power = kernels::gf_one();
     for (std::uint32_t p = 1; p <= kernels::kQuadBlocks; ++p) {
         power = kernels::gf_multiply(power, h);
-        for (std::uint32_t of = 0; of < 4; ++of)
-            for (std::uint32_t output = 0; output < 128; ++output) {
-                std::uint32_t row = 0;
-                for (std::uint32_t bit = 0; bit < 32; ++bit) {
-                    const Words4 product =
-                        kernels::gf_multiply(power, kernels::gf_basis(32 * of + bit));
-                    row |= (word(product, output / 32) >> (output % 32) & 1) << bit;
-                }
-                words[kernels::quad_block_index(p, output, of)] = row;
-                if (p != kernels::kQuadBlocks) continue;
-                words[kernels::quad_state_index(output, of)] = row;
-                words[kernels::quad_zero_index(output, of)] = 0;
-            }
+        test::for_each_word(power, [&](std::uint32_t output, std::uint32_t of, std::uint32_t row) {
+            words[kernels::quad_block_index(p, output, of)] = row;
+            if (p != kernels::kQuadBlocks) return;
+            words[kernels::quad_state_index(output, of)] = row;
+            words[kernels::quad_zero_index(output, of)] = 0;
+        });
     }
     return words;
-}
-
-// What a lane's accumulators get of one operand: 64 rows of registers (PTX ISA, wgmma m64nNk256:
-// lane 4 g + t has words t of both halves of rows g and g + 8) by 128 columns of memory. `a[lane]`
-// are a warp's registers.
-void count(std::uint32_t (&counts)[64], const std::uint32_t (&a)[32][4], std::uint32_t lane,
-           const std::uint32_t* columns) {
-    const std::uint32_t g = lane / 4, t = lane % 4;
-    for (std::uint32_t i = 0; i < 64; ++i) {
-        const std::uint32_t row = i / 2 % 2, column = 8 * (i / 4) + 2 * t + i % 2;
-        for (std::uint32_t k = 0; k < 8; ++k)
-            counts[i] += static_cast<std::uint32_t>(
-                std::popcount(a[4 * g + k % 4][2 * (k / 4) + row] &
-                              columns[(k / 4 * kernels::kQuadColumns + column) * 4 + k % 4]));
-    }
 }
 
 struct TestMessage {

@@ -72,6 +72,8 @@ class CudaDevice final : public core::Device {
     Hashing hashing(bool matrices) const;
     Kernel hash_kernel(bool matrices) const;
     std::uint32_t hash_workers(bool matrices) const;
+    // And of those that encrypt as they hash.
+    std::uint32_t fused_workers(bool many_keys) const;
     // Memory for launches of GCM without a batch. Keys have it made, so that no launch need.
     Result<GcmRooms*> gcm_rooms(const SetUp& set_up);
 

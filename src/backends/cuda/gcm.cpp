@@ -15,7 +15,7 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
                                                        const core::Keys& keys,
                                                        const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
-    DAEL_TRY(tables->ready(authenticates(cipher.mode)));
+    DAEL_TRY(tables->ready(parts_for(cipher)));
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<GcmPrepared>(device, tables, cipher);
@@ -65,10 +65,11 @@ Result<> GcmPrepared::allocate(const SetUp& set_up, const Messages& messages) {
     b.matrices = b.tag_size != 0 ? keys->matrices() : nullptr;
     b.opening = b.tag_size != 0 && cipher.direction == Direction::decrypt;
     b.data.workers = b.aad.workers = device.hash_workers(b.matrices != nullptr);
+    const std::uint32_t workers = std::max(b.data.workers, device.fused_workers(false));
 
     Places places;
     const std::size_t starts = (count + 1) * sizeof(std::uint64_t),
-                      partials = (b.data.workers + count) * sizeof(Words4);
+                      partials = (workers + count) * sizeof(Words4);
     const std::size_t results = places.add(count * sizeof(std::uint32_t)),
                       aad_starts = places.add(starts), data_starts = places.add(starts),
                       group_starts = places.add(starts), aad_partials = places.add(partials),
@@ -113,7 +114,21 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     }
     if (!many_keys_ && only_key_ < its_keys.list.size())
         DAEL_TRY(keys->keep(only_key_, its_keys.list[only_key_]));
-    return any_long_ ? steps(Stream{set_up.stream()}).plan() : Result<>{};
+    if (!any_long_) return {};
+    DAEL_TRY(fuse(device, *keys, messages, many_keys_, batch_));
+    return steps(Stream{set_up.stream()}).plan();
+}
+
+Result<> fuse(const CudaDevice& device, DeviceKeys& keys, std::span<const Message> messages,
+              bool many_keys, GcmBatch& batch) {
+    if (batch.tag_size == 0 || batch.opening || !keys.quads() || device.layout().gcm_ctr != 4)
+        return {};
+    for (const Message& m : messages)
+        if (is_long(m) && !kernels::aligned16(m.in, m.out)) return {};
+    DAEL_TRY(keys.ready(KeyParts::fused));
+    batch.fused = keys.fused();
+    batch.data.workers = device.fused_workers(many_keys);
+    return {};
 }
 
 Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid) const {
@@ -171,21 +186,37 @@ Result<> GcmSteps::crypt(int rounds) const {
                          stream);
 }
 
+Result<> GcmSteps::crypt_and_hash() const {
+    RoundKeys key{};
+    const core::WipeAtEnd wiped(key);
+    its_key(key);
+    std::uint32_t index = only_key;
+    void* arguments[] = {const_cast<GcmBatch*>(&batch), &key, &index};
+    return for_each_size([&](int rounds) {
+        return device.launch(gcm_fused_kernel(rounds, many_keys),
+                             static_cast<unsigned>(device.info().multiprocessors), false, arguments,
+                             stream);
+    });
+}
+
 Result<> GcmSteps::long_messages(bool any_long_aad) const {
     if (batch.tag_size == 0) return crypt_all();  // there is no tag to wait for
-    if (!batch.opening) DAEL_TRY(crypt_all());
+    if (batch.fused)
+        DAEL_TRY(crypt_and_hash());
+    else if (!batch.opening)
+        DAEL_TRY(crypt_all());
     if (any_long_aad) DAEL_TRY(hash(Part::aad));
-    DAEL_TRY(hash(Part::data));
+    if (!batch.fused) DAEL_TRY(hash(Part::data));
     const auto most = static_cast<unsigned>(device.info().multiprocessors) * 4;
     DAEL_TRY(for_each_size([&](int rounds) {
-        return launch(gcm_finish_kernel(rounds), std::min(most, (batch.count + 7) / 8));
+        const Kernel kernel = gcm_finish_kernel(rounds);  // a lane to each
+        return launch(kernel, std::min(most, batch.count / kernel.shape.threads + 1));
     }));
     return batch.opening ? crypt_all() : Result<>{};
 }
 
 Result<> GcmPrepared::launch(Stream stream) {
     if (batch_.count == 0) return {};
-    const auto all = static_cast<unsigned>(device.info().multiprocessors);
     const GcmSteps steps = this->steps(stream);
     // Starts to write, a number that may leave places empty, or units to find.
     if (!from_host_ && (batch_.nonces || batch_.number || any_long_)) DAEL_TRY(steps.plan());
@@ -229,6 +260,9 @@ std::uint32_t CudaDevice::hash_workers(bool matrices) const {
            (hashing == Hashing::tiles ? shapes::kTileWorkers
             : hashing == Hashing::mma ? shapes::kMmaWorkers
                                       : shapes::kRowWorkers);
+}
+std::uint32_t CudaDevice::fused_workers(bool many_keys) const {
+    return static_cast<std::uint32_t>(info_.multiprocessors) * shapes::fused_groups(many_keys);
 }
 
 }  // namespace dael::cuda

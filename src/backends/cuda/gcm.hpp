@@ -10,6 +10,15 @@
 
 namespace dael::cuda {
 
+inline KeyParts parts_for(const Cipher& cipher) {
+    return authenticates(cipher.mode) ? KeyParts::ghash : KeyParts::schedule;
+}
+
+// Has long messages hashed as they are encrypted if they are sealed, lie at aligned addresses, and
+// the keys and the device can. `batch.data` needs room for the partials of fused_workers().
+Result<> fuse(const CudaDevice& device, DeviceKeys& keys, std::span<const Message> messages,
+              bool many_keys, GcmBatch& batch);
+
 // The launches for a batch whose workspace is ready.
 struct GcmSteps {
     Result<> launch(const Kernel& kernel, unsigned grid) const;
@@ -38,6 +47,7 @@ struct GcmSteps {
   private:
     Result<> hash(Part part) const;
     Result<> crypt(int rounds) const;
+    Result<> crypt_and_hash() const;
     // The key of all messages, for kernels that take it as a parameter; none where they have many.
     void its_key(RoundKeys& key) const;
     Result<> crypt_all() const {

@@ -47,31 +47,72 @@ __global__ void gcm_stream_tag(const __grid_constant__ GcmBatch batch,
 
 constexpr std::uint32_t kWarps = shapes::kGcmFinishWarps;
 
+// The sum of a message's partials by one lane, if they are few.
+__device__ __forceinline__ bool join_few(const TileList& list, std::uint32_t count,
+                                         std::uint64_t message, Words4& sum) {
+    constexpr std::uint32_t kFew = 4;
+    const std::uint64_t from = list.starts[message], to = list.starts[message + 1],
+                        tiles = list.starts[count];
+    if (from == to) return true;
+    const std::uint32_t workers = busy_workers(list.workers, tiles),
+                        first = worker_of(tiles, workers, from),
+                        last = worker_of(tiles, workers, to - 1);
+    if (last - first >= kFew) return false;
+    for (std::uint32_t w = first; w <= last; ++w) sum = sum ^ list.partials[w + message];
+    return true;
+}
+
+// A lane's message: its tag is written or compared.
+template <int kRounds>
+__device__ __forceinline__ void finish(const GcmBatch& batch,
+                                       const kernels::Tables<1, false>& tables, const Message& m,
+                                       std::uint64_t index, const Words4& hash) {
+    const GcmKey& key = batch.keys[m.key];
+    const Words4 tag = kernels::crypt_masked<kRounds>(
+        tables, key.encrypt, start_of(m),
+        kernels::gf_multiply(hash ^ lengths_block(m), key.powers[1]));
+    if (batch.opening)
+        check_tag(batch, index, tag);
+    else
+        write_tag(batch, index, tag);
+}
+
+// A warp to 32 messages, a lane to each; those with AAD or many partials are first hashed by the
+// whole warp.
 template <int kRounds>
 __global__ void __launch_bounds__(kWarps* kLanes)
     gcm_finish(const __grid_constant__ GcmBatch batch) {
     // None is long, of a list that only the device knows: whatever is has data or much AAD.
     if (batch.aad.starts[batch.count] == 0 && batch.data.starts[batch.count] == 0) return;
     const auto tables = fill_tables<1, false>();
-    const std::uint32_t count = number_of(batch.number, batch.count);
-    for (std::uint64_t index = blockIdx.x * kWarps + threadIdx.x / kLanes; index < count;
-         index += gridDim.x * kWarps) {
-        const Message& m = batch.messages[index];
-        if (validity(batch, m) != Code::ok || !is_long(m)) continue;
-        const GcmKey& key = batch.keys[m.key];
-        if (key.rounds != kRounds) continue;
-        Words4 hash = join(batch.data, batch.count, index);
-        if (m.aad_size != 0) {
-            const Words4 aad = m.aad_size > kShortAad ? join(batch.aad, batch.count, index)
-                                                      : hash_bytes(m.aad, m.aad_size, key);
-            hash = hash ^ times_power<kSquares>(aad, key.squares, blocks_of(m.size));
+    const std::uint32_t count = number_of(batch.number, batch.count), lane = threadIdx.x % kLanes;
+    for (std::uint64_t first = std::uint64_t{blockIdx.x * kWarps + threadIdx.x / kLanes} * kLanes;
+         first < count; first += std::uint64_t{gridDim.x} * kWarps * kLanes) {
+        const std::uint64_t own = first + lane;
+        bool ours = false, joined = false;
+        Words4 hash{};
+        if (own < count) {
+            const Message& m = batch.messages[own];
+            ours =
+                validity(batch, m) == Code::ok && is_long(m) && batch.keys[m.key].rounds == kRounds;
+            if (ours && m.aad_size == 0) joined = join_few(batch.data, batch.count, own, hash);
         }
-        const Words4 tag = kernels::gf_multiply(hash, key.powers[1]) ^
-                           tag_mask<kRounds>(tables, key, start_of(m), m);
-        if (batch.opening)
-            check_tag(batch, index, tag);
-        else
-            write_tag(batch, index, tag);
+#pragma unroll 1
+        for (std::uint32_t left = __ballot_sync(~0u, ours && !joined); left != 0;
+             left &= left - 1) {
+            const std::uint32_t i = __ffs(static_cast<int>(left)) - 1;
+            const std::uint64_t index = first + i;
+            const Message& m = batch.messages[index];
+            const GcmKey& key = batch.keys[m.key];
+            Words4 sum = join(batch.data, batch.count, index);
+            if (m.aad_size != 0) {
+                const Words4 aad = m.aad_size > kShortAad ? join(batch.aad, batch.count, index)
+                                                          : hash_bytes(m.aad, m.aad_size, key);
+                sum = sum ^ times_power<kSquares>(aad, key.squares, blocks_of(m.size));
+            }
+            hash = choose(lane == i, sum, hash);
+        }
+        if (ours) finish<kRounds>(batch, tables, batch.messages[own], own, hash);
     }
 }
 

@@ -32,6 +32,13 @@ Kernel gcm_quads_kernel(int rounds, bool many_keys);
 // (const GcmKey*, GcmQuads*, std::uint32_t count): those of keys that are set up. Any grid.
 Kernel gcm_quad_setup_kernel();
 
+// (GcmBatch, RoundKeys, std::uint32_t key): encrypts the data of long messages and hashes its
+// tiles, for which the keys have GcmFused; `key` as above. The grid is batch.data.workers /
+// shapes::fused_groups(many_keys).
+Kernel gcm_fused_kernel(int rounds, bool many_keys);
+// (const GcmKey*, GcmFused*, std::uint32_t count): those of keys that are set up. Any grid.
+Kernel gcm_fused_setup_kernel();
+
 // (GcmTeamWork<1> or of kMostLaunched): messages of at most kTeamMessage bytes, a block of threads
 // to each. (GcmPlaceWork): the list into device memory, one block. gcm_team.cu
 Kernel gcm_team_kernel(int rounds, bool one);

@@ -98,6 +98,10 @@ class Launch {
         batch.data.workers = batch.aad.workers = device_.hash_workers(batch.matrices != nullptr);
         batch.aad.partials = room.partials();
         batch.data.partials = room.partials() + batch.aad.workers + kMostLaunched;
+        const std::uint32_t first = messages_.front().key;
+        const bool many_keys =
+            std::ranges::any_of(messages_, [&](const Message& m) { return m.key != first; });
+        DAEL_TRY(fuse(device_, keys_, messages_, many_keys, batch));
         plan_units(batch, place.from);
         void* arguments[] = {&place};
         DAEL_TRY(device_.launch(gcm_place_kernel(), 1, false, arguments, stream_));
@@ -110,9 +114,6 @@ class Launch {
         auto work = this->work<kMostLaunched>(at->results);
         std::ranges::copy(std::span(place.from.messages, count_), work.list.messages);
         DAEL_TRY(launch(work, [](const Message& m) { return !is_long(m); }));
-        const std::uint32_t first = messages_.front().key;
-        const bool many_keys =
-            std::ranges::any_of(messages_, [&](const Message& m) { return m.key != first; });
         if (!many_keys) DAEL_TRY(keys_.keep(first, list_[first]));
         const GcmSteps steps{device_, keys_, batch, stream_, many_keys, first};
         DAEL_TRY(steps.long_messages(std::ranges::any_of(
@@ -159,7 +160,8 @@ GcmRoom& GcmRooms::of(Stream stream) const {
 Result<GcmRooms*> CudaDevice::gcm_rooms(const SetUp&) {
     const std::lock_guard lock(mutex_);
     if (!gcm_rooms_) {
-        DAEL_LET(made, GcmRooms::make(index_, std::max(hash_workers(true), hash_workers(false))));
+        DAEL_LET(made, GcmRooms::make(index_, std::max({hash_workers(true), hash_workers(false),
+                                                        fused_workers(false)})));
         gcm_rooms_ = std::move(made);
     }
     return gcm_rooms_.get();
@@ -170,7 +172,7 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
                          Stream stream) {
     if (messages.empty()) return {};
     DAEL_LET(tables, tables_of(keys, *this));
-    DAEL_TRY(tables->ready(authenticates(cipher.mode)));  // at the first use
+    DAEL_TRY(tables->ready(parts_for(cipher)));  // at the first use
     tables->lend();
     const Launch launch(*this, *tables, keys.list, cipher, messages, options, stream);
     if (std::ranges::all_of(messages,

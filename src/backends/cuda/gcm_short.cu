@@ -171,12 +171,12 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
             } else if (batch.opening) {
                 const Words4 tag =
                     hash_rows<kRounds, kTables, false>(tables, keys, rows, j0, key) ^ tag_mask;
-                if (check_tag(batch, index, tag))
+                if (check_tag(batch, index, tag, lane == 0))
                     crypt_rows<kRounds, kTables, false>(tables, keys, rows, add32(j0, 1));
             } else {
                 const Words4 tag =
                     hash_rows<kRounds, kTables, true>(tables, keys, rows, j0, key) ^ tag_mask;
-                write_tag(batch, index, tag);
+                if (lane == 0) write_tag(batch, index, tag);
             }
         }
     }

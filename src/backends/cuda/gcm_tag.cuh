@@ -25,22 +25,21 @@ __device__ __forceinline__ Words4 tag_mask(const kernels::Tables<kTables, false>
                                           kernels::gf_multiply(lengths_block(m), key.powers[1]));
 }
 
-// One lane writes the tag and the result.
+// The tag and the result, by one lane.
 __device__ __forceinline__ void write_tag(const GcmBatch& batch, std::uint64_t index,
                                           const Words4& tag) {
-    if (threadIdx.x % kernels::kLanes != 0) return;
     store_part(batch.messages[index].tag, tag, 0, static_cast<int>(batch.tag_size));
     batch.results[index] = static_cast<std::uint32_t>(Code::ok);
 }
 
-// Compares all bytes, whatever the first ones are; every lane gets the outcome.
+// Compares all bytes, whatever the first ones are; `writes`: whether this lane writes the result.
 __device__ __forceinline__ bool check_tag(const GcmBatch& batch, std::uint64_t index,
-                                          const Words4& tag) {
+                                          const Words4& tag, bool writes = true) {
     const int size = static_cast<int>(batch.tag_size);
     const Words4 difference =
         first_bytes(tag, size) ^ load_part(batch.messages[index].tag, 0, size);
     const bool equal = (difference.x | difference.y | difference.z | difference.w) == 0;
-    if (threadIdx.x % kernels::kLanes == 0)
+    if (writes)
         batch.results[index] = static_cast<std::uint32_t>(equal ? Code::ok : Code::authentication);
     return equal;
 }

@@ -11,6 +11,7 @@
 #include <daelstrom/gcm.hpp>
 
 #include "backends/cuda/work.hpp"
+#include "kernels/gcm_fused.hpp"
 #include "kernels/gcm_quads.hpp"
 #include "kernels/gcm_team.hpp"
 #include "kernels/ghash_tile.hpp"
@@ -49,6 +50,11 @@ struct GcmMatrices {
 // What the tensor cores need of a key for short messages (kernels/gcm_quads.hpp).
 struct alignas(16) GcmQuads {
     std::uint32_t words[kernels::kQuadWords];
+};
+// And for long ones that are hashed as they are encrypted (kernels/gcm_fused.hpp).
+struct alignas(16) GcmFused {
+    std::uint32_t words[kernels::kFusedWords];
+    Words4 row_weights[kernels::kFusedRows];  // H^fused_row_power
 };
 // A place of a group that no message has; and how many messages are sorted at once where a list has
 // not been planned.
@@ -89,8 +95,9 @@ struct GcmBatch {
     std::uint32_t* results;       // a Code each
     TileList aad, data;           // tiles to hash
     UnitList groups;              // of counters
-    const GcmQuads* quads;        // null: short messages go a warp each
-    const std::uint32_t* order;   // of short messages, 64 places a group; null: not planned
+    const GcmFused* fused;       // null: long messages are encrypted and hashed one after the other
+    const GcmQuads* quads;       // null: short messages go a warp each
+    const std::uint32_t* order;  // of short messages, 64 places a group; null: not planned
     std::uint32_t quad_groups;
     std::uint32_t count;
     std::uint32_t key_count;
@@ -229,14 +236,9 @@ DAEL_HD std::uint32_t busy_workers(std::uint32_t workers, std::uint64_t units) {
 DAEL_HD std::uint64_t share_start(std::uint64_t units, std::uint32_t workers, std::uint32_t w) {
     return units / workers * w + units % workers * w / workers;
 }
-// The worker that takes a unit.
+// The worker that takes a unit: the last whose share, units * w / workers, starts at or before it.
 DAEL_HD std::uint32_t worker_of(std::uint64_t units, std::uint32_t workers, std::uint64_t unit) {
-    std::uint32_t low = 0, high = workers;
-    while (high - low > 1) {
-        const std::uint32_t middle = low + (high - low) / 2;
-        (share_start(units, workers, middle) <= unit ? low : high) = middle;
-    }
-    return low;
+    return static_cast<std::uint32_t>(((unit + 1) * workers - 1) / units);
 }
 
 // The message that a unit belongs to: the last one that starts at or before it is not empty.

@@ -12,6 +12,7 @@
 #include <daelstrom/device/detail/ttable.hpp>
 #include <daelstrom/message.hpp>
 
+#include "kernels/gcm_fused.hpp"
 #include "kernels/gcm_quads.hpp"
 #include "kernels/gcm_team.hpp"
 #include "kernels/ghash_tile.hpp"
@@ -96,6 +97,23 @@ constexpr Shape gcm_quads() {
     return {kQuadGroups * kernels::kTileThreads, kQuadTables + tables_bytes(4, false)};
 }
 constexpr Shape gcm_quad_setup() {
+    return {128};
+}
+// As those: with one key its matrices and the warpgroups' rows lie before the tables. With many,
+// each warpgroup has matrices and round keys, the last one's lie behind the tables, and all rows.
+inline constexpr std::uint32_t kFusedTables = 64 * 1024, kFusedRows = 2 * kernels::kFusedRows * 16,
+                               kFusedOwn = kernels::kFusedWords * 4 + kWarpKeys;
+constexpr std::uint32_t fused_groups(bool many_keys) {
+    return many_keys ? 4 : 5;
+}
+static_assert((fused_groups(true) - 1) * kFusedOwn <= kFusedTables - 1024 &&
+              kernels::kFusedWords * 4 + fused_groups(false) * kFusedRows <= kFusedTables - 1024);
+constexpr Shape gcm_fused(bool many_keys) {
+    return {fused_groups(many_keys) * kernels::kTileThreads,
+            kFusedTables + tables_bytes(4, false) +
+                (many_keys ? kFusedOwn + fused_groups(many_keys) * kFusedRows : 0)};
+}
+constexpr Shape gcm_fused_setup() {
     return {128};
 }
 // Eight warps for a message's blocks and one for what its tag takes besides; one table, which is
@@ -201,6 +219,9 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
         visit("GHASH on tensor cores", shapes::ghash_tiles());
         visit("GCM of many short messages", shapes::gcm_quads());
         visit("GCM's matrices for them", shapes::gcm_quad_setup());
+        visit("GCM of long messages", shapes::gcm_fused(false));
+        visit("GCM of long messages with many keys", shapes::gcm_fused(true));
+        visit("its matrices", shapes::gcm_fused_setup());
     }
     visit("GHASH on tensor cores, a warp each", shapes::ghash_mma());
     visit("its keys", shapes::ghash_mma_setup());

@@ -77,7 +77,7 @@ class KeyedBatch final : public Batch {
 Result<std::unique_ptr<Batch>> prepare_keyed(CudaDevice& device, const Cipher& cipher,
                                              const core::Keys& keys, const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
-    DAEL_TRY(tables->ready(false));
+    DAEL_TRY(tables->ready(KeyParts::schedule));
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<KeyedBatch>(device, tables, cipher);

@@ -11,8 +11,8 @@
 namespace dael::cuda {
 namespace {
 
-// Matrices take 30 KiB a key. Sets of more keys than this do without, and hash long messages with
-// ordinary multiplications.
+// Matrices take 30 KiB a key, and 21 more where long messages are hashed as they are encrypted.
+// Sets of more keys than this do without, and hash long messages with ordinary multiplications.
 constexpr std::size_t kMostMatrices = 4096;
 // So many launches are sooner made than a copy and the wait for it.
 constexpr std::size_t kFewKeys = 4;
@@ -32,6 +32,7 @@ DeviceKeys::DeviceKeys(CudaDevice& device, bool hash)
       keys_block_(device.index()),
       matrices_block_(device.index()),
       quads_block_(device.index()),
+      fused_block_(device.index()),
       replacements_(device.index()) {}
 
 DeviceKeys::~DeviceKeys() {
@@ -98,15 +99,16 @@ Result<> DeviceKeys::put(std::uint32_t index, const Key& key, Stream stream) {
     return device_.launch(gcm_key_replace_kernel(), 1, false, arguments, stream);
 }
 
-Result<> DeviceKeys::ready(bool hash) {
-    const int wanted = hash ? kHashed : kThere;
+Result<> DeviceKeys::ready(KeyParts parts) {
+    const int wanted = static_cast<int>(parts);
     if (!keys() || ready_.load(std::memory_order_acquire) >= wanted) return {};
+    if (parts == KeyParts::fused) DAEL_TRY(ready(KeyParts::ghash));
     const std::lock_guard lock(making_);
     if (ready_.load(std::memory_order_relaxed) >= wanted) return {};
     const SetUp set_up(device_.index());
     DAEL_TRY(set_up.result());
     const Stream stream{set_up.stream()};
-    if (hash && !matrices()) {
+    if (parts == KeyParts::ghash) {
         DAEL_LET(hashing, device_.hashing(set_up));
         if (hashing != Hashing::rows && count() <= kMostMatrices) {
             DAEL_TRY(matrices_block_.allocate(count() * sizeof(GcmMatrices), true));
@@ -114,8 +116,12 @@ Result<> DeviceKeys::ready(bool hash) {
                 DAEL_TRY(quads_block_.allocate(count() * sizeof(GcmQuads), true));
         }
     }
-    DAEL_TRY(replacements_.in_turn(
-        stream, [&] { return hash ? set_up_keys(0, count(), stream) : Result<>{}; }));
+    if (parts == KeyParts::fused && quads())
+        DAEL_TRY(fused_block_.allocate(count() * sizeof(GcmFused), true));
+    DAEL_TRY(replacements_.in_turn(stream, [&]() -> Result<> {
+        if (parts == KeyParts::ghash) return set_up_keys(0, count(), stream);
+        return fused() ? set_up_fused(0, count(), stream) : Result<>{};
+    }));
     DAEL_TRY(set_up.wait());
     ready_.store(wanted, std::memory_order_release);
     return {};
@@ -138,6 +144,15 @@ Result<> DeviceKeys::set_up_keys(std::uint32_t first, std::uint32_t count, Strea
     if (its_matrices == for_tiles) return {};
     arguments[1] = &its_matrices;
     return device_.launch(ghash_mma_setup_kernel(), grid, false, arguments, stream);
+}
+
+Result<> DeviceKeys::set_up_fused(std::uint32_t first, std::uint32_t count, Stream stream) {
+    GcmKey* at = keys() + first;
+    GcmFused* its_fused = fused() + first;
+    void* arguments[] = {&at, &its_fused, &count};
+    const auto most = static_cast<unsigned>(device_.info().multiprocessors) * 4u;
+    return device_.launch(gcm_fused_setup_kernel(), std::min<unsigned>(count, most), false,
+                          arguments, stream);
 }
 
 std::vector<int> DeviceKeys::sizes() const {
@@ -166,14 +181,17 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
                                                  std::to_string(count())};
     DAEL_LET(copy, key.duplicate());
     if (keys()) {
-        DAEL_TRY(ready(hash_));  // so that what GHASH needs is never behind a stream of others'
+        // So that what GHASH needs is never behind a stream of others'.
+        DAEL_TRY(ready(hash_ ? KeyParts::ghash : KeyParts::schedule));
         if (device_.order().is_capturing(stream))
             return Error{Code::unsupported,
                          "cuda: the stream is being captured, and the graph would keep the key; "
                          "replace it outside"};
+        const std::lock_guard lock(making_);
         auto launched = replacements_.in_turn(stream, [&]() -> Result<> {
             DAEL_TRY(put(index, key, stream));
-            return hash_ ? set_up_keys(index, 1, stream) : Result<>{};
+            if (hash_) DAEL_TRY(set_up_keys(index, 1, stream));
+            return fused() ? set_up_fused(index, 1, stream) : Result<>{};
         });
         DAEL_TRY(std::move(launched));
     }

@@ -15,6 +15,10 @@
 
 namespace dael::cuda {
 
+// What kernels may need of keys, each with those before it: round keys; what GHASH needs; and what
+// it needs where messages are hashed as they are encrypted.
+enum class KeyParts { schedule, ghash, fused };
+
 // A set of keys and all batches under them have a share in them: the last to go wipes them.
 class DeviceKeys {
   public:
@@ -25,15 +29,17 @@ class DeviceKeys {
 
     CudaDevice& device() const { return device_; }
     std::uint32_t count() const { return static_cast<std::uint32_t>(rounds_.size()); }
-    // From then on kernels on any stream may read them, and with `hash` what GHASH needs of each,
-    // which is made at the first need: sets for counter modes and CBC are spared it. The first call
-    // of either kind waits.
-    Result<> ready(bool hash);
+    // From then on kernels on any stream may read these parts of them, which are made at the first
+    // need: sets for counter modes and CBC are spared what GHASH takes. The first call of a kind
+    // waits.
+    Result<> ready(KeyParts parts);
     GcmKey* keys() const { return reinterpret_cast<GcmKey*>(keys_block_.data()); }
     // Of keys that are ready for GHASH. Null: hashed without tensor cores.
     GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
     // Where there are matrices.
     GcmQuads* quads() const { return reinterpret_cast<GcmQuads*>(quads_block_.data()); }
+    // Of keys that are ready for it. Null without quads.
+    GcmFused* fused() const { return reinterpret_cast<GcmFused*>(fused_block_.data()); }
 
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
     // Asked at every launch, so that keys are counted when they come and not searched then.
@@ -55,20 +61,19 @@ class DeviceKeys {
     ~DeviceKeys();
 
   private:
-    static constexpr int kThere = 1, kHashed = 2;  // of ready_
-
     Result<> upload(const SetUp& set_up, std::span<const Key> keys);
     Result<> put(std::uint32_t index, const Key& key, Stream stream);
     Result<> set_up_keys(std::uint32_t first, std::uint32_t count, Stream stream);
+    Result<> set_up_fused(std::uint32_t first, std::uint32_t count, Stream stream);
 
     CudaDevice& device_;
     const bool hash_;
-    DeviceBlock keys_block_, matrices_block_, quads_block_;
+    DeviceBlock keys_block_, matrices_block_, quads_block_, fused_block_;
     std::atomic<bool> lent_{false};
-    std::mutex making_;          // guards the block of matrices until they are ready
-    std::atomic<int> ready_{0};  // how far
-    Runs replacements_;          // after what its end waits for
-    mutable std::mutex mutex_;   // guards what follows
+    std::mutex making_;           // guards the blocks of matrices until they are ready
+    std::atomic<int> ready_{-1};  // the last of KeyParts
+    Runs replacements_;           // after what its end waits for
+    mutable std::mutex mutex_;    // guards what follows
     std::vector<std::uint8_t> rounds_;
     std::map<int, std::uint32_t> with_rounds_;  // how many keys, none of them 0
     std::map<std::uint32_t, Key> host_;

@@ -46,7 +46,7 @@ class CudaKeystream final : public core::KeystreamMaker {
 
     Result<std::unique_ptr<core::KeyTables>> keys(std::span<const Key> list) override {
         DAEL_LET(made, DeviceKeys::make(device_, list, false));
-        DAEL_TRY(made->ready(false));
+        DAEL_TRY(made->ready(KeyParts::schedule));
         return std::unique_ptr<core::KeyTables>(std::make_unique<CudaKeys>(std::move(made)));
     }
 

@@ -7,6 +7,11 @@
 
 namespace dael::cuda {
 
+// Round keys that several warps share, so placed that four words come at once.
+struct alignas(16) SharedKeys {
+    std::uint32_t w[60];
+};
+
 class WarpKeys {
   public:
     static constexpr std::uint32_t kBytes = shapes::kWarpKeys;
