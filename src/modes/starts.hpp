@@ -22,17 +22,16 @@ class StartsInOrder {
     void add(const Message& message) noexcept {
         const auto high = big_endian(message.start.data());
         const auto low = big_endian(message.start.data() + 8);
-        const bool above = high > high_ || (high == high_ && low > low_);
-        if (!first_) {
-            all_up_ = all_up_ && above;
-            keys_up_ = keys_up_ && (message.key > key_ || (message.key == key_ && above));
-        }
+        const bool above = (high > high_) | ((high == high_) & (low > low_));
+        const bool up = (message.key > key_) | ((message.key == key_) & above);
+        all_up_ &= above | first_;
+        keys_up_ &= up | first_;
         first_ = false;
         high_ = high;
         low_ = low;
         key_ = message.key;
     }
-    bool distinct() const noexcept { return all_up_ || keys_up_; }
+    bool distinct() const noexcept { return all_up_ | keys_up_; }
 
   private:
     static std::uint64_t big_endian(const std::uint8_t* bytes) noexcept {

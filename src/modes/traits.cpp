@@ -13,15 +13,6 @@
 namespace dael::modes {
 namespace {
 
-// Whether two runs of bytes share one.
-bool overlap(const std::uint8_t* a, std::uint64_t a_size, const std::uint8_t* b,
-             std::uint64_t b_size) noexcept {
-    const auto from_a = reinterpret_cast<std::uintptr_t>(a);
-    const auto from_b = reinterpret_cast<std::uintptr_t>(b);
-    if (a_size == 0 || b_size == 0) return false;
-    return from_a <= from_b ? from_b - from_a < a_size : from_a - from_b < b_size;
-}
-
 Error null_with_size(const char* what, std::uint64_t size) {
     return {Code::invalid_argument,
             std::string(what) + " is null, but its size is " + std::to_string(size) + " bytes"};
@@ -55,12 +46,6 @@ Error ragged(const Cipher& cipher, const Message& m) {
                                      " takes whole blocks: pad the data, or use ctr"};
 }
 
-// GCM: sizes, the tag, and nothing over the output (SP 800-38D 5.2.1.1).
-inline bool gcm_takes(const Cipher& cipher, const Message& m) {
-    return m.size <= gcm::kMostData && m.aad_size <= gcm::kMostAad && m.tag &&
-           (m.aad || m.aad_size == 0) && !overlap(m.tag, cipher.tag, m.out, m.size) &&
-           !overlap(m.aad, m.aad_size, m.out, m.size);
-}
 Error gcm_refusal(const Cipher& cipher, const Message& m) {
     if (m.size > gcm::kMostData)
         return {Code::limit, std::to_string(m.size) +
@@ -157,15 +142,6 @@ consteval bool rows_are_right() {
 }
 static_assert(rows_are_right());
 
-// A skip, and an input of null, are for counter modes; AAD is for GCM.
-inline bool well_formed(const Cipher& cipher, const Message& m) noexcept {
-    const bool counts = makes_keystream(cipher.mode);
-    return (m.size == 0 || (m.out && (m.in || counts))) && (counts ? m.skip < 16 : m.skip == 0) &&
-           (m.aad_size == 0 || authenticates(cipher.mode)) &&
-           (m.in == m.out || !m.in || !overlap(m.in, m.size, m.out, m.size)) &&
-           m.size <= std::numeric_limits<std::uint64_t>::max() - kBlockSize;
-}
-
 }  // namespace
 
 const Traits& traits(Mode mode) noexcept {
@@ -190,13 +166,6 @@ Error refusal(const Cipher& cipher, const Key& key) {
             key.is_xts() ? std::string(name(cipher.mode)) +
                                " takes keys made by Key::import(); this one is for XTS"
                          : "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"};
-}
-
-// Asked of every message of a batch, where a call by pointer takes as long as the rest.
-bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept {
-    if (message.key >= keys || !well_formed(cipher, message)) return false;
-    return cipher.mode == Mode::gcm ? gcm_takes(cipher, message)
-                                    : traits(cipher.mode).takes(cipher, message);
 }
 
 Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -67,11 +68,38 @@ inline Result<> check(const Cipher& cipher, const Key& key) {
     return refusal(cipher, key);
 }
 
+// Whether two runs of bytes share one; neither passes the end of memory.
+inline bool overlap(const std::uint8_t* a, std::uint64_t a_size, const std::uint8_t* b,
+                    std::uint64_t b_size) noexcept {
+    const auto from_a = reinterpret_cast<std::uintptr_t>(a);
+    const auto from_b = reinterpret_cast<std::uintptr_t>(b);
+    return (from_b - from_a < a_size && b_size != 0) || (from_a - from_b < b_size && a_size != 0);
+}
+// A skip, and an input of null, are for counter modes; AAD is for GCM.
+inline bool well_formed(const Cipher& cipher, const Message& m) noexcept {
+    const bool counts = makes_keystream(cipher.mode);
+    return (m.size == 0 || (m.out && (m.in || counts))) && (counts ? m.skip < 16 : m.skip == 0) &&
+           (m.aad_size == 0 || authenticates(cipher.mode)) &&
+           m.size <= std::numeric_limits<std::uint64_t>::max() - kBlockSize &&
+           (m.in == m.out || !m.in || !overlap(m.in, m.size, m.out, m.size));
+}
+// GCM: sizes, the tag, and nothing over the output (SP 800-38D 5.2.1.1).
+inline bool gcm_takes(const Cipher& cipher, const Message& m) noexcept {
+    return m.size <= gcm::kMostData && m.aad_size <= gcm::kMostAad && m.tag &&
+           !overlap(m.tag, cipher.tag, m.out, m.size) &&
+           (m.aad_size == 0 || (m.aad && !overlap(m.aad, m.aad_size, m.out, m.size)));
+}
+
 // Whether the mode takes the message; `keys` is how many keys there are to choose from. The first
-// is without the reason, and without the cost of a Result for each of many short messages. Errors:
-// ragged_length (ECB, CBC, XTS), overlap, invalid_argument (null pointers, no such key, a skip or
-// AAD where the mode has none), limit (GCM's sizes, counters that would wrap, numbers of sectors).
-bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept;
+// is without the reason, and without the cost of a Result for each of many short messages, of which
+// there may be millions: what GCM asks is here whole. Errors: ragged_length (ECB, CBC, XTS),
+// overlap, invalid_argument (null pointers, no such key, a skip or AAD where the mode has none),
+// limit (GCM's sizes, counters that would wrap, numbers of sectors).
+inline bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept {
+    if (message.key >= keys || !well_formed(cipher, message)) return false;
+    return cipher.mode == Mode::gcm ? gcm_takes(cipher, message)
+                                    : traits(cipher.mode).takes(cipher, message);
+}
 Result<> check(const Cipher& cipher, const Message& message, std::size_t keys);
 
 // For calls that are given both sizes: invalid_argument.

@@ -34,24 +34,27 @@ inline Cipher for_backend(const Cipher& cipher) noexcept {
 template <class Visit>
 Result<> for_each_valid(const Request& request, std::size_t begin, std::size_t end, Visit visit) {
     const std::size_t keys = request.keys.list.size();
+    const Cipher cipher = request.cipher;  // the codes cannot be it
     for (std::size_t i = begin; i < end;) {
         const std::size_t first = i;
-        for (; i < end && modes::takes(request.cipher, request.messages[i], keys); ++i)
+        for (; i < end && modes::takes(cipher, request.messages[i], keys); ++i)
             request.codes[i] = Code::ok;
         if (i != first) DAEL_TRY(visit(first, i - first));
         if (i == end) break;
-        request.codes[i] = modes::check(request.cipher, request.messages[i], keys).code();
+        request.codes[i] = modes::check(cipher, request.messages[i], keys).code();
         ++i;
     }
     return {};
 }
 
+// Sizes beyond all limits are refused later, and must not overflow a sum until then.
+inline std::uint64_t bounded(std::uint64_t size) noexcept {
+    return std::min(size, std::uint64_t{1} << 40);
+}
 // What one message costs, in bytes of data: its first and last steps take about as long as these
 // many in a mode that authenticates.
+inline constexpr std::uint64_t kSteps = 256;
 inline std::uint64_t weight(const Cipher& cipher, const Message& message) noexcept {
-    constexpr std::uint64_t kSteps = 256;
-    // Sizes beyond all limits are refused later, and must not overflow a sum until then.
-    const auto bounded = [](std::uint64_t size) { return std::min(size, std::uint64_t{1} << 40); };
     return bounded(message.size) +
            (authenticates(cipher.mode) ? kSteps + bounded(message.aad_size) : 0);
 }
@@ -65,17 +68,19 @@ struct Survey {
     bool starts_distinct = true;
 };
 inline Survey survey(const Cipher& cipher, std::span<const Message> messages) noexcept {
-    Survey all;
+    std::uint64_t bytes = 0, aad = 0;
+    std::uint32_t other_keys = 0;
+    bool in_place = false;
     modes::StartsInOrder starts;
     for (const Message& message : messages) {
-        all.weight += weight(cipher, message);
-        all.bytes += std::min(message.size, std::uint64_t{1} << 40);
-        all.in_place |= message.in == message.out;
-        all.one_key &= message.key == messages.front().key;
+        bytes += bounded(message.size);
+        aad += bounded(message.aad_size);
+        in_place |= message.in == message.out;
+        other_keys |= message.key ^ messages[0].key;
         starts.add(message);
     }
-    all.starts_distinct = starts.distinct();
-    return all;
+    return {bytes, bytes + (authenticates(cipher.mode) ? kSteps * messages.size() + aad : 0),
+            in_place, other_keys == 0, starts.distinct()};
 }
 
 }  // namespace dael::pipeline

@@ -20,6 +20,7 @@ constexpr std::size_t kSize = std::size_t{1}
                               << 20;  // bytes of a message: long against the clock's tick
 constexpr int kBuffers = 8;           // of each kind, so that caches serve both alike
 constexpr int kSamples = 6000;
+constexpr Cipher kSeal{Mode::gcm, Direction::encrypt}, kOpen{Mode::gcm, Direction::decrypt};
 constexpr int kAttempts = 3;
 
 class CudaTiming : public testing::TestWithParam<int> {  // the parameter: tables, 4, 2 or 1
@@ -69,58 +70,149 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
         });
     }
 
-    // One message.
-    void expect_constant(const Cipher& cipher, const Key& key) {
-        const double t = measure::smallest_of(kAttempts, [&] {
-            return time([&](unsigned, const std::uint8_t* in) { run(cipher, key, in); });
-        });
-        const auto what =
-            std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction));
+    void expect_below(double t, const std::string& what) {
         RecordProperty(what, std::to_string(t));
         EXPECT_LT(t, measure::kThreshold) << what;
     }
-    void run(const Cipher& cipher, const Key& key, const std::uint8_t* in) {
-        const Message message{.in = in, .out = static_cast<std::uint8_t*>(out_), .size = kSize};
+
+    // One message, input and output so far past a multiple of 16.
+    void expect_constant(const Cipher& cipher, const Key& key, std::size_t size = kSize,
+                         std::size_t in_at = 0, std::size_t out_at = 0) {
+        const double t = measure::smallest_of(kAttempts, [&] {
+            return time([&](unsigned, const std::uint8_t* in) {
+                run(cipher, key, in + in_at, size, out_at);
+            });
+        });
+        expect_below(t, std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction)) +
+                            "-" + std::to_string(size) + "-" + std::to_string(in_at) + "-" +
+                            std::to_string(out_at));
+    }
+    void run(const Cipher& cipher, const Key& key, const std::uint8_t* in, std::size_t size = kSize,
+             std::size_t out_at = 0) {
+        const Message message{.in = in, .out = out() + out_at, .size = size};
         EXPECT_TRUE(device_->run(cipher, {std::span(&key, 1)}, message, stream_));
     }
 
-    // Messages of `size` bytes, under keys of these bytes in turn.
-    void expect_constant_batches(const Cipher& cipher, const std::vector<std::uint8_t>& key_bytes,
-                                 std::size_t size) {
+    // As many messages of `size` bytes as there is data, under `keys` keys in turn.
+    std::vector<Message> messages(const void* in, void* to, void* tags, std::size_t size,
+                                  std::size_t count, std::size_t keys) {
+        std::vector<Message> list(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            Message& m = list[i];
+            m.in = static_cast<const std::uint8_t*>(in) + i * size;
+            m.out = static_cast<std::uint8_t*>(to) + i * size;
+            m.size = size;
+            m.tag = static_cast<std::uint8_t*>(tags) + i * 16;
+            m.key = static_cast<std::uint32_t>(i % keys);
+        }
+        return list;
+    }
+    std::unique_ptr<core::Prepared> prepared(const Cipher& cipher, const core::Keys& keys,
+                                             const std::vector<Message>& list) {
+        auto batch =
+            device_->prepare(cipher, keys, {list.data(), static_cast<std::uint32_t>(list.size())});
+        EXPECT_TRUE(batch) << batch.error().message;
+        return batch ? std::move(*batch) : nullptr;
+    }
+    void seal(const core::Keys& keys, const std::vector<Message>& list) {
+        const auto batch = prepared(kSeal, keys, list);
+        ASSERT_TRUE(batch && device_->run(*batch, stream_));
+        ASSERT_TRUE(device_->order().wait(stream_));
+    }
+
+    // What the tags of messages of `size` bytes are, if their ciphertext is the input: what comes
+    // of sealing it is the plaintext of which it comes.
+    std::map<const std::uint8_t*, void*> tags_of_inputs(const core::Keys& keys, std::size_t size) {
+        std::map<const std::uint8_t*, void*> tags;
+        void* const sealed = *device_->memory().allocate(kSize);
+        for (const auto& kind : in_)
+            for (void* memory : kind) {
+                void* const its = *device_->memory().allocate(kSize / size * 16);
+                const std::size_t count = kSize / size;
+                seal(keys, messages(memory, out_, its, size, count, keys.list.size()));
+                seal(keys, messages(out_, sealed, its, size, count, keys.list.size()));
+                tags[static_cast<const std::uint8_t*>(memory)] = its;
+            }
+        device_->memory().release(sealed);
+        return tags;
+    }
+    static std::vector<Key> keys_of(const std::vector<std::uint8_t>& key_bytes) {
         std::vector<Key> list;
         for (const std::uint8_t byte : key_bytes)
             list.push_back(std::move(*Key::import(std::vector<std::uint8_t>(16, byte))));
+        return list;
+    }
+
+    // All the data as messages of `size` bytes, under keys of these bytes in turn.
+    void expect_constant_batches(const Cipher& cipher, const std::vector<std::uint8_t>& key_bytes,
+                                 std::size_t size) {
+        const std::vector<Key> list = keys_of(key_bytes);
         const auto tables = device_->tables(list);
         ASSERT_TRUE(tables) << tables.error().message;
-        void* const tags = *device_->memory().allocate(kSize / size * 16);
+        const core::Keys keys{list, tables->get()};
+        void* const new_tags = *device_->memory().allocate(kSize / size * 16);
+        const bool opening = authenticates(cipher.mode) && cipher.direction == Direction::decrypt;
+        std::map<const std::uint8_t*, void*> tags;
+        if (opening) tags = tags_of_inputs(keys, size);
         std::map<const std::uint8_t*, std::unique_ptr<core::Prepared>> batches;
         for (const auto& kind : in_)
             for (void* memory : kind) {
-                std::vector<Message> messages(kSize / size);
-                for (std::size_t i = 0; i < messages.size(); ++i) {
-                    messages[i].in = static_cast<const std::uint8_t*>(memory) + i * size;
-                    messages[i].out = static_cast<std::uint8_t*>(out_) + i * size;
-                    messages[i].size = size;
-                    messages[i].tag = static_cast<std::uint8_t*>(tags) + i * 16;
-                    messages[i].key = static_cast<std::uint32_t>(i % list.size());
-                }
-                auto batch = device_->prepare(
-                    cipher, {list, tables->get()},
-                    {messages.data(), static_cast<std::uint32_t>(messages.size())});
-                ASSERT_TRUE(batch) << batch.error().message;
-                batches[static_cast<const std::uint8_t*>(memory)] = std::move(*batch);
+                const auto* const in = static_cast<const std::uint8_t*>(memory);
+                batches[in] = prepared(cipher, keys,
+                                       messages(in, out_, opening ? tags[in] : new_tags, size,
+                                                kSize / size, list.size()));
+                ASSERT_TRUE(batches[in]);
+                ASSERT_TRUE(device_->run(*batches[in], stream_));
+                if (opening) expect_authentic(*batches[in], kSize / size);
             }
         const double t = measure::smallest_of(kAttempts, [&] {
             return time([&](unsigned, const std::uint8_t* in) {
                 EXPECT_TRUE(device_->run(*batches[in], stream_));
             });
         });
-        RecordProperty(std::string(name(cipher.mode)) + "-batch-" + std::to_string(size),
-                       std::to_string(t));
-        EXPECT_LT(t, measure::kThreshold) << "messages of " << size << " bytes";
+        expect_below(t, std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction)) +
+                            "-batch-" + std::to_string(size) + "-keys-" +
+                            std::to_string(list.size()));
         batches.clear();
-        device_->memory().release(tags);
+        for (const auto& [in, its] : tags) device_->memory().release(its);
+        device_->memory().release(new_tags);
     }
+    // Else nothing would be decrypted.
+    void expect_authentic(const core::Prepared& batch, std::size_t count) {
+        std::vector<std::uint32_t> codes(count, ~0u);
+        EXPECT_TRUE(device_->memory().copy_out(codes.data(), batch.results(), count * 4, stream_));
+        EXPECT_TRUE(device_->order().wait(stream_));
+        EXPECT_EQ(codes, std::vector<std::uint32_t>(count, 0));
+    }
+
+    // A few messages whose list travels with the launch.
+    void expect_constant_launches(const Cipher& cipher, std::size_t size, std::size_t count,
+                                  const std::vector<std::uint8_t>& key_bytes) {
+        const std::vector<Key> list = keys_of(key_bytes);
+        const auto tables = device_->tables(list);
+        ASSERT_TRUE(tables) << tables.error().message;
+        const core::Keys keys{list, tables->get()};
+        void* const new_tags = *device_->memory().allocate(count * 16);
+        const bool opening = cipher.direction == Direction::decrypt;
+        std::map<const std::uint8_t*, void*> tags;
+        if (opening) tags = tags_of_inputs(keys, size);
+        void* const codes = *device_->memory().allocate(count * 4);
+        const double t = measure::smallest_of(kAttempts, [&] {
+            return time([&](unsigned, const std::uint8_t* in) {
+                EXPECT_TRUE(device_->run(
+                    cipher, keys,
+                    messages(in, out_, opening ? tags[in] : new_tags, size, count, list.size()),
+                    {.codes = static_cast<std::uint32_t*>(codes)}, stream_));
+            });
+        });
+        expect_below(t, std::string(name(cipher.direction)) + "-launch-" + std::to_string(count) +
+                            "-of-" + std::to_string(size));
+        for (const auto& [in, its] : tags) device_->memory().release(its);
+        device_->memory().release(codes);
+        device_->memory().release(new_tags);
+    }
+
+    std::uint8_t* out() const { return static_cast<std::uint8_t*>(out_); }
 
     std::unique_ptr<cuda::CudaDevice> device_;
     Stream stream_;
@@ -147,10 +239,49 @@ TEST_P(CudaTiming, XtsDoesNotDependOnData) {
         expect_constant({Mode::xts, direction}, key);
 }
 
-// GHASH has matrices or multiplications besides; one long message and many short ones.
+// Little data has a kernel of its own, with one table.
+TEST_P(CudaTiming, LittleDataInCtrDoesNotDependOnData) {
+    const Key key = std::move(*Key::import(std::vector<std::uint8_t>(16, 0x3c)));
+    expect_constant({Mode::ctr}, key, std::size_t{64} << 10);
+    expect_constant({Mode::ctr}, key, 100'000, 1, 3);
+}
+
+// Keystream that is turned, and input that is cut out of two words.
+TEST_P(CudaTiming, CtrAtAnyAddressDoesNotDependOnData) {
+    const Key key = std::move(*Key::import(std::vector<std::uint8_t>(16, 0x3c)));
+    expect_constant({Mode::ctr}, key, kSize - 16, 1, 1);
+    expect_constant({Mode::ctr}, key, kSize - 16, 1, 3);
+    expect_constant({Mode::ctr}, key, kSize - 16, 5, 0);
+}
+
+// GHASH has matrices or multiplications besides; one long message, several, and many short ones,
+// a warp to each.
 TEST_P(CudaTiming, GcmDoesNotDependOnData) {
-    for (const std::size_t size : {kSize, std::size_t{1024}})
-        expect_constant_batches({Mode::gcm, Direction::encrypt}, {0x3c}, size);
+    for (const Cipher& cipher : {kSeal, kOpen})
+        for (const std::size_t size : {kSize, std::size_t{64} << 10, std::size_t{1024}})
+            expect_constant_batches(cipher, {0x3c}, size);
+    expect_constant_batches(kSeal, {0x3c, 0xa1}, std::size_t{64} << 10);
+}
+
+// 64 short messages to a warpgroup, where a GPU has that.
+TEST_P(CudaTiming, GcmInGroupsDoesNotDependOnData) {
+    if (GetParam() != 4) GTEST_SKIP() << "with four tables only";
+    device_->force_quads();
+    for (const Cipher& cipher : {kSeal, kOpen}) {
+        expect_constant_batches(cipher, {0x3c}, 1024);
+        expect_constant_batches(cipher, {0x3c, 0xa1, 0x77}, 1024);
+        expect_constant_batches(cipher, {0x3c}, 256);
+    }
+}
+
+// A thread block to a message, and long ones through device memory; with one table.
+TEST_P(CudaTiming, GcmOfAFewMessagesDoesNotDependOnData) {
+    if (GetParam() != 4) GTEST_SKIP() << "the same kernels as with four tables";
+    for (const Cipher& cipher : {kSeal, kOpen}) {
+        expect_constant_launches(cipher, 1024, 1, {0x3c});
+        expect_constant_launches(cipher, 4096, kMostLaunched, {0x3c, 0xa1});
+        expect_constant_launches(cipher, std::size_t{256} << 10, 4, {0x3c});
+    }
 }
 
 // Round keys in registers, not in the constant bank; a message to a thread.
@@ -158,7 +289,8 @@ TEST_P(CudaTiming, CbcWithAKeyForEachMessageDoesNotDependOnData) {
     expect_constant_batches({Mode::cbc, Direction::encrypt}, {0x3c, 0xa1}, 256);
 }
 
-// Where the key decides which entries are read: one key against many.
+// Where the key decides which entries are read: one key against many. In counter mode it does so
+// alone, with the counter.
 TEST_P(CudaTiming, KernelsDoNotDependOnTheKey) {
     std::mt19937 random(5);
     std::vector<Key> keys;
@@ -167,15 +299,71 @@ TEST_P(CudaTiming, KernelsDoNotDependOnTheKey) {
         for (auto& byte : raw) byte = static_cast<std::uint8_t>(random());
         keys.push_back(std::move(*Key::import(raw)));
     }
-    const std::uint8_t* in = static_cast<const std::uint8_t*>(in_[1][0]);
+    const auto expect_constant = [&](Mode mode, std::size_t size, std::size_t at) {
+        const auto* const in = static_cast<const std::uint8_t*>(in_[1][0]);
+        const double t = measure::smallest_of(kAttempts, [&] {
+            return time([&](unsigned kind, const std::uint8_t*) {
+                const Key& key = keys[random() % 63 * kind];  // both kinds draw
+                run({mode}, key, in + at, size, 3 * at);
+            });
+        });
+        expect_below(t, std::string(name(mode)) + "-" + std::to_string(size));
+    };
+    expect_constant(Mode::ecb, kSize, 0);
+    expect_constant(Mode::ctr, kSize, 0);
+    expect_constant(Mode::ctr, kSize - 16, 1);
+    expect_constant(Mode::ctr, std::size_t{64} << 10, 0);
+}
+
+// GCM's lookups likewise, and the powers of H, which tensor cores take as matrices from shared
+// memory. One key, in several places as the others are, against many.
+TEST_P(CudaTiming, GcmDoesNotDependOnTheKey) {
+    if (GetParam() != 4) GTEST_SKIP() << "the layouts differ in the cipher alone";
+    std::vector<std::uint8_t> key_bytes;
+    for (std::uint32_t k = 0; k < kBuffers; ++k)
+        for (const std::uint32_t byte : {0x3cu, 0x3d + 23 * k})
+            key_bytes.push_back(static_cast<std::uint8_t>(byte));
+    const std::vector<Key> list = keys_of(key_bytes);
+    const auto tables = device_->tables(list);
+    ASSERT_TRUE(tables) << tables.error().message;
+    const core::Keys keys{list, tables->get()};
+    void* const tags = *device_->memory().allocate(kSize / 64);
+    const auto of_key = [&](std::size_t size, std::uint32_t key) {
+        auto its = messages(in_[1][0], out_, tags, size, kSize / size, 1);
+        for (Message& m : its) m.key = key;
+        return its;
+    };
+    std::mt19937 random(5);
+    const auto expect_constant = [&](std::size_t size, const char* what) {
+        std::vector<std::unique_ptr<core::Prepared>> batches;
+        for (std::uint32_t k = 0; k < list.size(); ++k) {
+            batches.push_back(prepared(kSeal, keys, of_key(size, k)));
+            ASSERT_TRUE(batches.back());
+        }
+        const double t = measure::smallest_of(kAttempts, [&] {
+            return time([&](unsigned kind, const std::uint8_t*) {
+                EXPECT_TRUE(device_->run(*batches[random() % kBuffers * 2 + kind], stream_));
+            });
+        });
+        expect_below(t, what);
+    };
+    expect_constant(std::size_t{64} << 10, "long");
+    expect_constant(1024, "a warp each");
+    device_->force_quads();
+    expect_constant(1024, "groups");
+    std::vector<std::vector<Message>> few;
+    for (std::uint32_t k = 0; k < list.size(); ++k) {
+        few.push_back(of_key(4096, k));
+        few.back().resize(kMostLaunched);
+    }
     const double t = measure::smallest_of(kAttempts, [&] {
         return time([&](unsigned kind, const std::uint8_t*) {
-            const Key& key = keys[random() % 63 * kind];  // both kinds draw
-            run({Mode::ecb}, key, in);
+            EXPECT_TRUE(
+                device_->run(kSeal, keys, few[random() % kBuffers * 2 + kind], {}, stream_));
         });
     });
-    RecordProperty("t", std::to_string(t));
-    EXPECT_LT(t, measure::kThreshold);
+    expect_below(t, "a few");
+    device_->memory().release(tags);
 }
 
 TEST_P(CudaTiming, ControlFindsBankConflicts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of counter mode, its own code, run by a thread block on the host against OpenSSL:
+// The kernels of counter mode, their own code, run by a thread block on the host against OpenSSL:
 // every alignment of input and output, whatever range of a message a warp gets.
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 #undef __shared__
 #define __shared__ static
 #include "backends/cuda/ctr.cu"
+#include "backends/cuda/ctr_small.cu"
 // clang-format on
 
 namespace dael::cuda {
@@ -39,6 +40,29 @@ TEST(Realign, TakesBytesFromAnyOn) {
 
 class CtrKernel : public testing::Test {
   protected:
+    // Each message by the kernel of little data, in two blocks of threads.
+    std::string run_small(TestBatch& batch) {
+        return batch.fault_of([&](const Cipher&, std::span<const Key> keys,
+                                  std::span<const Message> messages, std::span<Code>) -> Result<> {
+            cuda::RoundKeys round_keys;
+            std::memcpy(round_keys.w, keys[0].schedule().encrypt.data(), sizeof round_keys.w);
+            gridDim.x = 2;
+            for (const Message& m : messages) {
+                kernels::Words4 start;
+                std::memcpy(&start, m.start.data(), sizeof start);
+                const cuda::DeviceSegment one{m.in, m.out, m.size, start, m.skip};
+                for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
+                    HostBlock::run(cuda::shapes::ctr_small().threads, [&] {
+                        if (keys[0].rounds() == 10) cuda::ctr_small<10>(one, round_keys);
+                        if (keys[0].rounds() == 12) cuda::ctr_small<12>(one, round_keys);
+                        if (keys[0].rounds() == 14) cuda::ctr_small<14>(one, round_keys);
+                    });
+                blockIdx.x = 0;
+            }
+            return {};
+        });
+    }
+
     // A batch as one list, whose rows the warps share out at random, or each message by itself.
     std::string run(TestBatch& batch, bool listed) {
         return batch.fault_of([&](const Cipher&, std::span<const Key> keys,
@@ -114,6 +138,41 @@ TEST_F(CtrKernel, EveryAlignmentOfInputAndOutput) {
                                           : std::uint8_t{0}});
             ASSERT_EQ(run(batch, true), "") << in_at << " to " << out_at;
         }
+}
+
+TEST_F(CtrKernel, LittleData) {
+    for (const std::size_t key_size : kKeySizes) {
+        const KeyRing ring({random_.bytes(key_size)});
+        TestBatch batch(random_, ring, {Mode::ctr, Direction::encrypt});
+        for (const std::size_t size : {1, 15, 16, 17, 4096, 4099, 20'000})
+            for (unsigned i = 0; i < 4; ++i)
+                batch.add({.size = size,
+                           .in_at = i * 5,
+                           .out_at = i == 2 ? 3 : i * 5,
+                           .in_place = i == 3,
+                           .keystream = i == 1,
+                           .start = random_.block(),
+                           .skip = static_cast<std::uint8_t>(i * 5)});
+        ASSERT_EQ(run_small(batch), "");
+    }
+}
+
+// A lane looks into its own bank alone, so that no data and no key makes two of them meet.
+TEST_F(CtrKernel, LanesNeedTheirOwnBanksAlone) {
+    for (const std::size_t key_size : kKeySizes) {
+        const KeyRing ring({random_.bytes(key_size)});
+        for (const unsigned by : {0u, 1u}) {
+            TestBatch batch(random_, ring, {Mode::ctr, Direction::encrypt}),
+                little(random_, ring, {Mode::ctr, Direction::encrypt});
+            for (const std::size_t at : {0, 5}) {
+                batch.add({.size = 9000, .in_at = at, .out_at = at * 2, .start = start(1)});
+                little.add({.size = 5000, .in_at = at, .out_at = at * 2, .start = start(1)});
+            }
+            const OwnBanks own(cuda::table_image, sizeof cuda::table_image, by);
+            EXPECT_EQ(run(batch, true) == "", by == 0);
+            EXPECT_EQ(run_small(little) == "", by == 0);
+        }
+    }
 }
 
 // A message by itself is divided by rows, or by groups of counters where every warp gets several.

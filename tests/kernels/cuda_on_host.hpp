@@ -68,6 +68,11 @@ class HostBlock {
         return taken;
     }
     unsigned thread() const { return at_; }
+    // Called before a thread goes on, with how often all of them have met.
+    static std::function<void(unsigned thread, std::uint64_t met)>& before() {
+        static std::function<void(unsigned, std::uint64_t)> before;
+        return before;
+    }
 
   private:
     struct Meeting {
@@ -117,6 +122,7 @@ class HostBlock {
                 if (!fibers_[at_].can_run()) continue;
                 any = true;
                 threadIdx.x = at_;
+                if (before()) before()(at_, meetings_[0].held);
                 resume(fibers_[at_]);
             }
         }
@@ -134,6 +140,39 @@ class HostBlock {
     std::vector<std::uint32_t> given_;
     jmp_buf main_place_{};
     unsigned at_ = 0;  // the thread that runs
+};
+
+// While this lives, a lane finds zeros in all banks of a table image but one, its own or, `by`
+// apart, another's, from when the image has been filled and all threads have met.
+class OwnBanks {
+  public:
+    OwnBanks(unsigned char* image, std::size_t size, unsigned by = 0)
+        : image_(reinterpret_cast<std::uint32_t*>(image)), filled_(size / 4) {
+        HostBlock::before() = [this, by](unsigned thread, std::uint64_t met) {
+            if (met == 0) {
+                lane_ = kAll;
+                return;
+            }
+            if (lane_ == kAll) {
+                std::copy_n(image_, filled_.size(), filled_.begin());
+                std::fill_n(image_, filled_.size(), 0);
+            }
+            const unsigned lane = (thread + by) % 32;
+            if (lane == lane_) return;
+            if (lane_ != kAll)
+                for (std::size_t i = lane_; i < filled_.size(); i += 32) image_[i] = 0;
+            for (std::size_t i = lane; i < filled_.size(); i += 32) image_[i] = filled_[i];
+            lane_ = lane;
+        };
+    }
+    OwnBanks(const OwnBanks&) = delete;
+    ~OwnBanks() { HostBlock::before() = nullptr; }
+
+  private:
+    static constexpr unsigned kAll = ~0u;
+    std::uint32_t* const image_;
+    std::vector<std::uint32_t> filled_;
+    unsigned lane_ = kAll;  // whose bank can be seen
 };
 
 }  // namespace dael::test

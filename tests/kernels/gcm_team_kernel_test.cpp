@@ -3,6 +3,8 @@
 // against OpenSSL: what only a GPU can show besides is the launch.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 // clang-format off: in this order, as cuda_on_host.hpp says.
 #include "kernels/cuda_on_host.hpp"
 
@@ -56,6 +58,8 @@ class GcmTeamKernel : public testing::Test {
 
     template <int kRounds, std::uint32_t kMost>
     static void launch(const GcmTeamWork<kMost>& work, std::uint32_t count) {
+        std::optional<OwnBanks> own;
+        if (banks_) own.emplace(cuda::table_image, cuda::shapes::kTable, *banks_);
         gridDim.x = count;
         for (blockIdx.x = 0; blockIdx.x < count; ++blockIdx.x)
             HostBlock::run(cuda::shapes::gcm_team(0).threads,
@@ -131,6 +135,10 @@ class GcmTeamKernel : public testing::Test {
         EXPECT_TRUE(std::all_of(words, words + sizeof *state / 4, [](auto w) { return w == 0; }));
     }
 
+    void TearDown() override { banks_.reset(); }
+    // Whose banks a lane can see, so many lanes on; none: all.
+    static inline std::optional<unsigned> banks_;
+
     Random random_{2718};
     const KeyRing ring_{random_, 3};
 };
@@ -162,6 +170,17 @@ TEST_F(GcmTeamKernel, SizesAlignmentsAndAad) {
         batch.add({.size = 32768});
         EXPECT_EQ(run(batch), "") << batch.what();
     }
+}
+
+// A lane looks into its own bank alone, so that no data and no key makes two of them meet.
+TEST_F(GcmTeamKernel, LanesNeedTheirOwnBanksAlone) {
+    for (const Cipher& cipher : kCiphers)
+        for (const unsigned by : {0u, 1u}) {
+            TestBatch batch(random_, ring_, cipher);
+            batch.add({.size = 40}).add({.size = 5000}).add({.size = 300}).add({.size = 64});
+            banks_ = by;
+            EXPECT_EQ(run(batch) == "", by == 0) << batch.what();
+        }
 }
 
 TEST_F(GcmTeamKernel, CountersThatWrap) {

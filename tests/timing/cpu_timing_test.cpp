@@ -91,6 +91,40 @@ TEST(CpuTiming, GcmDoesNotDependOnKeyOrData) {
     }
 }
 
+// Messages whose hashes overlap with the next one's encryption.
+TEST(CpuTiming, GcmOfAListDoesNotDependOnKeyOrData) {
+    if (!has_wide_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
+    static Bytes in;
+    static std::array<Bytes, 3> outs;
+    static cpu::Powers powers;
+    std::array<Block, 3> tags;
+    std::array<Message, 3> list;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::size_t sizes[] = {256, 40, 270};
+        list[i] = {in.at.data(), outs[i].at.data(), sizes[i]};
+        list[i].start = kStart;
+        list[i].start[0] = static_cast<std::uint8_t>(i);
+    }
+    const core::KeySchedule key = schedule_of(random_input());
+    for (const auto direction : {Direction::encrypt, Direction::decrypt}) {
+        const auto run = [&](const core::KeySchedule& its_key) {
+            cpu::gcm512::messages(direction, its_key, powers, list, tags.data(), kBlockSize);
+            keep(outs);
+            keep(tags);
+        };
+        cpu::gcm512::expand(key, powers, cpu::kPowers);
+        expect_constant_time("GCM of a list", [&](const Input& data) {
+            in.fill(data);
+            run(key);
+        });
+        expect_constant_time("GCM of a list with its key", [&](const Input& bytes) {
+            const core::KeySchedule other = schedule_of(bytes);
+            cpu::gcm512::expand(other, powers, 20);
+            run(other);
+        });
+    }
+}
+
 class FusedTiming : public testing::TestWithParam<bool> {
   protected:
     void SetUp() override {

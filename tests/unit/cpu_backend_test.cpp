@@ -3,7 +3,9 @@
 // alignments, work in place, many messages at once, counters that wrap, threads.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/registry.hpp"
@@ -124,6 +126,52 @@ TEST_P(CpuBackend, ManyMessagesOfMixedLengthsAndKeys) {
 
 // The library's counter has 32 bits; ours has 128 (SP 800-38A B.1). All ones from byte `from` on,
 // so that the carry runs through every byte up to it, and past the top for from = 0.
+// One is hashed while the next is enciphered: every length beside others, a list of one key and of
+// runs of keys, AAD of up to a block and more, tags of all sizes.
+TEST_P(CpuBackend, ShortMessagesOfGcmBesideEachOther) {
+    Random random(23);
+    const KeyRing ring(random, 3);
+    std::vector<std::size_t> sizes;
+    for (std::size_t size = 0; size <= 1700; ++size) sizes.push_back(size);
+    int round = 0;
+    for (const auto tag : std::to_array<std::uint8_t>({16, 12, 4}))
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt})
+            for (const std::size_t run : {sizes.size(), std::size_t{1}, std::size_t{7}}) {
+                TestBatch batch(random, ring, {Mode::gcm, direction, tag});
+                for (std::size_t i = 0; i < sizes.size(); ++i)
+                    batch.add({.size = sizes[i],
+                               .in_at = i % 5 == 0 ? i % 64 : 0,
+                               .out_at = i % 3 == 0 ? i % 61 : 0,
+                               .in_place = i % 7 == 3,
+                               .aad_size = i % 4 == 0 ? i / 4 % 19 : 0,
+                               .key = static_cast<std::uint32_t>(i / run % 3)});
+                if (direction == Direction::decrypt)
+                    for (std::size_t i = static_cast<std::size_t>(round); i < batch.size(); i += 5)
+                        batch.forge(i);
+                ASSERT_EQ(fault_of(batch), "") << "runs of " << run << ", tags of " << int{tag};
+                for (std::size_t i = sizes.size(); i > 1; --i)
+                    std::swap(sizes[i - 1], sizes[random.below(i)]);
+                ++round;
+            }
+}
+
+TEST_P(CpuBackend, CountersOfShortMessagesWrapBesideEachOther) {
+    Random random(29);
+    const KeyRing ring({random.bytes(16)});
+    for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+        TestBatch batch(random, ring, {Mode::gcm, direction});
+        for (std::uint32_t left = 0; left < 100; ++left)
+            for (const std::uint32_t bits : {0xffu, 0xffffffffu}) {
+                Block j0 = random.block();
+                const std::uint32_t low = bits - left;
+                for (std::size_t i = 0; i < 4; ++i)
+                    j0[15 - i] = static_cast<std::uint8_t>(low >> (8 * i));
+                batch.add({.size = 700 + left, .start = j0});
+            }
+        ASSERT_EQ(fault_of(batch), "");
+    }
+}
+
 TEST_P(CpuBackend, CtrCarriesThroughEveryByteFromEverySkip) {
     for (std::size_t from = 0; from < 16; ++from) {
         for (const unsigned before : {0u, 1u, 15u, 16u, 40u}) {  // blocks before the carry

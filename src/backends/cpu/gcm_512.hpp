@@ -10,6 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+
+#include <daelstrom/message.hpp>
 
 #include "backends/cpu/fused.hpp"
 #include "core/key_schedule.hpp"
@@ -53,5 +56,10 @@ Block tag(const core::KeySchedule& key, const Powers& powers, const State& state
 void message(Direction direction, const core::KeySchedule& key, const Powers& powers,
              const Block& j0, const std::uint8_t* aad, std::size_t aad_size, const std::uint8_t* in,
              std::uint8_t* out, std::size_t size, std::uint8_t* tag, std::size_t tag_size) noexcept;
+
+// Messages of one key, one after another: E(J0) of four short ones at once. Tags go to `tags`, as
+// many; null: to where each message has its own, `tag_size` bytes.
+void messages(Direction direction, const core::KeySchedule& key, const Powers& powers,
+              std::span<const Message> messages, Block* tags, std::size_t tag_size) noexcept;
 
 }  // namespace dael::cpu::gcm512

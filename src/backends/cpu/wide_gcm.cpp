@@ -2,6 +2,7 @@
 #include "backends/cpu/wide_gcm.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -185,34 +186,49 @@ class Pieces final : public core::Pieces {
     bool aad_ended_ = false;
 };
 
+// Messages of one key that are done before their tags are compared.
+constexpr std::size_t kTogether = 32;
+
+// At most kTogether.
+void open(const Cipher& cipher, const core::KeySchedule& key, const Powers& powers,
+          std::span<const Message> messages, std::span<Code> codes) {
+    std::array<Block, kTogether> tags;
+    gcm512::messages(Direction::decrypt, key, powers, messages, tags.data(), kBlockSize);
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+        const Message& m = messages[i];
+        if (modes::equal_tags(tags[i].data(), m.tag, cipher.tag)) continue;
+        // In place, the same keystream once more makes it the ciphertext that it was.
+        if (m.in == m.out)
+            gcm512::message(Direction::encrypt, key, powers, m.start, m.aad, m.aad_size, m.in,
+                            m.out, m.size, tags[i].data(), kBlockSize);
+        else if (m.size != 0)
+            wipe(m.out, m.size);
+        codes[i] = Code::authentication;
+    }
+}
+
 }  // namespace
 
 Result<> wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                   std::span<Code> codes) {
     const auto* const tables = static_cast<const WideTables*>(keys.tables);
     PowersOfCall own;
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-        const Message& m = messages[i];
-        const Key& key = keys.list[m.key];
-        const Powers* const powers = tables ? &(*tables)[m.key] : own.of(key, m);
-        if (!powers) return Error{Code::out_of_memory, "no memory for a key's GCM tables"};
-        const auto run = [&](Direction direction, std::uint8_t* tag, std::size_t tag_size) {
-            gcm512::message(direction, key.schedule(), *powers, m.start, m.aad, m.aad_size, m.in,
-                            m.out, m.size, tag, tag_size);
-        };
-        if (cipher.direction == Direction::encrypt) {
-            run(Direction::encrypt, m.tag, cipher.tag);
-            continue;
-        }
-        Block tag;
-        run(Direction::decrypt, tag.data(), tag.size());
-        if (modes::equal_tags(tag.data(), m.tag, cipher.tag)) continue;
-        // In place, the same keystream once more makes it the ciphertext that it was.
-        if (m.in == m.out)
-            run(Direction::encrypt, tag.data(), tag.size());
-        else if (m.size != 0)
-            wipe(m.out, m.size);
-        codes[i] = Code::authentication;
+    for (std::size_t i = 0, count = 0; i < messages.size(); i += count) {
+        const Key& key = keys.list[messages[i].key];
+        const Powers* powers = tables ? &(*tables)[messages[i].key] : nullptr;
+        count = 0;
+        do {
+            if (!tables) powers = own.of(key, messages[i + count]);
+            if (!powers) return Error{Code::out_of_memory, "no memory for a key's GCM tables"};
+            ++count;
+        } while (count < kTogether && i + count < messages.size() &&
+                 messages[i + count].key == messages[i].key);
+        const auto these = messages.subspan(i, count);
+        if (cipher.direction == Direction::encrypt)
+            gcm512::messages(Direction::encrypt, key.schedule(), *powers, these, nullptr,
+                             cipher.tag);
+        else
+            open(cipher, key.schedule(), *powers, these, codes.subspan(i, count));
     }
     return {};
 }
