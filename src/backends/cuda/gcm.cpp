@@ -123,8 +123,14 @@ Result<> fuse(const CudaDevice& device, DeviceKeys& keys, std::span<const Messag
               bool many_keys, GcmBatch& batch) {
     if (batch.tag_size == 0 || batch.opening || !keys.quads() || device.layout().gcm_ctr != 4)
         return {};
-    for (const Message& m : messages)
-        if (is_long(m) && !kernels::aligned16(m.in, m.out)) return {};
+    std::uint64_t count = 0, bytes = 0;
+    for (const Message& m : messages) {
+        if (!is_long(m)) continue;
+        if (!kernels::aligned16(m.in, m.out)) return {};
+        ++count;
+        bytes += m.size;
+    }
+    if (count == 0 || bytes / count > kMostFused) return {};
     DAEL_TRY(keys.ready(KeyParts::fused));
     batch.fused = keys.fused();
     batch.data.workers = device.fused_workers(many_keys);

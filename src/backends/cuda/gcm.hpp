@@ -14,8 +14,9 @@ inline KeyParts parts_for(const Cipher& cipher) {
     return authenticates(cipher.mode) ? KeyParts::ghash : KeyParts::schedule;
 }
 
-// Has long messages hashed as they are encrypted if they are sealed, lie at aligned addresses, and
-// the keys and the device can. `batch.data` needs room for the partials of fused_workers().
+// Has long messages hashed as they are encrypted if they are sealed, lie at aligned addresses, are
+// not so long that this does not pay, and the keys and the device can. `batch.data` needs room for
+// the partials of fused_workers().
 Result<> fuse(const CudaDevice& device, DeviceKeys& keys, std::span<const Message> messages,
               bool many_keys, GcmBatch& batch);
 

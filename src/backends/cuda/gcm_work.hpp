@@ -59,6 +59,8 @@ struct alignas(16) GcmFused {
 // A place of a group that no message has; and how many messages are sorted at once where a list has
 // not been planned.
 inline constexpr std::uint32_t kNoMessage = ~0u, kQuadChunk = 2048;
+// Longer messages on average are sooner encrypted first and hashed then.
+inline constexpr std::uint64_t kMostFused = std::uint64_t{768} << 10;
 // Of messages whose lengths are not known, fewer than this are sooner done a warp each.
 inline constexpr std::uint32_t kFewestForQuads = 8192;
 
