@@ -97,8 +97,6 @@ class CounterRows {
   private:
     static constexpr std::uint32_t kLanes = kernels::kLanes, kRowBytes = kLanes * 16;
     static constexpr int kUnroll = kTables == 1 ? kRounds : 4;
-    // Rows by themselves gain from all rounds of AES-128 at once, groups lose.
-    static constexpr int kRowUnroll = kRounds == 10 ? kRounds : kUnroll;
 
     // How input and output lie: both are aligned; both are past a word by as much; the input is and
     // the output is aligned; or each is by its own.
@@ -157,9 +155,8 @@ class CounterRows {
         Words4 tail, high, base;
     };
 
-    template <int kAtOnce = kUnroll>
     __device__ __forceinline__ Words4 finish(const Words4& state, const Words4& mask) const {
-        return kernels::finish_masked<kRounds, 3, kAtOnce>(tables_, keys_, state, mask);
+        return kernels::finish_masked<kRounds, 3, kUnroll>(tables_, keys_, state, mask);
     }
 
     // The lane's aligned word of keystream, of its own block and the one before, where the output
@@ -208,7 +205,7 @@ class CounterRows {
                 carried.high = cache_.high(mine);
             carried.base = carried.high ^ cache_.middle(mine);
         }
-        Words4 word = finish<kRowUnroll>(carried.base ^ cache_.low(mine % 256), Words4{});
+        Words4 word = finish(carried.base ^ cache_.low(mine % 256), Words4{});
         if (shift_ != 0) word = turned(word, carried.tail);
         if (past_ != 0) x = kernels::bytes_from(x, y, past_);
         if (whole) store_global(data_.out + at, word ^ x);
