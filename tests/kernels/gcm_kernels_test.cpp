@@ -96,8 +96,7 @@ TEST(Gf128, ExtremesAndSumsOfProducts) {
     for (int i = 0; i < 20000; ++i) {
         const Words4 a = element(), b = element(), c = element(), d = element();
         ASSERT_TRUE(equal(kernels::gf_multiply(a, b), product(a, b)));
-        ASSERT_TRUE(
-            equal(kernels::gf_multiply_add(a, b, c, d), product(a, b) ^ product(c, d)));
+        ASSERT_TRUE(equal(kernels::gf_multiply_add(a, b, c, d), product(a, b) ^ product(c, d)));
     }
 }
 

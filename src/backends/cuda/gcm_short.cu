@@ -99,9 +99,8 @@ __device__ __forceinline__ Words4 hash_rows(const kernels::Tables<kTables, false
     }
     // The last row and those before it in one sum of products.
     const Words4* const owed = &key.powers[kLanes + 1 - threadIdx.x % kLanes];
-    return warp_sum(rows.count == 1
-                        ? kernels::gf_multiply(x, owed[0])
-                        : kernels::gf_multiply_add(x, owed[0], hash, owed[kLanes]));
+    return warp_sum(rows.count == 1 ? kernels::gf_multiply(x, owed[0])
+                                    : kernels::gf_multiply_add(x, owed[0], hash, owed[kLanes]));
 }
 
 // `kStream`: counter mode alone, from any byte of a block on, and without input if there is none.
@@ -141,7 +140,8 @@ __device__ __forceinline__ void ask_for(const GcmKey& key, const Message& m, boo
     const std::uint32_t lane = threadIdx.x % kLanes;
     const auto prefetch = [](const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); };
     if (new_key)
-        for (std::uint32_t at = lane * 32; at < sizeof(KeyHead) + sizeof key.powers; at += kLanes * 32)
+        for (std::uint32_t at = lane * 32; at < sizeof(KeyHead) + sizeof key.powers;
+             at += kLanes * 32)
             prefetch(reinterpret_cast<const unsigned char*>(&key) + at);
     if (m.in && lane * 32 < m.size) prefetch(m.in + lane * 32);
 }

@@ -77,7 +77,7 @@ enum class Part : std::uint32_t { aad, data, both };
 inline constexpr std::uint32_t kPlanBlocks = 512;
 struct PlanState {
     std::uint32_t begun, ended;  // blocks
-    std::uint32_t any_long;      // of a list that is planned after its short messages; else unused
+    std::uint32_t any_long;      // told by the short messages' kernel where the plan comes after it
     std::uint32_t unused;
     std::uint64_t sums[kPlanBlocks * 3];
 };
@@ -97,11 +97,10 @@ struct GcmBatch {
     std::uint32_t quad_groups;
     std::uint32_t count;
     std::uint32_t key_count;
-    std::uint32_t tag_size;  // 0: counter mode alone, from `start` on
-    std::uint32_t opening;   // 1: tags are compared, and data decrypted; 0: written, encrypted
-    std::uint64_t longest;   // bytes of data and AAD that a message may have; 0: any
-    std::uint32_t plan_later;  // 1: gcm_plan follows the short messages' kernel, which tells it
-                               // whether it has met a long one
+    std::uint32_t tag_size;    // 0: counter mode alone, from `start` on
+    std::uint32_t opening;     // 1: tags are compared, and data decrypted; 0: written, encrypted
+    std::uint64_t longest;     // bytes of data and AAD that a message may have; 0: any
+    std::uint32_t plan_later;  // 1: gcm_plan comes after the short messages (PlanState::any_long)
     PlanState* plan;           // for lists in device memory
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
