@@ -138,12 +138,11 @@ __device__ __forceinline__ void crypt_rows(const kernels::Tables<kTables, false>
 // Asks for what a message begins with, a lane each for 32 bytes: its key and the first of its data.
 __device__ __forceinline__ void ask_for(const GcmKey& key, const Message& m, bool new_key) {
     const std::uint32_t lane = threadIdx.x % kLanes;
-    const auto prefetch = [](const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); };
     if (new_key)
         for (std::uint32_t at = lane * 32; at < sizeof(KeyHead) + sizeof key.powers;
              at += kLanes * 32)
-            prefetch(reinterpret_cast<const unsigned char*>(&key) + at);
-    if (m.in && lane * 32 < m.size) prefetch(m.in + lane * 32);
+            ask_ahead(reinterpret_cast<const unsigned char*>(&key) + at);
+    if (m.in && lane * 32 < m.size) ask_ahead(m.in + lane * 32);
 }
 
 constexpr std::uint32_t kWarps = shapes::kGcmShortWarps;
