@@ -14,9 +14,11 @@
 #undef __shared__
 #define __shared__ static
 #include "backends/cuda/gcm_short.cu"
+#define kWarps kKeyWarps
 #define kThreads kKeyThreads
 #include "backends/cuda/gcm_keys.cu"
 #undef kThreads
+#undef kWarps
 // clang-format on
 
 namespace dael::cuda {
