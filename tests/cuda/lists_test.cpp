@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of messages in device memory, as kernels make them: nobody has checked them, their number
 // and their nonces may lie there too. And keys that are replaced in the order of a stream.
+#include <cuda_runtime_api.h>
+
 #include <cstring>
 
 #include "cuda/fixture.hpp"
@@ -183,6 +185,67 @@ TEST_F(Lists, TheirNumberIsReadWhenTheyRun) {
                 EXPECT_EQ(results[i], Code::internal) << i << " of " << now;
                 expect_untouched(i);
             }
+        }
+    }
+}
+
+// One batch, whose list changes between launches: whether any message is long is found out each
+// time, in a graph as well, and with a number that leaves places empty.
+TEST_F(Lists, WhetherAnyIsLongIsFoundOutAtEachLaunch) {
+    device_->force_quads();
+    for (const std::uint32_t key_count : {1u, 3u}) {
+        messages_.clear();
+        const KeyRing ring(random_, key_count);
+        make(60, {0, 100, 1024, 8192, 1500}, key_count);
+        const std::vector<Message> short_ones = messages_;
+        auto* const number = reinterpret_cast<std::uint32_t*>(allocate(4));
+        const auto keys = tables(ring);
+        for (const bool numbered : {false, true}) {
+            Messages list = listed();
+            if (numbered) list.number = number;
+            auto batch = device_->prepare(kSeal, {ring.keys, keys.get()}, list);
+            ASSERT_TRUE(batch) << batch.error().message;
+            const auto handle = static_cast<cudaStream_t>(stream_.handle);
+            cudaGraphExec_t replay = nullptr;
+            for (const std::size_t long_ones : {0, 1, 0, 20, 0}) {
+                messages_ = short_ones;
+                for (std::size_t i = 0; i < long_ones; ++i) {
+                    messages_[59 - i * 2].size = 8193 + i * 4000;
+                    messages_[59 - i * 2].key = 0;
+                }
+                const std::uint32_t now = numbered ? 59 + long_ones % 2 : 60;
+                put(number, &now, 4);
+                put(list_, messages_.data(), messages_.size() * sizeof(Message));
+                for (const bool graph : {false, true}) {
+                    put(out_, Bytes(plain_.size(), Poisoned::kPoison).data(), plain_.size());
+                    put(tags_, Bytes(60 * 16, Poisoned::kPoison).data(), 60 * 16);
+                    if (!graph) {
+                        run(**batch);
+                    } else {
+                        if (!replay) {
+                            cudaGraph_t made = nullptr;
+                            ASSERT_EQ(
+                                cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal),
+                                cudaSuccess);
+                            EXPECT_TRUE(device_->run(**batch, stream_));
+                            ASSERT_EQ(cudaStreamEndCapture(handle, &made), cudaSuccess);
+                            ASSERT_EQ(cudaGraphInstantiate(&replay, made, 0), cudaSuccess);
+                            ASSERT_EQ(cudaGraphDestroy(made), cudaSuccess);
+                        }
+                        ASSERT_EQ(cudaGraphLaunch(replay, handle), cudaSuccess);
+                        wait();
+                    }
+                    const auto results = codes(**batch);
+                    for (std::size_t i = 0; i < messages_.size(); ++i) {
+                        ASSERT_EQ(results[i], i < now ? Code::ok : Code::internal) << i;
+                        if (i < now)
+                            expect_sealed(ring, i, messages_[i].start);
+                        else
+                            expect_untouched(i);
+                    }
+                }
+            }
+            EXPECT_EQ(cudaGraphExecDestroy(replay), cudaSuccess);
         }
     }
 }

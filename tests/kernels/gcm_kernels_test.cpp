@@ -70,6 +70,36 @@ TEST(Gf128, CarrylessProductsOfExtremes) {
     EXPECT_EQ(kernels::clmul32(0, 0xffffffff), 0u);
 }
 
+// Words at which sums of integer products come nearest to overflowing into their neighbours.
+TEST(Gf128, ExtremesAndSumsOfProducts) {
+    test::Random random(11);
+    const auto word = [&]() -> std::uint32_t {
+        const auto bytes = random.bytes(5);
+        std::uint32_t any;
+        std::memcpy(&any, bytes.data(), sizeof any);
+        switch (bytes[4] % 8) {
+            case 0:
+                return ~0u;
+            case 1:
+                return 0x11111111u << any % 4;
+            case 2:
+                return ~(1u << any % 32);
+            case 3:
+                return ~(0x11111111u << any % 4);
+            default:
+                return any;
+        }
+    };
+    const auto element = [&] { return Words4{word(), word(), word(), word()}; };
+    const Words4 ones{~0u, ~0u, ~0u, ~0u};
+    EXPECT_TRUE(equal(kernels::gf_multiply(ones, ones), product(ones, ones)));
+    for (int i = 0; i < 20000; ++i) {
+        const Words4 a = element(), b = element(), c = element(), d = element();
+        ASSERT_TRUE(equal(kernels::gf_multiply(a, b), product(a, b)));
+        ASSERT_TRUE(equal(kernels::gf_multiply_add(a, b, c, d), product(a, b) ^ product(c, d)));
+    }
+}
+
 TEST(Gf128, Squares) {
     test::Random random(7);
     for (int i = 0; i < 300; ++i) {

@@ -121,11 +121,13 @@ class GcmTeamKernel : public testing::Test {
         });
     }
 
-    // By so many blocks; they leave all as they found it.
-    static void plan(cuda::GcmBatch batch, unsigned blocks) {
+    // By so many blocks; they leave all as they found it, and what the short messages' kernel told
+    // them is done with.
+    static void plan(cuda::GcmBatch batch, unsigned blocks, bool any_long = true) {
         const auto state = std::make_unique<cuda::PlanState>();
         batch.plan = state.get();
         for (int time = 0; time < 2; ++time) {
+            state->any_long = batch.plan_later && any_long;
             gridDim.x = blocks;
             for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
                 HostBlock::run(cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(batch); });
@@ -282,11 +284,13 @@ TEST_F(GcmTeamKernel, TheHostPlansAsTheDeviceDoes) {
 }
 
 // Lists of more messages than threads, by one block and by several; with nonces that count, and
-// with fewer messages than places.
+// with fewer messages than places. And without nonces, after the short messages: where no other was
+// met, nothing but how many units there are is written.
 TEST_F(GcmTeamKernel, ManyBlocksPlanAsOne) {
     constexpr std::uint32_t kCount = 5000, kNumber = 4321;
     const Bytes room(16);
-    for (const bool any_long : {true, false}) {
+    for (const int which : {0, 1, 2, 3}) {
+        const bool any_long = which % 2 == 0, later = which >= 2;
         std::vector<Message> list(kCount);
         for (std::uint32_t i = 0; i < kCount; ++i) {
             Message& m = list[i];
@@ -307,7 +311,8 @@ TEST_F(GcmTeamKernel, ManyBlocksPlanAsOne) {
             cuda::GcmBatch batch{};
             batch.messages = messages.data();
             batch.number = &number;
-            batch.nonces = &nonces;
+            batch.nonces = later ? nullptr : &nonces;
+            batch.plan_later = later;
             batch.count = kCount;
             batch.key_count = 1;
             batch.tag_size = 16;
@@ -315,10 +320,15 @@ TEST_F(GcmTeamKernel, ManyBlocksPlanAsOne) {
             batch.data.starts = starts[1].data();
             batch.groups.starts = starts[2].data();
             batch.results = results.data();
-            plan(batch, blocks);  // twice
-            EXPECT_EQ(nonces.next, 0xffff'ff00 + 2 * std::uint64_t{kNumber});
+            plan(batch, blocks, any_long);  // twice
+            EXPECT_EQ(nonces.next, 0xffff'ff00 + (later ? 0 : 2 * std::uint64_t{kNumber}));
             cuda::Units at{};
             for (std::uint32_t i = 0; i <= kCount; ++i) {
+                if (later && !any_long && i != kCount) {
+                    EXPECT_EQ(static_cast<Code>(results[i]),
+                              i >= kNumber ? Code::internal : Code::ok);
+                    continue;
+                }
                 ASSERT_EQ(starts[0][i], at.aad) << i << " of " << blocks;
                 ASSERT_EQ(starts[1][i], at.data) << i << " of " << blocks;
                 ASSERT_EQ(starts[2][i], at.groups) << i << " of " << blocks;
@@ -331,7 +341,7 @@ TEST_F(GcmTeamKernel, ManyBlocksPlanAsOne) {
                 const std::uint64_t counted = 0xffff'ff00 + std::uint64_t{kNumber} + i;
                 for (std::size_t b = 0; b < 8; ++b)
                     nonce[4 + b] = static_cast<std::uint8_t>(counted >> (56 - 8 * b));
-                ASSERT_EQ(messages[i].start, gcm::start(nonce)) << i;
+                ASSERT_EQ(messages[i].start, later ? Block{} : gcm::start(nonce)) << i;
                 at += cuda::units_of(batch, i);
             }
             EXPECT_EQ(at.any(), any_long);

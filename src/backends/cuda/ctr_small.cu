@@ -7,22 +7,12 @@
 // while this one works (programmatic dependent launch, from sm_90 on). It touches no data before
 // all that was launched ahead of it has ended and can be seen, so that the order of the stream
 // holds as ever.
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/memory_access.cuh"
 
 namespace dael::cuda {
 namespace {
-
-__device__ __forceinline__ void let_the_next_begin() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void wait_for_those_before() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
 
 template <int kRounds>
 __global__ void __launch_bounds__(shapes::ctr_small().threads)

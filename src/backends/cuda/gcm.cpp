@@ -28,6 +28,7 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
         made->batch_.messages = messages.list;
         made->batch_.number = messages.number;
         made->batch_.nonces = messages.nonces;
+        made->batch_.plan_later = messages.nonces == nullptr;
         made->batch_.longest = messages.longest;
         made->any_long_ = messages.longest == 0 || messages.longest > kShortMessage;
         made->many_keys_ = tables->count() != 1;
@@ -151,9 +152,9 @@ Result<> GcmSteps::plan() const {
 
 Result<> GcmSteps::hash(Part part) const {
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &part};
+    const auto all = static_cast<unsigned>(device.info().multiprocessors);
     return device.launch(device.hash_kernel(batch.matrices != nullptr),
-                         static_cast<unsigned>(device.info().multiprocessors), false, arguments,
-                         stream);
+                         part == Part::both ? 2 * all : all, false, arguments, stream);
 }
 
 void GcmSteps::its_key(RoundKeys& key) const {
@@ -207,12 +208,13 @@ Result<> GcmSteps::crypt_and_hash() const {
 
 Result<> GcmSteps::long_messages(bool any_long_aad) const {
     if (batch.tag_size == 0) return crypt_all();  // there is no tag to wait for
-    if (batch.fused)
+    if (batch.fused) {
         DAEL_TRY(crypt_and_hash());
-    else if (!batch.opening)
-        DAEL_TRY(crypt_all());
-    if (any_long_aad) DAEL_TRY(hash(Part::aad));
-    if (!batch.fused) DAEL_TRY(hash(Part::data));
+        if (any_long_aad) DAEL_TRY(hash(Part::aad));
+    } else {
+        if (!batch.opening) DAEL_TRY(crypt_all());
+        DAEL_TRY(hash(any_long_aad ? Part::both : Part::data));
+    }
     const auto most = static_cast<unsigned>(device.info().multiprocessors) * 4;
     DAEL_TRY(for_each_size([&](int rounds) {
         const Kernel kernel = gcm_finish_kernel(rounds);  // a lane to each
@@ -225,9 +227,11 @@ Result<> GcmPrepared::launch(Stream stream) {
     if (batch_.count == 0) return {};
     const GcmSteps steps = this->steps(stream);
     // Starts to write, a number that may leave places empty, or units to find.
-    if (!from_host_ && (batch_.nonces || batch_.number || any_long_)) DAEL_TRY(steps.plan());
+    const bool planned = !from_host_ && (batch_.nonces || batch_.number || any_long_);
+    if (planned && !batch_.plan_later) DAEL_TRY(steps.plan());
     if (any_short_)  // of lists in device memory always: it writes results, of what is invalid too
         DAEL_TRY(steps.short_messages());
+    if (planned && batch_.plan_later) DAEL_TRY(steps.plan());
     return any_long_ ? steps.long_messages(any_long_aad_) : Result<>{};
 }
 

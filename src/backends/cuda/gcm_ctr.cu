@@ -2,6 +2,7 @@
 // GCM's counter mode over the data of long messages (counter_rows.cuh): each warp takes a
 // contiguous share of all messages' groups of 256 counters.
 #include "backends/cuda/counter_rows.cuh"
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/warp_keys.cuh"
@@ -16,6 +17,8 @@ constexpr std::uint32_t kWarps = shapes::kGcmCtrWarps;
 template <int kRounds, int kTables, bool kManyKeys>
 __global__ void __launch_bounds__(kWarps* kLanes, 1)
     gcm_ctr(const __grid_constant__ GcmBatch batch, const __grid_constant__ RoundKeys only_key) {
+    let_the_next_begin();
+    wait_for_those_before();
     const std::uint64_t groups = uniform(batch.groups.starts[batch.count]);
     if (groups == 0) return;  // of a list that only the device knows
     const auto tables = fill_tables<kTables, false>();
@@ -63,7 +66,7 @@ Kernel gcm_ctr_kernel(int rounds, int tables, bool many_keys) {
     return find_kernel(rounds, tables, [many_keys](auto r, auto t) {
         const void* one = reinterpret_cast<const void*>(&gcm_ctr<r.value, t.value, false>);
         const void* many = reinterpret_cast<const void*>(&gcm_ctr<r.value, t.value, true>);
-        return Kernel{many_keys ? many : one, shapes::gcm_ctr(t.value, many_keys)};
+        return Kernel{many_keys ? many : one, shapes::gcm_ctr(t.value, many_keys), true};
     });
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A warp to a message: the tags of long ones, joined from what the workers hashed.
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_tag.cuh"
@@ -82,6 +83,8 @@ __device__ __forceinline__ void finish(const GcmBatch& batch,
 template <int kRounds>
 __global__ void __launch_bounds__(kWarps* kLanes)
     gcm_finish(const __grid_constant__ GcmBatch batch) {
+    let_the_next_begin();
+    wait_for_those_before();
     // None is long, of a list that only the device knows: whatever is has data or much AAD.
     if (batch.aad.starts[batch.count] == 0 && batch.data.starts[batch.count] == 0) return;
     const auto tables = fill_tables<1, false>();
@@ -131,7 +134,8 @@ Kernel gcm_stream_tag_kernel(int rounds) {
 
 Kernel gcm_finish_kernel(int rounds) {
     return find_kernel(rounds, 1, [](auto r, auto) {
-        return Kernel{reinterpret_cast<const void*>(&gcm_finish<r.value>), shapes::gcm_finish()};
+        return Kernel{reinterpret_cast<const void*>(&gcm_finish<r.value>), shapes::gcm_finish(),
+                      true};
     });
 }
 

@@ -20,7 +20,8 @@ Kernel gcm_key_setup_kernel();
 Kernel gcm_key_replace_kernel();
 
 // (GcmBatch): the starts of its messages, from its nonces, which it counts on; and where the units
-// of each long message begin. Up to kPlanBlocks blocks.
+// of each long message begin. Up to kPlanBlocks blocks. Before the short messages, or if there are
+// no nonces after them (GcmBatch::plan_later).
 Kernel gcm_plan_kernel();
 
 // (GcmBatch): short messages as a whole, and the results of invalid ones. Any grid.
@@ -44,7 +45,8 @@ Kernel gcm_fused_setup_kernel();
 Kernel gcm_team_kernel(int rounds, bool one);
 Kernel gcm_place_kernel();
 
-// (GcmBatch, Part): hashes the tiles of long messages. The grid is workers / workers_per_block.
+// (GcmBatch, Part): hashes the tiles of long messages. The grid is workers / workers_per_block, and
+// twice that for both parts.
 // As `Hashing` says: for the first two the code must have been built (sm_90a; sm_80 to sm_90) and
 // the keys have matrices, which are made for one of them; the third takes any GPU.
 Kernel ghash_tiles_kernel();

@@ -11,7 +11,7 @@ namespace {
 using kernels::kLanes;
 
 constexpr std::uint32_t kThreads = kernels::kTileThreads;
-constexpr std::uint32_t kPowers = kLanes + 2;  // beside the leaps of 32
+constexpr std::uint32_t kPowers = 2 * kLanes + 2;  // beside the leaps of 32
 // Products of four neighbouring squares: from H, from H^16 and from H^128 on.
 constexpr std::uint32_t kParts = 3, kPartSize = 16;
 constexpr std::uint32_t kColumnSquare = 7;  // H^128

@@ -20,6 +20,18 @@ __device__ __forceinline__ Words4 warp_sum(Words4 v) {
     return v;
 }
 
+// What a thread block of GHASH's is there for: AAD or data, and the how manieth of those.
+struct PartBlock {
+    __device__ explicit PartBlock(Part asked) : part(asked), block(blockIdx.x) {
+        if (asked != Part::both) return;
+        const std::uint32_t half = gridDim.x / 2;
+        part = block < half ? Part::aad : Part::data;
+        if (block >= half) block -= half;
+    }
+    Part part;
+    std::uint32_t block;
+};
+
 // A block of what is hashed; zeros before the data and after it.
 __device__ __forceinline__ Words4 block_at(const HashItem& item, std::int64_t at) {
     const std::int64_t left = static_cast<std::int64_t>(item.size) - at;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before the work on a list in device memory: nonces for its messages, and its units of work, that
-// is where each message's begin.
+// is where each message's begin. Or after its short messages, whose kernel has told whether there
+// are others: mostly there are none, and nothing is left to do.
 //
 // Each block of threads takes a run of the messages and reads them once. What it counted it tells
 // the blocks after it, in words that say by their highest bit that they are there; it waits for
 // those of the blocks before, which have begun, since blocks are numbered as they begin. So it is
 // right with any grid, however many blocks there is room for at once.
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_work.hpp"
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::uint32_t kThreads = shapes::gcm_plan().threads;
 constexpr std::uint64_t kTold = std::uint64_t{1} << 63;
+// The result of a place of the list that has no message now.
+constexpr auto kNoMessageHere = static_cast<std::uint32_t>(Code::internal);
 
 // A new J0 for a message (SP 800-38D 7.1), from nonces that count.
 __device__ void number(const GcmBatch& batch, std::uint64_t message, std::uint64_t nonce) {
@@ -23,6 +27,12 @@ __device__ void number(const GcmBatch& batch, std::uint64_t message, std::uint64
     start[1] = kernels::byte_swap(static_cast<std::uint32_t>(nonce >> 32));
     start[2] = kernels::byte_swap(static_cast<std::uint32_t>(nonce));
     start[3] = 0x01000000;
+}
+
+__device__ void put_start(const GcmBatch& batch, std::uint64_t message, const Units& at) {
+    batch.aad.starts[message] = at.aad;
+    batch.data.starts[message] = at.data;
+    batch.groups.starts[message] = at.groups;
 }
 
 struct PlanShared {
@@ -54,23 +64,27 @@ __device__ std::uint64_t told(const volatile std::uint64_t& word) {
 
 __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ GcmBatch batch) {
     __shared__ PlanShared shared;
+    let_the_next_begin();
+    wait_for_those_before();
     PlanState& state = *batch.plan;
     const std::uint32_t thread = threadIdx.x, blocks = gridDim.x;
+    const std::uint32_t count = number_of(batch.number, batch.count);
+    if (batch.plan_later && state.any_long == 0) {
+        for (std::uint64_t i = std::uint64_t{count} + blockIdx.x * kThreads + thread;
+             i < batch.count; i += blocks * kThreads)
+            batch.results[i] = kNoMessageHere;
+        if (blockIdx.x == 0 && thread == 0) put_start(batch, batch.count, {});
+        return;
+    }
     if (thread == 0) {
         shared.block = atomicAdd(&state.begun, 1u);
         shared.found = 0;
     }
     __syncthreads();
     const std::uint32_t block = shared.block;
-    const std::uint32_t count = number_of(batch.number, batch.count);
     const std::uint64_t first = batch.nonces ? batch.nonces->next : 0;
     const std::uint64_t from = share_start(batch.count, blocks, block),
                         to = share_start(batch.count, blocks, block + 1);
-    const auto put = [&](std::uint64_t i, const Units& at) {
-        batch.aad.starts[i] = at.aad;
-        batch.data.starts[i] = at.data;
-        batch.groups.starts[i] = at.groups;
-    };
 
     Units all{};  // of this block's messages
     std::uint64_t run = 1;
@@ -81,7 +95,7 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
             if (batch.nonces) number(batch, i, first + i);
             mine = units_of(batch, i);
         } else if (i < to) {  // a place of the list that has no message now
-            batch.results[i] = static_cast<std::uint32_t>(Code::internal);
+            batch.results[i] = kNoMessageHere;
         }
         if (mine.any()) shared.found = run;
         __syncthreads();
@@ -91,7 +105,7 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
             if (thread != 0) at += shared.sums[thread - 1];
             all += shared.sums[kThreads - 1];
         }
-        if (i < to) put(i, at);
+        if (i < to) put_start(batch, i, at);
         __syncthreads();
     }
 
@@ -111,10 +125,11 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
         sum_up(shared.sums, thread, before);
         before = shared.sums[kThreads - 1];
         for (std::uint64_t i = from + thread; i < to; i += kThreads)
-            put(i,
+            put_start(
+                batch, i,
                 before + Units{batch.aad.starts[i], batch.data.starts[i], batch.groups.starts[i]});
     }
-    if (block + 1 == blocks && thread == 0) put(batch.count, before + all);
+    if (block + 1 == blocks && thread == 0) put_start(batch, batch.count, before + all);
 
     // The last one leaves all as it was, and counts the nonces on that everybody has used.
     if (thread == 0) {
@@ -125,14 +140,14 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
     if (shared.last == 0) return;
     for (std::uint32_t i = thread; i < blocks * 3; i += kThreads) state.sums[i] = 0;
     if (thread != 0) return;
-    state.begun = state.ended = 0;
+    state.begun = state.ended = state.any_long = 0;
     if (batch.nonces) batch.nonces->next += count;
 }
 
 }  // namespace
 
 Kernel gcm_plan_kernel() {
-    return {reinterpret_cast<const void*>(&gcm_plan), shapes::gcm_plan()};
+    return {reinterpret_cast<const void*>(&gcm_plan), shapes::gcm_plan(), true};
 }
 
 }  // namespace dael::cuda

@@ -4,6 +4,7 @@
 //
 // Encryption and hash are passes of their own: what a warp has written comes back from a cache.
 // Opening hashes first, and decrypts only what it found authentic.
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_tag.cuh"
@@ -328,6 +329,8 @@ struct Chunk {
                     batch.results[i] = static_cast<std::uint32_t>(code);
                 else if (!is_long(m))
                     bin[k] = QuadMessage(m.aad_size, m.size).steps();
+                else if (batch.plan_later)
+                    batch.plan->any_long = 1;
             }
             // One lane counts for all that have its length.
             const std::uint32_t same = __match_any_sync(~0u, bin[k]), lane = threadIdx.x % kLanes,
@@ -392,6 +395,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     // The tables begin at a multiple of 64 KiB of shared memory; before them lies what else is
     // there.
+    let_the_next_begin();
     const auto begin = static_cast<std::uint32_t>(__cvta_generic_to_shared(table_image));
     fill_tables<kTables, false>(shapes::kQuadTables - begin);
     const Tables tables(static_cast<const unsigned char*>(__cvta_shared_to_generic(0)),

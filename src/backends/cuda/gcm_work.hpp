@@ -34,9 +34,9 @@ struct KeyHead {
     std::uint32_t unused[3];
 };
 struct GcmKey : KeyHead {
-    Words4 powers[kernels::kLanes + 2];  // H^0 to H^33
-    Words4 leaps[kernels::kTeamWarps];   // H^(32 j)
-    Words4 squares[kSquares];            // H^(2^j)
+    Words4 powers[2 * kernels::kLanes + 2];  // H^0 to H^65
+    Words4 leaps[kernels::kTeamWarps];       // H^(32 j)
+    Words4 squares[kSquares];                // H^(2^j)
 };
 static_assert(sizeof(KeyHead) == 256 && sizeof(GcmKey) % 16 == 0);
 
@@ -78,12 +78,15 @@ struct TileList : UnitList {
     Words4* partials;  // workers + count
 };
 
-enum class Part : std::uint32_t { aad, data };
+// `both`: by twice as many thread blocks, of which the first half takes the AAD.
+enum class Part : std::uint32_t { aad, data, both };
 
 // What the blocks of gcm_plan tell each other; zeros between launches.
 inline constexpr std::uint32_t kPlanBlocks = 512;
 struct PlanState {
     std::uint32_t begun, ended;  // blocks
+    std::uint32_t any_long;      // told by the short messages' kernel where the plan comes after it
+    std::uint32_t unused;
     std::uint64_t sums[kPlanBlocks * 3];
 };
 
@@ -103,10 +106,11 @@ struct GcmBatch {
     std::uint32_t quad_groups;
     std::uint32_t count;
     std::uint32_t key_count;
-    std::uint32_t tag_size;  // 0: counter mode alone, from `start` on
-    std::uint32_t opening;   // 1: tags are compared, and data decrypted; 0: written, encrypted
-    std::uint64_t longest;   // bytes of data and AAD that a message may have; 0: any
-    PlanState* plan;         // for lists in device memory
+    std::uint32_t tag_size;    // 0: counter mode alone, from `start` on
+    std::uint32_t opening;     // 1: tags are compared, and data decrypted; 0: written, encrypted
+    std::uint64_t longest;     // bytes of data and AAD that a message may have; 0: any
+    std::uint32_t plan_later;  // 1: gcm_plan comes after the short messages (PlanState::any_long)
+    PlanState* plan;           // for lists in device memory
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GHASH of long messages' AAD and data as they lie in memory, tile by tile: on tensor cores, three
 // warpgroups to a multiprocessor; and on any GPU, a tile to a warp, 32 blocks at a time.
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/error.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_math.cuh"
@@ -78,12 +79,16 @@ __device__ const std::uint32_t compiled_for_tensor_cores = 0;
 #endif
 
 __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
-    ghash_tiles(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part part) {
+    ghash_tiles(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part asked) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    let_the_next_begin();
+    wait_for_those_before();
+    const PartBlock mine(asked);
+    const Part part = mine.part;
     const std::uint32_t group = threadIdx.x / kTileThreads, thread = threadIdx.x % kTileThreads;
     const TileList& list = batch.tiles(part);
     const std::uint64_t tiles = list.starts[batch.count];
-    const std::uint32_t worker = blockIdx.x * kGroups + group,
+    const std::uint32_t worker = mine.block * kGroups + group,
                         workers = busy_workers(list.workers, tiles);
     if (worker >= workers) return;
     const std::uint64_t from = share_start(tiles, workers, worker),
@@ -137,10 +142,14 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
 }
 
 __global__ void __launch_bounds__(shapes::kRowWorkers* kLanes)
-    ghash_rows(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part part) {
+    ghash_rows(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part asked) {
+    let_the_next_begin();
+    wait_for_those_before();
+    const PartBlock mine(asked);
+    const Part part = mine.part;
     const TileList& list = batch.tiles(part);
     const std::uint64_t tiles = list.starts[batch.count];
-    const std::uint32_t worker = blockIdx.x * shapes::kRowWorkers + threadIdx.x / kLanes,
+    const std::uint32_t worker = mine.block * shapes::kRowWorkers + threadIdx.x / kLanes,
                         workers = busy_workers(list.workers, tiles), lane = threadIdx.x % kLanes;
     if (worker >= workers) return;
     const std::uint64_t to = share_start(tiles, workers, worker + 1);
@@ -173,11 +182,11 @@ __global__ void __launch_bounds__(shapes::kRowWorkers* kLanes)
 }  // namespace
 
 Kernel ghash_tiles_kernel() {
-    return {reinterpret_cast<const void*>(&ghash_tiles), shapes::ghash_tiles()};
+    return {reinterpret_cast<const void*>(&ghash_tiles), shapes::ghash_tiles(), true};
 }
 
 Kernel ghash_rows_kernel() {
-    return {reinterpret_cast<const void*>(&ghash_rows), shapes::ghash_rows()};
+    return {reinterpret_cast<const void*>(&ghash_rows), shapes::ghash_rows(), true};
 }
 
 Result<bool> has_ghash_tiles(const SetUp& set_up) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GHASH of long messages on the tensor cores of sm_80 to sm_90: a warp takes tiles of its own, row
 // by row (kernels/ghash_mma.hpp), and keeps the matrices of a key in registers.
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/error.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_math.cuh"
@@ -70,10 +71,14 @@ struct Matrices {
 };
 
 __global__ void __launch_bounds__(shapes::kMmaWorkers* kLanes, 1)
-    ghash_mma(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part part) {
+    ghash_mma(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part asked) {
+    let_the_next_begin();
+    wait_for_those_before();
+    const PartBlock mine(asked);
+    const Part part = mine.part;
     const TileList& list = batch.tiles(part);
     const std::uint64_t tiles = list.starts[batch.count];
-    const std::uint32_t worker = blockIdx.x * shapes::kMmaWorkers + threadIdx.x / kLanes,
+    const std::uint32_t worker = mine.block * shapes::kMmaWorkers + threadIdx.x / kLanes,
                         workers = busy_workers(list.workers, tiles), lane = threadIdx.x % kLanes;
     if (worker >= workers) return;
     const std::uint64_t to = share_start(tiles, workers, worker + 1);
@@ -156,7 +161,7 @@ __global__ void __launch_bounds__(shapes::kMmaSetUpThreads)
 }  // namespace
 
 Kernel ghash_mma_kernel() {
-    return {reinterpret_cast<const void*>(&ghash_mma), shapes::ghash_mma()};
+    return {reinterpret_cast<const void*>(&ghash_mma), shapes::ghash_mma(), true};
 }
 
 Kernel ghash_mma_setup_kernel() {

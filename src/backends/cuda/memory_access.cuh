@@ -72,6 +72,13 @@ __device__ __forceinline__ void store_global(std::size_t at, const Words4& v) {
     store_aligned(global_pointer(at), v);
 }
 
+// Has memory bring what is here as far as the second cache.
+__device__ __forceinline__ void ask_ahead([[maybe_unused]] const void* address) {
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
+#endif
+}
+
 // The first `size` (0 to 16) bytes of a block, zeros after them.
 __device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {
     const auto word = [size](std::uint32_t w, int at) {
