@@ -33,7 +33,7 @@ TEST(KernelShapes, FitEveryArchitecture) {
                 EXPECT_EQ(shape.threads % 32, 0u) << kernel;
                 ++kernels;
             });
-            EXPECT_EQ(kernels, sm == 90 ? 26 : 23);
+            EXPECT_EQ(kernels, sm == 90 ? 29 : 23);
         }
 }
 
