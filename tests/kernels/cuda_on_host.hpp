@@ -200,6 +200,9 @@ inline unsigned __ballot_sync(unsigned, bool vote) {
     for (unsigned i = 0; i < 32; ++i) votes |= block->exchange(vote, i) << i;
     return votes;
 }
+inline int __popc(unsigned value) {
+    return __builtin_popcount(value);
+}
 inline int __ffs(int value) {
     return __builtin_ffs(value);
 }

@@ -3,6 +3,7 @@
 // as the tensor cores are given them, and how long messages are shared out among workers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <barrier>
 #include <bit>
 #include <cstring>
@@ -283,6 +284,33 @@ TEST(GcmShares, CoverEveryUnitOnce) {
         }
 }
 
+// A warp's lanes, asked one after another.
+constexpr auto votes = [](auto asked) {
+    std::uint32_t yes = 0;
+    for (std::uint32_t lane = 0; lane < kernels::kLanes; ++lane) yes += asked(lane);
+    return yes;
+};
+
+TEST(GcmShares, AMessageIsFoundInListsOfAnyLength) {
+    test::Random random(6);
+    for (const std::uint32_t count :
+         {1u, 2u, 3u, 32u, 33u, 34u, 35u, 65u, 1088u, 1089u, 1090u, 4096u, 40000u}) {
+        std::vector<std::uint64_t> starts{0};
+        for (std::uint32_t i = 0; i < count; ++i)  // empty messages among them, and runs of these
+            starts.push_back(starts.back() + random.below(3) * random.below(3));
+        ++starts.back();  // so that there is a unit
+        const cuda::UnitList list{starts.data(), 1};
+        for (int i = 0; i < 500; ++i) {
+            const std::uint64_t unit = i == 0   ? 0
+                                       : i == 1 ? starts.back() - 1
+                                                : random.below(starts.back());
+            const auto above = std::upper_bound(starts.begin(), starts.end(), unit);
+            ASSERT_EQ(cuda::message_of(list, count, unit, votes), above - starts.begin() - 1)
+                << "unit " << unit << " of " << count << " messages";
+        }
+    }
+}
+
 TEST(GcmShares, AWalkFindsEveryMessage) {
     test::Random random(4);
     std::vector<std::uint64_t> starts{0};
@@ -291,7 +319,7 @@ TEST(GcmShares, AWalkFindsEveryMessage) {
     const auto count = static_cast<std::uint32_t>(starts.size() - 1);
     const cuda::UnitList list{starts.data(), 1};
     for (std::uint64_t from = 0; from < starts.back(); from += 3) {
-        cuda::Walk walk(list, count, from);
+        cuda::Walk walk(list, count, from, votes);
         for (std::uint64_t unit = from; unit < starts.back(); ++unit) {
             walk.advance(list, unit);
             ASSERT_LE(starts[walk.message], unit);
@@ -334,7 +362,7 @@ TEST(GcmShares, PartialsJoinToEachMessagesHash) {
         for (std::uint32_t w = 0; w < workers; ++w) {
             std::uint64_t tile = cuda::share_start(tiles, workers, w);
             const std::uint64_t to = cuda::share_start(tiles, workers, w + 1);
-            cuda::Walk walk(batch.data, count, tile);
+            cuda::Walk walk(batch.data, count, tile, votes);
             while (tile < to) {
                 walk.advance(batch.data, tile);
                 const cuda::HashItem item = cuda::hash_item(batch, cuda::Part::data, walk.message);

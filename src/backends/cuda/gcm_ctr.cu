@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
     if (worker >= workers) return;
     std::uint64_t group = share_start(groups, workers, worker);
     const std::uint64_t end = share_start(groups, workers, worker + 1);
-    Walk walk(batch.groups, batch.count, group);
+    Walk walk(batch.groups, batch.count, group, WarpVotes{});
 #pragma unroll 1
     while (group < end) {
         walk.advance(batch.groups, group);

@@ -84,10 +84,14 @@ template <int kRounds>
 __global__ void __launch_bounds__(kWarps* kLanes)
     gcm_finish(const __grid_constant__ GcmBatch batch) {
     let_the_next_begin();
+    // While others work, unless it would mostly be for nothing.
+    const bool early = batch.plan_later == 0;
+    if (early) fill_tables<1, false>();
     wait_for_those_before();
     // None is long, of a list that only the device knows: whatever is has data or much AAD.
     if (batch.aad.starts[batch.count] == 0 && batch.data.starts[batch.count] == 0) return;
-    const auto tables = fill_tables<1, false>();
+    if (!early) fill_tables<1, false>();
+    const kernels::Tables<1, false> tables(table_image, threadIdx.x % kLanes);
     const std::uint32_t count = number_of(batch.number, batch.count), lane = threadIdx.x % kLanes;
     for (std::uint64_t first = std::uint64_t{blockIdx.x * kWarps + threadIdx.x / kLanes} * kLanes;
          first < count; first += std::uint64_t{gridDim.x} * kWarps * kLanes) {

@@ -5,6 +5,7 @@
 // aligned addresses; opening hashes before it decrypts.
 #include <type_traits>
 
+#include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/tile_hasher.cuh"
@@ -243,6 +244,7 @@ __global__ void __launch_bounds__(shapes::gcm_fused(kManyKeys).threads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr std::uint32_t kThreads = shapes::gcm_fused(kManyKeys).threads,
                             kGroups = kThreads / kTileThreads;
+    let_the_next_begin();
     const TileList& list = batch.data;
     const std::uint64_t tiles = list.starts[batch.count];
     // The tables begin at a multiple of 64 KiB of shared memory, so that a lookup's address is one
@@ -282,7 +284,7 @@ __global__ void __launch_bounds__(shapes::gcm_fused(kManyKeys).threads, 1)
         to = share_start(tiles, workers, worker + 1);
     }
     if (tile < to) {
-        Walk here(list, batch.count, tile);
+        Walk here(list, batch.count, tile, WarpVotes{});
         std::uint32_t loaded = kNoMessage, turn = 0;
 #pragma unroll 1
         while (tile < to) {

@@ -213,6 +213,16 @@ __device__ __forceinline__ void put_tag_word(unsigned char* tag, std::uint32_t t
         if (4 * t + i < size) tag[4 * t + i] = static_cast<unsigned char>(word >> (8 * i));
 }
 
+// Opening begins with the hash, which does little while it waits for memory: what it reads first is
+// asked for meanwhile. Lane `lane` of `lanes` takes its share.
+__device__ __forceinline__ void ask_for_data(const Message& m, std::uint32_t lane,
+                                             std::uint32_t lanes) {
+    constexpr std::uint32_t kLine = 128, kMost = 1024;
+    const auto size = static_cast<std::uint32_t>(min(m.size, std::uint64_t{kMost}));
+#pragma unroll 1
+    for (std::uint32_t at = lane * kLine; at < size; at += lanes * kLine) ask_ahead(m.in + at);
+}
+
 // Up to 64 messages of one key, group `group`: entry(group, i) is the index of the i-th, kNoMessage
 // for none; the first has the most steps. `next` is the group after it, if it is below `groups`.
 // The warpgroup calls it together.
@@ -236,6 +246,7 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
         const Code code = validity(batch, m);
         valid = code == Code::ok;
         if (!valid) batch.results[mine] = static_cast<std::uint32_t>(code);
+        if (valid && batch.opening) ask_for_data(m, lane / kQuadWarpRows, 2);
         mask = kernels::crypt_masked<kRounds>(tables, keys, start_of(m), {});
     }
     std::uint32_t authentic = __ballot_sync(~0u, valid);  // as far as is known
@@ -262,9 +273,12 @@ __device__ __forceinline__ void do_group(const GcmBatch& batch, const Tables& ta
     for (std::uint32_t pass = 0; pass < 2; ++pass) {
         if (pass == batch.opening) {
             crypt_rows<kRounds>(tables, keys, batch.messages, looked_at, authentic, width);
-            if (later != kNoMessage)  // which the next group begins with
-                asm volatile("prefetch.global.L2 [%0];\n\tprefetch.global.L2 [%0 + 64];" ::"l"(
-                    &batch.messages[later]));
+            if (later != kNoMessage) {  // which the next group begins with
+                const auto* const next_one =
+                    reinterpret_cast<const unsigned char*>(&batch.messages[later]);
+                ask_ahead(next_one);
+                ask_ahead(next_one + 64);
+            }
             __syncwarp();  // a quad reads what its other lanes wrote
             continue;
         }

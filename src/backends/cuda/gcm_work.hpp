@@ -247,20 +247,31 @@ DAEL_HD std::uint32_t worker_of(std::uint64_t units, std::uint32_t workers, std:
     return static_cast<std::uint32_t>(((unit + 1) * workers - 1) / units);
 }
 
-// The message that a unit belongs to: the last one that starts at or before it is not empty.
-DAEL_HD std::uint64_t message_of(const UnitList& list, std::uint32_t count, std::uint64_t unit) {
+// The message that a unit belongs to: the last one that starts at or before it is not empty. A warp
+// looks at 32 places at once, as each look is a wait for memory. votes(asked): of how many lanes
+// asked(lane) is true.
+template <class Votes>
+DAEL_HD std::uint64_t message_of(const UnitList& list, std::uint32_t count, std::uint64_t unit,
+                                 Votes votes) {
     std::uint64_t low = 0, high = count;
     while (high - low > 1) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        (list.starts[middle] <= unit ? low : high) = middle;
+        const std::uint64_t step = (high - low + kernels::kLanes) / (kernels::kLanes + 1);
+        const std::uint32_t before = votes([&](std::uint32_t lane) {
+            const std::uint64_t at = low + step * (lane + 1);
+            return at < high && list.starts[at] <= unit;
+        });
+        const std::uint64_t after = low + step * (before + 1);
+        low += step * before;
+        if (after < high) high = after;
     }
     return low;
 }
 
-// A walk along units: the message, and where its units begin and end.
+// A walk along units: the message, and where its units begin and end. A whole warp begins one.
 struct Walk {
-    DAEL_HD Walk(const UnitList& list, std::uint32_t count, std::uint64_t unit)
-        : message(message_of(list, count, unit)),
+    template <class Votes>
+    DAEL_HD Walk(const UnitList& list, std::uint32_t count, std::uint64_t unit, Votes votes)
+        : message(message_of(list, count, unit, votes)),
           start(list.starts[message]),
           end(list.starts[message + 1]) {}
     // Goes on to `unit`, which must exist; returns whether that is another message.

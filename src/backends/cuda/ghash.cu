@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
     unsigned char* ring = table_image + group * kRingBytes;
     unsigned char* scratch = table_image + kGroups * kRingBytes + group * shapes::kHashScratch;
 
-    Walk here(list, batch.count, from), ahead = here;
+    Walk here(list, batch.count, from, WarpVotes{}), ahead = here;
     HashItem item = hash_item(batch, part, ahead.message);
     std::uint64_t next = from;  // to be fetched
     const auto fetch_next = [&] {
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(shapes::kRowWorkers* kLanes)
     if (worker >= workers) return;
     const std::uint64_t to = share_start(tiles, workers, worker + 1);
     std::uint64_t tile = share_start(tiles, workers, worker);
-    Walk here(list, batch.count, tile);
+    Walk here(list, batch.count, tile, WarpVotes{});
 #pragma unroll 1
     while (tile < to) {
         here.advance(list, tile);

@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(shapes::kMmaWorkers* kLanes, 1)
     if (worker >= workers) return;
     const std::uint64_t to = share_start(tiles, workers, worker + 1);
     std::uint64_t tile = share_start(tiles, workers, worker);
-    Walk here(list, batch.count, tile);
+    Walk here(list, batch.count, tile, WarpVotes{});
     Matrices matrices;
     std::uint32_t loaded = ~0u;
 #pragma unroll 1

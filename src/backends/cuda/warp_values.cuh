@@ -30,4 +30,13 @@ __device__ __forceinline__ T* uniform(T* p) {
     return reinterpret_cast<T*>(uniform(std::uint64_t{reinterpret_cast<std::uintptr_t>(p)}));
 }
 
+// Of how many lanes asked(lane) is true.
+struct WarpVotes {
+    template <class Asked>
+    __device__ __forceinline__ std::uint32_t operator()(Asked asked) const {
+        const bool mine = asked(threadIdx.x % kernels::kLanes);
+        return static_cast<std::uint32_t>(__popc(__ballot_sync(~0u, mine)));
+    }
+};
+
 }  // namespace dael::cuda
