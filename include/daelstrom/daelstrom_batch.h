@@ -108,7 +108,8 @@ typedef struct dael_launch_options {
 } dael_launch_options;
 
 /* A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
- * (cuda): launches on the stream and returns, without allocation or synchronisation, from any
+ * (cuda): launches on the stream and returns, without allocation or synchronisation, but that a
+ * set's first launch, and its first of long messages, makes what GHASH needs of its keys; from any
  * number of threads. List, options and the host's AAD are yours and may go at once, the data when
  * the launch has ended; the set's end waits for that. Up to 64 KiB a message it is one kernel for
  * each size of keys; longer ones take a few, and have memory that streams may share: their launches

@@ -125,9 +125,10 @@ class DAEL_API Engine {
     // A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
     // (cuda): the list lies on the host and travels with the launch, at most kMostLaunched messages
     // under keys of the set. Launches on the stream and returns, without allocation or
-    // synchronisation, from any number of threads; list and options may go at once, the set when
-    // the work is done, and its end waits for that. Up to 64 KiB a message it is one kernel for
-    // each size of keys; longer ones take a few, and have memory that streams may share: their
+    // synchronisation, but that a set's first launch, and its first of long messages, makes what
+    // GHASH needs of its keys; from any number of threads. List and options may go at once, the set
+    // when the work is done, and its end waits for that. Up to 64 KiB a message it is one kernel
+    // for each size of keys; longer ones take a few, and have memory that streams may share: their
     // launches on different streams may follow each other. No message disturbs another; opening
     // writes nothing of one that is not authentic. Each launch encrypts: of what encrypts, none can
     // be captured into a CUDA graph (Code::limit), and of the rest what is one kernel. Errors: as

@@ -103,7 +103,8 @@ class Device {
 
     // Engine::launch of a few messages of gcm or gcm_ctr, at most kMostLaunched, that are valid and
     // whose list, and AAD if so said, lie on the host: launches on the stream and returns, without
-    // allocation or synchronisation. `keys` has tables, which must outlive the work or wait for it
+    // allocation or synchronisation, but for what the keys' first use takes, which waits for nobody
+    // else's work. `keys` has tables, which must outlive the work or wait for it
     // at their end. Errors: unsupported, where the device does not take lists along, and for
     // messages that need a workspace on a stream that is captured.
     virtual Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,

@@ -78,6 +78,31 @@ TEST_P(CudaGcm, LongMessagesAtEveryAlignment) {
     });
 }
 
+// All at aligned addresses, where sealing hashes what it encrypts from registers: as many zeros
+// before the first block as can be, part blocks at the end, workers with many messages and messages
+// with many workers, under one key and under several.
+TEST_P(CudaGcm, LongMessagesAtAlignedAddresses) {
+    std::vector<std::size_t> sizes;
+    for (const std::size_t edge : {8192, 16384, 24576, 32768, 65536, 98304})
+        for (const int by : {-17, -16, -15, -1, 0, 1, 15, 16, 17, 32})
+            if (edge != 8192 || by > 0) sizes.push_back(edge + static_cast<std::size_t>(by));
+    for (const std::size_t lead : {31, 127, 128, 384, 511, 512, 513, 1023})  // blocks
+        for (const std::size_t tiles : {2, 3, 5}) sizes.push_back((tiles * 1024 - lead) * 16 - 3);
+    for (const std::size_t keys : {1, 1, 1, 4, 4, 4}) {
+        const KeyRing ring(random_, keys);
+        for (const Cipher& cipher : {kSeal, kOpen}) {
+            TestBatch batch(random_, ring, cipher);
+            for (std::size_t round = 0; round < 3; ++round)
+                for (const std::size_t size : sizes)
+                    batch.add({.size = size,
+                               .in_place = random_.below(4) == 0,
+                               .aad_size = round == 0 ? 0 : random_.below(90)});
+            check(batch);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
 TEST_P(CudaGcm, AadOfEverySize) {
     check_both(KeyRing({random_.bytes(32)}), [](TestBatch& batch) {
         for (const std::size_t aad : {0, 1, 15, 16, 17, 8191, 8192, 8193, 16384, 100000, 1 << 20})

@@ -87,6 +87,38 @@ TEST_F(CudaOrderTest, PreparingDoesNotWaitForStream0) {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+// A key's replacement waits on a stream of somebody's: a batch whose long messages are hashed as
+// they are encrypted, the set's first, does not.
+TEST_F(CudaOrderTest, PreparingDoesNotWaitForAReplacedKey) {
+    auto tables = device_->tables(ring_.keys);
+    ASSERT_TRUE(tables) << tables.error().message;
+    ASSERT_TRUE(prepare(**tables));  // kernels are loaded, and GHASH's part of the keys is made
+    for (Message& m : messages_) m.size = 100000;
+    std::atomic<bool> go_on = false;
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    ASSERT_EQ(cudaLaunchHostFunc(
+                  static_cast<cudaStream_t>(stream_.handle),
+                  [](void* flag) {
+                      while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+                  },
+                  &go_on),
+              cudaSuccess);
+    ASSERT_TRUE((*tables)->replace(0, ring_.keys[0], stream_));
+    std::unique_ptr<core::Prepared> batch;
+    auto prepared = std::async(std::launch::async, [&] {
+        auto made = prepare(**tables);
+        if (made) batch = std::move(*made);
+        return batch != nullptr;
+    });
+    EXPECT_EQ(prepared.wait_for(std::chrono::seconds(10)), std::future_status::ready)
+        << "it waits for the stream of the replaced key";
+    go_on = true;
+    ASSERT_TRUE(prepared.get());
+    ASSERT_TRUE(device_->run(*batch, stream_));
+    wait();
+    expect_sealed();
+}
+
 // Streams that do not wait for stream 0: nothing but the library itself holds the wiping back.
 TEST_F(CudaOrderTest, KeysAndBatchesMayGoWhileTheyWork) {
     for (int round = 0; round < 5; ++round) {

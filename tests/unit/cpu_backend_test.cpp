@@ -124,8 +124,6 @@ TEST_P(CpuBackend, ManyMessagesOfMixedLengthsAndKeys) {
     });
 }
 
-// The library's counter has 32 bits; ours has 128 (SP 800-38A B.1). All ones from byte `from` on,
-// so that the carry runs through every byte up to it, and past the top for from = 0.
 // One is hashed while the next is enciphered: every length beside others, a list of one key and of
 // runs of keys, AAD of up to a block and more, tags of all sizes.
 TEST_P(CpuBackend, ShortMessagesOfGcmBesideEachOther) {
@@ -172,6 +170,8 @@ TEST_P(CpuBackend, CountersOfShortMessagesWrapBesideEachOther) {
     }
 }
 
+// The library's counter has 32 bits; ours has 128 (SP 800-38A B.1). All ones from byte `from` on,
+// so that the carry runs through every byte up to it, and past the top for from = 0.
 TEST_P(CpuBackend, CtrCarriesThroughEveryByteFromEverySkip) {
     for (std::size_t from = 0; from < 16; ++from) {
         for (const unsigned before : {0u, 1u, 15u, 16u, 40u}) {  // blocks before the carry

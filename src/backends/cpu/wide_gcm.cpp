@@ -193,6 +193,7 @@ constexpr std::size_t kTogether = 32;
 void open(const Cipher& cipher, const core::KeySchedule& key, const Powers& powers,
           std::span<const Message> messages, std::span<Code> codes) {
     std::array<Block, kTogether> tags;
+    const core::WipeAtEnd wiped(tags);  // what tags forged messages should have had
     gcm512::messages(Direction::decrypt, key, powers, messages, tags.data(), kBlockSize);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];

@@ -14,6 +14,7 @@ DeviceBlock::~DeviceBlock() {
 }
 
 Result<> DeviceBlock::allocate(std::size_t size, bool secret) {
+    if (memory_) return {};
     void* memory = nullptr;
     DAEL_TRY(checked(cudaMalloc(&memory, std::max<std::size_t>(size, 1)), "cudaMalloc"));
     memory_ = static_cast<unsigned char*>(memory);

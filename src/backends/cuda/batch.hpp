@@ -21,7 +21,7 @@ class DeviceBlock {
     explicit DeviceBlock(int device) : device_(device) {}
     DeviceBlock(const DeviceBlock&) = delete;
     ~DeviceBlock();
-    // Within a SetUp.
+    // Within a SetUp. Once: after that it does nothing.
     Result<> allocate(std::size_t size, bool secret);
     unsigned char* data() const { return memory_; }
 

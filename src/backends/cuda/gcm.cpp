@@ -116,26 +116,33 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     if (!many_keys_ && only_key_ < its_keys.list.size())
         DAEL_TRY(keys->keep(only_key_, its_keys.list[only_key_]));
     if (!any_long_) return {};
-    DAEL_TRY(fuse(device, *keys, messages, many_keys_, batch_));
+    DAEL_LET(fused, fuses(device, cipher, *keys, messages));
+    if (fused) fuse(device, *keys, many_keys_, batch_);
     return steps(Stream{set_up.stream()}).plan();
 }
 
-Result<> fuse(const CudaDevice& device, DeviceKeys& keys, std::span<const Message> messages,
-              bool many_keys, GcmBatch& batch) {
-    if (batch.tag_size == 0 || batch.opening || !keys.quads() || device.layout().gcm_ctr != 4)
-        return {};
+Result<bool> fuses(const CudaDevice& device, const Cipher& cipher, DeviceKeys& keys,
+                   std::span<const Message> messages) {
+    if (!authenticates(cipher.mode) || cipher.direction != Direction::encrypt || !keys.quads() ||
+        device.layout().gcm_ctr != 4)
+        return false;
     std::uint64_t count = 0, bytes = 0;
     for (const Message& m : messages) {
         if (!is_long(m)) continue;
-        if (!kernels::aligned16(m.in, m.out)) return {};
+        if (!kernels::aligned16(m.in, m.out)) return false;
         ++count;
         bytes += m.size;
     }
-    if (count == 0 || bytes / count > kMostFused) return {};
-    DAEL_TRY(keys.ready(KeyParts::fused));
+    if (count == 0 || bytes / count > kMostFused) return false;
+    Result<> ready = keys.ready(KeyParts::fused);
+    if (ready.code() == Code::out_of_memory) return false;  // it can do without
+    DAEL_TRY(std::move(ready));
+    return keys.fused() != nullptr;
+}
+
+void fuse(const CudaDevice& device, const DeviceKeys& keys, bool many_keys, GcmBatch& batch) {
     batch.fused = keys.fused();
     batch.data.workers = device.fused_workers(many_keys);
-    return {};
 }
 
 Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid) const {
@@ -155,6 +162,13 @@ Result<> GcmSteps::hash(Part part) const {
     const auto all = static_cast<unsigned>(device.info().multiprocessors);
     return device.launch(device.hash_kernel(batch.matrices != nullptr),
                          part == Part::both ? 2 * all : all, false, arguments, stream);
+}
+
+// A warp to a message as long as there are warps for all on the multiprocessors; then a lane.
+unsigned GcmSteps::finish_grid(unsigned threads) const {
+    const auto all = static_cast<unsigned>(device.info().multiprocessors);
+    const auto blocks = [&](unsigned each) { return (batch.count - 1) / each + 1; };
+    return std::clamp(blocks(threads), std::min(all, blocks(threads / kernels::kLanes)), 4 * all);
 }
 
 void GcmSteps::its_key(RoundKeys& key) const {
@@ -215,10 +229,9 @@ Result<> GcmSteps::long_messages(bool any_long_aad) const {
         if (!batch.opening) DAEL_TRY(crypt_all());
         DAEL_TRY(hash(any_long_aad ? Part::both : Part::data));
     }
-    const auto most = static_cast<unsigned>(device.info().multiprocessors) * 4;
     DAEL_TRY(for_each_size([&](int rounds) {
-        const Kernel kernel = gcm_finish_kernel(rounds);  // a lane to each
-        return launch(kernel, std::min(most, batch.count / kernel.shape.threads + 1));
+        const Kernel kernel = gcm_finish_kernel(rounds);
+        return launch(kernel, finish_grid(kernel.shape.threads));
     }));
     return batch.opening ? crypt_all() : Result<>{};
 }

@@ -14,11 +14,13 @@ inline KeyParts parts_for(const Cipher& cipher) {
     return authenticates(cipher.mode) ? KeyParts::ghash : KeyParts::schedule;
 }
 
-// Has long messages hashed as they are encrypted if they are sealed, lie at aligned addresses, are
-// not so long that this does not pay, and the keys and the device can. `batch.data` needs room for
-// the partials of fused_workers().
-Result<> fuse(const CudaDevice& device, DeviceKeys& keys, std::span<const Message> messages,
-              bool many_keys, GcmBatch& batch);
+// Whether long messages are hashed as they are encrypted: if they are sealed, lie at aligned
+// addresses, are not so long that this does not pay, and the keys, which are made ready for it, and
+// the device can.
+Result<bool> fuses(const CudaDevice& device, const Cipher& cipher, DeviceKeys& keys,
+                   std::span<const Message> messages);
+// Has them so. `batch.data` needs room for the partials of fused_workers().
+void fuse(const CudaDevice& device, const DeviceKeys& keys, bool many_keys, GcmBatch& batch);
 
 // The launches for a batch whose workspace is ready.
 struct GcmSteps {
@@ -47,6 +49,7 @@ struct GcmSteps {
 
   private:
     Result<> hash(Part part) const;
+    unsigned finish_grid(unsigned threads) const;
     Result<> crypt(int rounds) const;
     Result<> crypt_and_hash() const;
     // The key of all messages, for kernels that take it as a parameter; none where they have many.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A warp to a message: the tags of long ones, joined from what the workers hashed.
+// The tags of long messages, joined from what the workers hashed: a lane to each.
 #include "backends/cuda/dependent_launch.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
@@ -48,10 +48,13 @@ __global__ void gcm_stream_tag(const __grid_constant__ GcmBatch batch,
 
 constexpr std::uint32_t kWarps = shapes::kGcmFinishWarps;
 
-// The sum of a message's partials by one lane, if they are few.
+// What follows is by one lane for its own message, if there is little of it.
+constexpr std::uint64_t kLittleAad = 64;
+
+// The sum of its partials.
 __device__ __forceinline__ bool join_few(const TileList& list, std::uint32_t count,
                                          std::uint64_t message, Words4& sum) {
-    constexpr std::uint32_t kFew = 4;
+    constexpr std::uint32_t kFew = 16;
     const std::uint64_t from = list.starts[message], to = list.starts[message + 1],
                         tiles = list.starts[count];
     if (from == to) return true;
@@ -63,7 +66,23 @@ __device__ __forceinline__ bool join_few(const TileList& list, std::uint32_t cou
     return true;
 }
 
-// A lane's message: its tag is written or compared.
+// The hash of its AAD, times the power of H that its data is worth. The time depends on the sizes.
+__device__ __forceinline__ Words4 hash_little_aad(const Message& m, const GcmKey& key) {
+    Words4 hash{};
+#pragma unroll 1
+    for (std::uint64_t at = 0; at < m.aad_size; at += 16) {
+        const std::uint64_t left = m.aad_size - at;
+        const Words4 x = load_part(m.aad + at, 0, left < 16 ? static_cast<int>(left) : 16);
+        hash = kernels::gf_multiply(hash ^ x, key.powers[1]);
+    }
+    std::uint64_t exponent = blocks_of(m.size);
+#pragma unroll 1
+    for (std::uint32_t j = 0; exponent != 0; ++j, exponent >>= 1)
+        if ((exponent & 1) != 0) hash = kernels::gf_multiply(hash, key.squares[j]);
+    return hash;
+}
+
+// Its tag is written or compared.
 template <int kRounds>
 __device__ __forceinline__ void finish(const GcmBatch& batch,
                                        const kernels::Tables<1, false>& tables, const Message& m,
@@ -78,8 +97,8 @@ __device__ __forceinline__ void finish(const GcmBatch& batch,
         write_tag(batch, index, tag);
 }
 
-// A warp to 32 messages, a lane to each; those with AAD or many partials are first hashed by the
-// whole warp.
+// A warp to at most 32 messages, fewer if there are warps for all, and a lane to each; those with
+// more AAD or many partials are first hashed by the whole warp.
 template <int kRounds>
 __global__ void __launch_bounds__(kWarps* kLanes)
     gcm_finish(const __grid_constant__ GcmBatch batch) {
@@ -93,16 +112,20 @@ __global__ void __launch_bounds__(kWarps* kLanes)
     if (!early) fill_tables<1, false>();
     const kernels::Tables<1, false> tables(table_image, threadIdx.x % kLanes);
     const std::uint32_t count = number_of(batch.number, batch.count), lane = threadIdx.x % kLanes;
-    for (std::uint64_t first = std::uint64_t{blockIdx.x * kWarps + threadIdx.x / kLanes} * kLanes;
-         first < count; first += std::uint64_t{gridDim.x} * kWarps * kLanes) {
+    const std::uint32_t warps = gridDim.x * kWarps,
+                        share = min(std::uint32_t{kLanes}, (count - 1) / warps + 1);
+    for (std::uint64_t first = std::uint64_t{blockIdx.x * kWarps + threadIdx.x / kLanes} * share;
+         first < count; first += std::uint64_t{warps} * share) {
         const std::uint64_t own = first + lane;
         bool ours = false, joined = false;
         Words4 hash{};
-        if (own < count) {
+        if (lane < share && own < count) {
             const Message& m = batch.messages[own];
             ours =
                 validity(batch, m) == Code::ok && is_long(m) && batch.keys[m.key].rounds == kRounds;
-            if (ours && m.aad_size == 0) joined = join_few(batch.data, batch.count, own, hash);
+            joined =
+                ours && m.aad_size <= kLittleAad && join_few(batch.data, batch.count, own, hash);
+            if (joined && m.aad_size != 0) hash = hash ^ hash_little_aad(m, batch.keys[m.key]);
         }
 #pragma unroll 1
         for (std::uint32_t left = __ballot_sync(~0u, ours && !joined); left != 0;

@@ -40,8 +40,8 @@ class Launch {
     }
 
     // Long ones through device memory, the others by thread blocks from there.
-    Result<> through(GcmRoom& room) const {
-        return room.runs.in_turn(stream_, [&] { return put_and_run(room); });
+    Result<> through(GcmRoom& room, bool fused) const {
+        return room.runs.in_turn(stream_, [&] { return put_and_run(room, fused); });
     }
 
   private:
@@ -80,7 +80,7 @@ class Launch {
         return launch(work, [](const Message&) { return true; });
     }
 
-    Result<> put_and_run(const GcmRoom& room) const {
+    Result<> put_and_run(const GcmRoom& room, bool fused) const {
         GcmPlace* const at = room.place();
         GcmPlaceWork place{};
         place.to = at;
@@ -101,7 +101,7 @@ class Launch {
         const std::uint32_t first = messages_.front().key;
         const bool many_keys =
             std::ranges::any_of(messages_, [&](const Message& m) { return m.key != first; });
-        DAEL_TRY(fuse(device_, keys_, messages_, many_keys, batch));
+        if (fused) fuse(device_, keys_, many_keys, batch);
         plan_units(batch, place.from);
         void* arguments[] = {&place};
         DAEL_TRY(device_.launch(gcm_place_kernel(), 1, false, arguments, stream_));
@@ -183,7 +183,8 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
                      "cuda: the stream is being captured, and messages of more than " +
                          std::to_string(team_message_) +
                          " bytes need memory that is the launch's alone; prepare() a batch"};
-    return launch.through(gcm_rooms_->of(stream));
+    DAEL_LET(fused, fuses(*this, cipher, *tables, messages));  // at the first use, too
+    return launch.through(gcm_rooms_->of(stream), fused);
 }
 
 }  // namespace dael::cuda

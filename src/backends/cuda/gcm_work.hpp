@@ -5,7 +5,7 @@
 // A message of at most kShortMessage bytes of data and AAD is a warp's, from its counter to its
 // tag. Longer ones are cut into groups of 256 counters to encrypt and tiles of 16 KiB to hash
 // (kernels/ghash_tile.hpp), which all multiprocessors share out evenly; what each hashed of a
-// message is a partial, and a warp for each message makes the tag of its partials.
+// message is a partial, and a lane for each message makes the tag of its partials.
 #pragma once
 
 #include <daelstrom/gcm.hpp>

@@ -79,7 +79,8 @@ __device__ const std::uint32_t compiled_for_tensor_cores = 0;
 #endif
 
 __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
-    ghash_tiles(const __grid_constant__ GcmBatch batch, const __grid_constant__ Part asked) {
+    ghash_tiles([[maybe_unused]] const __grid_constant__ GcmBatch batch,
+                [[maybe_unused]] const __grid_constant__ Part asked) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     let_the_next_begin();
     wait_for_those_before();
@@ -189,6 +190,7 @@ Kernel ghash_rows_kernel() {
     return {reinterpret_cast<const void*>(&ghash_rows), shapes::ghash_rows(), true};
 }
 
+#ifdef __CUDACC__
 Result<bool> has_ghash_tiles(const SetUp& set_up) {
     std::uint32_t compiled = 0;
     DAEL_TRY(
@@ -198,5 +200,6 @@ Result<bool> has_ghash_tiles(const SetUp& set_up) {
     DAEL_TRY(set_up.wait());
     return compiled != 0;
 }
+#endif
 
 }  // namespace dael::cuda

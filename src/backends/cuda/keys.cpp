@@ -105,6 +105,7 @@ Result<> DeviceKeys::ready(KeyParts parts) {
     if (parts == KeyParts::fused) DAEL_TRY(ready(KeyParts::ghash));
     const std::lock_guard lock(making_);
     if (ready_.load(std::memory_order_relaxed) >= wanted) return {};
+    if (parts == KeyParts::fused && (!quads() || replaced_)) return {};
     const SetUp set_up(device_.index());
     DAEL_TRY(set_up.result());
     const Stream stream{set_up.stream()};
@@ -116,11 +117,11 @@ Result<> DeviceKeys::ready(KeyParts parts) {
                 DAEL_TRY(quads_block_.allocate(count() * sizeof(GcmQuads), true));
         }
     }
-    if (parts == KeyParts::fused && quads())
-        DAEL_TRY(fused_block_.allocate(count() * sizeof(GcmFused), true));
+    if (parts == KeyParts::fused) DAEL_TRY(fused_block_.allocate(count() * sizeof(GcmFused), true));
     DAEL_TRY(replacements_.in_turn(stream, [&]() -> Result<> {
-        if (parts == KeyParts::ghash) return set_up_keys(0, count(), stream);
-        return fused() ? set_up_fused(0, count(), stream) : Result<>{};
+        return parts == KeyParts::ghash   ? set_up_keys(0, count(), stream)
+               : parts == KeyParts::fused ? set_up_fused(0, count(), stream)
+                                          : Result<>{};
     }));
     DAEL_TRY(set_up.wait());
     ready_.store(wanted, std::memory_order_release);
@@ -188,6 +189,7 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
                          "cuda: the stream is being captured, and the graph would keep the key; "
                          "replace it outside"};
         const std::lock_guard lock(making_);
+        replaced_ = true;
         auto launched = replacements_.in_turn(stream, [&]() -> Result<> {
             DAEL_TRY(put(index, key, stream));
             if (hash_) DAEL_TRY(set_up_keys(index, 1, stream));

@@ -31,14 +31,15 @@ class DeviceKeys {
     std::uint32_t count() const { return static_cast<std::uint32_t>(rounds_.size()); }
     // From then on kernels on any stream may read these parts of them, which are made at the first
     // need: sets for counter modes and CBC are spared what GHASH takes. The first call of a kind
-    // waits.
+    // waits, but for nobody else's work: so a set whose keys have been replaced, which is on a
+    // stream of others', gets no `fused`.
     Result<> ready(KeyParts parts);
     GcmKey* keys() const { return reinterpret_cast<GcmKey*>(keys_block_.data()); }
     // Of keys that are ready for GHASH. Null: hashed without tensor cores.
     GcmMatrices* matrices() const { return reinterpret_cast<GcmMatrices*>(matrices_block_.data()); }
     // Where there are matrices.
     GcmQuads* quads() const { return reinterpret_cast<GcmQuads*>(quads_block_.data()); }
-    // Of keys that are ready for it. Null without quads.
+    // Of keys that are ready for it. Null without quads, and where they cannot be made.
     GcmFused* fused() const { return reinterpret_cast<GcmFused*>(fused_block_.data()); }
 
     // A kernel is made for one key size; a batch of many keys takes a launch for each of these.
@@ -70,7 +71,8 @@ class DeviceKeys {
     const bool hash_;
     DeviceBlock keys_block_, matrices_block_, quads_block_, fused_block_;
     std::atomic<bool> lent_{false};
-    std::mutex making_;           // guards the blocks of matrices until they are ready
+    std::mutex making_;           // guards the blocks of matrices until they are ready, and:
+    bool replaced_ = false;       // has any key been?
     std::atomic<int> ready_{-1};  // the last of KeyParts
     Runs replacements_;           // after what its end waits for
     mutable std::mutex mutex_;    // guards what follows
