@@ -202,9 +202,10 @@ Result<> GcmSteps::crypt(int rounds) const {
     const Layout& layout = device.layout();
     const int tables = many_keys ? layout.gcm_ctr_keys : layout.gcm_ctr;
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &key};
-    return device.launch(gcm_ctr_kernel(rounds, tables, many_keys),
-                         static_cast<unsigned>(device.info().multiprocessors), false, arguments,
-                         stream);
+    Kernel kernel = gcm_ctr_kernel(rounds, tables, many_keys);
+    kernel.overlaps = !batch.opening;
+    return device.launch(kernel, static_cast<unsigned>(device.info().multiprocessors), false,
+                         arguments, stream);
 }
 
 Result<> GcmSteps::crypt_and_hash() const {
