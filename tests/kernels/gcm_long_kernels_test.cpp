@@ -11,7 +11,6 @@
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_launch_plan.hpp"
 #include "backends/cuda/gcm_tag.cuh"
-#include "core/key_schedule.hpp"
 #include "support/test_batch.hpp"
 
 #undef __shared__
@@ -21,16 +20,12 @@
 #define kWarps kFinishWarps
 #include "backends/cuda/gcm_finish.cu"
 #undef kWarps
-#define kWarps kKeyWarps
-#define kThreads kKeyThreads
-#include "backends/cuda/gcm_keys.cu"
-#undef kThreads
-#undef kWarps
+#include "kernels/gcm_keys_on_host.hpp"
 // clang-format on
 
 namespace dael::cuda {
-alignas(1024) unsigned char table_image[std::max(shapes::gcm_ctr(1, true).dynamic,
-                                                 shapes::kTable + shapes::kKeyShared)];
+alignas(1024) unsigned char table_image[std::max<std::size_t>(shapes::gcm_ctr(1, true).dynamic,
+                                                              test::kKeyImage)];
 
 // What only a GPU can say, so that the library's own object with these kernels is not linked too.
 Result<bool> has_ghash_tiles(const SetUp&) {
@@ -45,13 +40,6 @@ using cuda::GcmBatch;
 using cuda::GcmKey;
 using cuda::GcmPlace;
 
-template <class Kernel>
-void launch(unsigned blocks, unsigned threads, Kernel kernel) {
-    gridDim.x = blocks;
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) HostBlock::run(threads, kernel);
-    blockIdx.x = 0;
-}
-
 // Thread blocks of counter mode, of GHASH for each part, and of those that make tags.
 struct Grids {
     unsigned crypt, hash, finish;
@@ -59,28 +47,15 @@ struct Grids {
 
 class GcmLongKernels : public testing::Test {
   protected:
-    // As the device has them: made by the kernel that makes them there.
-    static std::vector<GcmKey> device_keys(std::span<const Key> keys) {
-        std::vector<GcmKey> made(keys.size());
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            std::memcpy(made[i].encrypt.w, keys[i].schedule().encrypt.data(),
-                        sizeof made[i].encrypt.w);
-            made[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
-        }
-        launch(1, cuda::shapes::gcm_key_setup().threads, [&] {
-            cuda::gcm_key_setup(made.data(), nullptr, static_cast<std::uint32_t>(made.size()));
-        });
-        return made;
-    }
     template <int kRounds>
     static void crypt(const GcmBatch& batch, unsigned blocks) {
-        launch(blocks, cuda::shapes::gcm_ctr(1, true).threads,
-               [&] { cuda::gcm_ctr<kRounds, 1, true>(batch, cuda::RoundKeys{}); });
+        launch_blocks(blocks, cuda::shapes::gcm_ctr(1, true).threads,
+                      [&] { cuda::gcm_ctr<kRounds, 1, true>(batch, cuda::RoundKeys{}); });
     }
     template <int kRounds>
     static void finish(const GcmBatch& batch, unsigned blocks) {
-        launch(blocks, cuda::shapes::gcm_finish().threads,
-               [&] { cuda::gcm_finish<kRounds>(batch); });
+        launch_blocks(blocks, cuda::shapes::gcm_finish().threads,
+                      [&] { cuda::gcm_finish<kRounds>(batch); });
     }
     static std::string run(TestBatch& tested, const Grids& grids) {
         return tested.fault_of([&](const Cipher& cipher, std::span<const Key> keys,
@@ -111,8 +86,8 @@ class GcmLongKernels : public testing::Test {
                 crypt<14>(batch, grids.crypt);
             };
             if (!batch.opening) crypt_all();
-            launch(2 * grids.hash, cuda::shapes::ghash_rows().threads,
-                   [&] { cuda::ghash_rows(batch, cuda::Part::both); });
+            launch_blocks(2 * grids.hash, cuda::shapes::ghash_rows().threads,
+                          [&] { cuda::ghash_rows(batch, cuda::Part::both); });
             finish<10>(batch, grids.finish);
             finish<12>(batch, grids.finish);
             finish<14>(batch, grids.finish);

@@ -8,22 +8,17 @@
 #include "backends/cuda/find_kernel.hpp"
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_tag.cuh"
-#include "core/key_schedule.hpp"
 #include "support/test_batch.hpp"
 
 #undef __shared__
 #define __shared__ static
 #include "backends/cuda/gcm_short.cu"
-#define kWarps kKeyWarps
-#define kThreads kKeyThreads
-#include "backends/cuda/gcm_keys.cu"
-#undef kThreads
-#undef kWarps
+#include "kernels/gcm_keys_on_host.hpp"
 // clang-format on
 
 namespace dael::cuda {
-alignas(1024) unsigned char table_image[std::max(shapes::gcm_short(4).dynamic,
-                                                 shapes::kTable + shapes::kKeyShared)];
+alignas(1024) unsigned char table_image[std::max<std::size_t>(shapes::gcm_short(4).dynamic,
+                                                              test::kKeyImage)];
 }
 
 namespace dael::test {
@@ -31,27 +26,10 @@ namespace {
 
 class GcmShortKernel : public testing::Test {
   protected:
-    // As the device has them: made by the kernel that makes them there.
-    static std::vector<cuda::GcmKey> device_keys(std::span<const Key> keys) {
-        std::vector<cuda::GcmKey> made(keys.size());
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            std::memcpy(made[i].encrypt.w, keys[i].schedule().encrypt.data(),
-                        sizeof made[i].encrypt.w);
-            made[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
-        }
-        gridDim.x = 1;
-        HostBlock::run(cuda::shapes::gcm_key_setup().threads, [&] {
-            cuda::gcm_key_setup(made.data(), nullptr, static_cast<std::uint32_t>(made.size()));
-        });
-        return made;
-    }
     template <int kRounds>
     static void launch(const cuda::GcmBatch& batch, unsigned blocks) {
-        gridDim.x = blocks;
-        for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-            HostBlock::run(cuda::shapes::gcm_short(1).threads,
-                           [&] { cuda::gcm_short<kRounds, 1>(batch); });
-        blockIdx.x = 0;
+        launch_blocks(blocks, cuda::shapes::gcm_short(1).threads,
+                      [&] { cuda::gcm_short<kRounds, 1>(batch); });
     }
     static std::string run(TestBatch& tested, unsigned blocks) {
         return tested.fault_of([&](const Cipher& cipher, std::span<const Key> keys,

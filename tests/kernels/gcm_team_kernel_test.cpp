@@ -12,23 +12,20 @@
 #include "backends/cuda/gcm_kernels.hpp"
 #include "backends/cuda/gcm_launch_plan.hpp"
 #include "backends/cuda/gcm_tag.cuh"
-#include "core/key_schedule.hpp"
 #include "kernels/gcm_team.hpp"
 #include "support/test_batch.hpp"
 
 #undef __shared__
 #define __shared__ static
 #include "backends/cuda/gcm_team.cu"
-#define kThreads kKeyThreads
-#include "backends/cuda/gcm_keys.cu"
-#undef kThreads
+#include "kernels/gcm_keys_on_host.hpp"
 #define kThreads kPlanThreads
 #include "backends/cuda/gcm_plan.cu"
 #undef kThreads
 // clang-format on
 
 namespace dael::cuda {
-alignas(1024) unsigned char table_image[shapes::kTable + shapes::kKeyShared];
+alignas(1024) unsigned char table_image[test::kKeyImage];
 }
 
 namespace dael::test {
@@ -40,22 +37,6 @@ using cuda::GcmTeamWork;
 
 class GcmTeamKernel : public testing::Test {
   protected:
-    // As the device has them: made by the kernel that makes them there.
-    static std::vector<GcmKey> device_keys(std::span<const Key> keys) {
-        std::vector<GcmKey> made(keys.size());
-        for (std::size_t i = 0; i < keys.size(); ++i) {
-            std::memset(&made[i], 0xee, sizeof made[i]);
-            std::memcpy(made[i].encrypt.w, keys[i].schedule().encrypt.data(),
-                        sizeof made[i].encrypt.w);
-            made[i].rounds = static_cast<std::uint32_t>(keys[i].rounds());
-        }
-        gridDim.x = 1;
-        HostBlock::run(cuda::shapes::gcm_key_setup().threads, [&] {
-            cuda::gcm_key_setup(made.data(), nullptr, static_cast<std::uint32_t>(made.size()));
-        });
-        return made;
-    }
-
     template <int kRounds, std::uint32_t kMost>
     static void launch(const GcmTeamWork<kMost>& work, std::uint32_t count) {
         std::optional<OwnBanks> own;
@@ -128,10 +109,7 @@ class GcmTeamKernel : public testing::Test {
         batch.plan = state.get();
         for (int time = 0; time < 2; ++time) {
             state->any_long = batch.plan_later && any_long;
-            gridDim.x = blocks;
-            for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-                HostBlock::run(cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(batch); });
-            blockIdx.x = 0;
+            launch_blocks(blocks, cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(batch); });
         }
         const auto* const words = reinterpret_cast<const std::uint32_t*>(state.get());
         EXPECT_TRUE(std::all_of(words, words + sizeof *state / 4, [](auto w) { return w == 0; }));
