@@ -46,18 +46,15 @@ class CtrKernel : public testing::Test {
                                   std::span<const Message> messages, std::span<Code>) -> Result<> {
             cuda::RoundKeys round_keys;
             std::memcpy(round_keys.w, keys[0].schedule().encrypt.data(), sizeof round_keys.w);
-            gridDim.x = 2;
             for (const Message& m : messages) {
                 kernels::Words4 start;
                 std::memcpy(&start, m.start.data(), sizeof start);
                 const cuda::DeviceSegment one{m.in, m.out, m.size, start, m.skip};
-                for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
-                    HostBlock::run(cuda::shapes::ctr_small().threads, [&] {
-                        if (keys[0].rounds() == 10) cuda::ctr_small<10>(one, round_keys);
-                        if (keys[0].rounds() == 12) cuda::ctr_small<12>(one, round_keys);
-                        if (keys[0].rounds() == 14) cuda::ctr_small<14>(one, round_keys);
-                    });
-                blockIdx.x = 0;
+                launch_blocks(2, cuda::shapes::ctr_small().threads, [&] {
+                    if (keys[0].rounds() == 10) cuda::ctr_small<10>(one, round_keys);
+                    if (keys[0].rounds() == 12) cuda::ctr_small<12>(one, round_keys);
+                    if (keys[0].rounds() == 14) cuda::ctr_small<14>(one, round_keys);
+                });
             }
             return {};
         });

@@ -142,6 +142,14 @@ class HostBlock {
     unsigned at_ = 0;  // the thread that runs
 };
 
+// Blocks of threads, one after another.
+template <class Kernel>
+void launch_blocks(unsigned blocks, unsigned threads, Kernel kernel) {
+    gridDim.x = blocks;
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) HostBlock::run(threads, kernel);
+    blockIdx.x = 0;
+}
+
 // While this lives, a lane finds zeros in all banks of a table image but one, its own or, `by`
 // apart, another's, from when the image has been filled and all threads have met.
 class OwnBanks {

@@ -17,14 +17,6 @@ namespace dael::test {
 inline constexpr std::size_t kKeyImage =
     cuda::shapes::gcm_key_setup().dynamic + cuda::shapes::kKeyShared;
 
-// Blocks of threads, one after another.
-template <class Kernel>
-void launch_blocks(unsigned blocks, unsigned threads, Kernel kernel) {
-    gridDim.x = blocks;
-    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) HostBlock::run(threads, kernel);
-    blockIdx.x = 0;
-}
-
 static std::vector<cuda::GcmKey> device_keys(std::span<const Key> keys) {
     std::vector<cuda::GcmKey> made(keys.size());
     for (std::size_t i = 0; i < keys.size(); ++i) {

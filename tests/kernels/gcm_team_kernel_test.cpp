@@ -41,11 +41,8 @@ class GcmTeamKernel : public testing::Test {
     static void launch(const GcmTeamWork<kMost>& work, std::uint32_t count) {
         std::optional<OwnBanks> own;
         if (banks_) own.emplace(cuda::table_image, cuda::shapes::kTable, *banks_);
-        gridDim.x = count;
-        for (blockIdx.x = 0; blockIdx.x < count; ++blockIdx.x)
-            HostBlock::run(cuda::shapes::gcm_team(0).threads,
-                           [&] { cuda::gcm_team<kRounds, kMost>(work); });
-        blockIdx.x = 0;
+        launch_blocks(count, cuda::shapes::gcm_team(0).threads,
+                      [&] { cuda::gcm_team<kRounds, kMost>(work); });
     }
     template <std::uint32_t kMost>
     static void launch(const Cipher& cipher, std::span<const Key> keys,
@@ -337,13 +334,9 @@ TEST_F(GcmTeamKernel, KeysHaveTheirPowersAndMatrices) {
     const Bytes zeros(16);
     auto made = device_keys(ring_.keys);
     std::vector<cuda::GcmMatrices> matrices(made.size());
-    gridDim.x = 2;
-    for (blockIdx.x = 0; blockIdx.x < 2; ++blockIdx.x)
-        HostBlock::run(cuda::shapes::gcm_key_setup().threads, [&] {
-            cuda::gcm_key_setup(made.data(), matrices.data(),
-                                static_cast<std::uint32_t>(made.size()));
-        });
-    blockIdx.x = 0;
+    launch_blocks(2, cuda::shapes::gcm_key_setup().threads, [&] {
+        cuda::gcm_key_setup(made.data(), matrices.data(), static_cast<std::uint32_t>(made.size()));
+    });
     for (std::size_t i = 0; i < made.size(); ++i) {
         const GcmKey& key = made[i];
         const Words4 h = key.powers[1], inverse = kernels::gf_inverse(h);

@@ -95,8 +95,7 @@ class GhashMma : public testing::Test {
             keys_.push_back(key_of(words(reinterpret_cast<const unsigned char*>(&h), 16)));
         }
         std::memset(matrices_.data(), 0xee, matrices_.size() * sizeof(GcmMatrices));
-        gridDim.x = 1;
-        HostBlock::run(cuda::shapes::ghash_mma_setup().threads, [&] {
+        launch_blocks(1, cuda::shapes::ghash_mma_setup().threads, [&] {
             cuda::ghash_mma_setup(keys_.data(), matrices_.data(),
                                   static_cast<std::uint32_t>(keys_.size()));
         });
@@ -120,11 +119,8 @@ class GhashMma : public testing::Test {
         batch.data.workers = grid * cuda::shapes::kMmaWorkers;
         std::vector<Words4> partials(batch.data.workers + batch.count);
         batch.data.partials = partials.data();
-        gridDim.x = grid;
-        for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x)
-            HostBlock::run(cuda::shapes::ghash_mma().threads,
-                           [&] { cuda::ghash_mma(batch, cuda::Part::data); });
-        blockIdx.x = 0;
+        launch_blocks(grid, cuda::shapes::ghash_mma().threads,
+                      [&] { cuda::ghash_mma(batch, cuda::Part::data); });
 
         const std::uint64_t tiles = batch.data.starts[batch.count];
         const std::uint32_t workers = cuda::busy_workers(batch.data.workers, tiles);
