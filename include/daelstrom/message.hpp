@@ -12,7 +12,8 @@ namespace dael {
 // Plain data of one layout for the host, for kernels, which may make lists of them in device
 // memory, and for C (dael_message). `in`, `out`, `aad` and `tag` lie in one memory space; `out` is
 // `in` itself or does not overlap it, and overlaps neither the tag nor the AAD, nor, in a batch,
-// anything of another message.
+// anything of another message. GCM reads ciphertext more than once, and verifies it before it
+// decrypts it: nobody else may write what a message names before its work has ended.
 struct Message {
     const std::uint8_t* in = nullptr;  // null in a counter mode: `out` gets the keystream itself
     std::uint8_t* out = nullptr;
@@ -34,7 +35,11 @@ static_assert(sizeof(Message) == 80);
 enum class Place : std::uint8_t { host, device };
 
 // Four bytes that stay and a big-endian counter of eight: nonces of 12 bytes that never repeat,
-// counted on a device. Lies in device memory; only launches that were given it change it.
+// counted on a device. Lies in device memory, at a multiple of 8; only launches that were given it
+// change it. A launch reserves its nonces in one step before it uses any, so that launches that
+// share it, of one batch or of several, on any streams or replayed in graphs, have different ones
+// in any order. Where fewer are left than there are messages nothing is done, and all have
+// Code::limit. To set it back repeats nonces, unless no key that it was used with is used again.
 struct DeviceNonces {
     std::uint8_t fixed[4] = {};
     std::uint32_t unused = 0;

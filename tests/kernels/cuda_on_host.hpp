@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -201,7 +202,17 @@ inline std::uint32_t __shfl_xor_sync(unsigned, std::uint32_t value, int distance
 inline unsigned atomicAdd(unsigned* at, unsigned value) {
     return std::exchange(*at, *at + value);
 }
+inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long value) {
+    return std::exchange(*at, *at + value);
+}
+inline unsigned long long atomicCAS(unsigned long long* at, unsigned long long expected,
+                                    unsigned long long value) {
+    return *at == expected ? std::exchange(*at, value) : *at;
+}
 inline void __threadfence() {}
+[[noreturn]] inline void __trap() {
+    std::abort();
+}
 inline unsigned __ballot_sync(unsigned, bool vote) {
     auto* const block = dael::test::HostBlock::current();
     unsigned votes = 0;

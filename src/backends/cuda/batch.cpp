@@ -2,19 +2,46 @@
 #include "backends/cuda/batch.hpp"
 
 #include "backends/cuda/device.hpp"
+#include "backends/cuda/keys.hpp"
 
 namespace dael::cuda {
 
+namespace {
+
+struct KeptBlock final : Kept {
+    explicit KeptBlock(DeviceBlock&& its_block) : block(std::move(its_block)) {}
+    Result<> settle(bool) noexcept override { return block.wipe(); }
+    DeviceBlock block;
+};
+
+}  // namespace
+
 DeviceBlock::~DeviceBlock() {
     if (!memory_) return;
+    if (!wipe()) {
+        try {
+            end_or_keep(device_, std::make_unique<KeptBlock>(std::move(*this)));
+        } catch (...) {  // no memory to remember it: it stays
+        }
+        return;
+    }
     const SetUp set_up(device_);
-    if (secret_ && cudaMemsetAsync(memory_, 0, size_, set_up.stream()) == cudaSuccess)
-        (void)set_up.wait();
-    (void)cudaFree(memory_);
+    forget_failure(cudaFree(memory_));
+}
+
+Result<> DeviceBlock::wipe() noexcept {
+    if (!memory_ || !secret_) return {};
+    const SetUp set_up(device_);
+    DAEL_TRY(set_up.result());
+    DAEL_TRY(checked(cudaMemsetAsync(memory_, 0, size_, set_up.stream()), "cudaMemsetAsync"));
+    DAEL_TRY(checked(after_wait(cudaStreamSynchronize(set_up.stream())), "cudaStreamSynchronize"));
+    secret_ = false;
+    return {};
 }
 
 Result<> DeviceBlock::allocate(std::size_t size, bool secret) {
     if (memory_) return {};
+    retry_kept(device_);
     void* memory = nullptr;
     DAEL_TRY(checked(cudaMalloc(&memory, std::max<std::size_t>(size, 1)), "cudaMalloc"));
     memory_ = static_cast<unsigned char*>(memory);
@@ -27,9 +54,18 @@ Runs::~Runs() {
     if (!ended_) return;
     const CurrentDevice current(device_);
     const BesideCaptures beside;
-    if (captured_) (void)cudaDeviceSynchronize();
-    if (any_) (void)cudaEventSynchronize(ended_);
-    (void)cudaEventDestroy(ended_);
+    forget_failure(cudaEventDestroy(ended_));
+}
+
+Result<> Runs::settle(bool waits) noexcept {
+    if (!ended_) return {};
+    const CurrentDevice current(device_);
+    DAEL_TRY(current.result());
+    const BesideCaptures beside;
+    if (lost_) return Error{Code::device, "cuda: nothing tells when a launch has ended"};
+    if (!any_) return {};
+    return checked(after_wait(waits ? cudaEventSynchronize(ended_) : cudaEventQuery(ended_)),
+                   "cudaEventSynchronize");
 }
 
 Result<> Runs::prepare() {
@@ -37,10 +73,17 @@ Result<> Runs::prepare() {
                    "cudaEventCreateWithFlags");
 }
 
+// A graph waits for the event, and records it, with each replay: in the order of the calls, it is
+// one more stream.
 Result<bool> Runs::begin(cudaStream_t stream) {
+    if (lost_)
+        return Error{Code::device,
+                     "cuda: nothing tells when the last launch has ended; prepare it anew"};
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     DAEL_TRY(checked(cudaStreamIsCapturing(stream, &capture), "cudaStreamIsCapturing"));
     if (capture != cudaStreamCaptureStatusNone) {
+        DAEL_TRY(checked(cudaStreamWaitEvent(stream, ended_, cudaEventWaitExternal),
+                         "cudaStreamWaitEvent"));
         captured_ = true;
         return true;
     }
@@ -48,22 +91,36 @@ Result<bool> Runs::begin(cudaStream_t stream) {
     // in each thread.
     unsigned long long id = 0;
     DAEL_TRY(checked(cudaStreamGetId(stream, &id), "cudaStreamGetId"));
-    if (any_ && id != last_stream_)
+    if (any_ && (captured_ || id != last_stream_))
         DAEL_TRY(checked(cudaStreamWaitEvent(stream, ended_, 0), "cudaStreamWaitEvent"));
     last_stream_ = id;
     return false;
 }
 
-Result<> Runs::end(cudaStream_t stream) {
+Result<> Runs::end(cudaStream_t stream, bool capturing) {
     any_ = true;
-    return checked(cudaEventRecord(ended_, stream), "cudaEventRecord");
+    Result<> recorded =
+        capturing ? checked(cudaEventRecordWithFlags(ended_, stream, cudaEventRecordExternal),
+                            "cudaEventRecordWithFlags")
+                  : checked(cudaEventRecord(ended_, stream), "cudaEventRecord");
+    lost_ |= !recorded && !capturing;
+    return recorded;
 }
 
 Batch::Batch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher)
-    : device(on),
-      keys(std::move(its_keys)),
+    : index_(on.index()),
+      held_(std::make_unique<Held>(on.index(), std::move(its_keys))),
+      device(on),
+      keys(held_->keys),
       cipher(its_cipher),
-      block(on.index()),
-      runs(on.index()) {}
+      block(held_->block),
+      runs(held_->runs) {}
+
+Result<> Batch::run(Stream stream) {
+    DAEL_TRY(keys->usable());
+    Result<> ran = runs.in_turn(stream, [&] { return launch(stream); });
+    if (runs.captured()) keys->note_capture();  // whatever came of it
+    return ran;
+}
 
 }  // namespace dael::cuda

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "backends/cuda/context.hpp"
 #include "backends/cuda/error.hpp"
+#include "backends/cuda/kept.hpp"
 #include "core/device.hpp"
 
 namespace dael::cuda {
@@ -15,15 +18,23 @@ namespace dael::cuda {
 class CudaDevice;
 class DeviceKeys;
 
-// Device memory that wipes itself, which is for when no work on it is under way any more.
+// Device memory that wipes itself, which is for when no work on it is under way any more. Where it
+// cannot be wiped it is kept (kept.hpp).
 class DeviceBlock {
   public:
     explicit DeviceBlock(int device) : device_(device) {}
     DeviceBlock(const DeviceBlock&) = delete;
+    DeviceBlock(DeviceBlock&& other) noexcept
+        : device_(other.device_),
+          memory_(std::exchange(other.memory_, nullptr)),
+          size_(other.size_),
+          secret_(other.secret_) {}
     ~DeviceBlock();
     // Within a SetUp. Once: after that it does nothing.
     Result<> allocate(std::size_t size, bool secret);
     unsigned char* data() const { return memory_; }
+    // Zeros, where it is secret, and then nothing is any more.
+    Result<> wipe() noexcept;
 
   private:
     const int device_;
@@ -47,8 +58,9 @@ class Places {
 };
 
 // Runs of something that serves one at a time: each begins when the one before has ended, whichever
-// streams they are on; and the end waits for the last, so that nothing is wiped or freed that a
-// kernel still reads.
+// streams they are on, and whether they are launched or replayed in a graph. Of a capture that
+// holds from the call that replays it, as for launches. Whoever owns them has settle() say that the
+// last has ended before anything is wiped or freed that a kernel still reads.
 class Runs {
   public:
     explicit Runs(int device) : device_(device) {}
@@ -56,8 +68,7 @@ class Runs {
     ~Runs();
     // Within a SetUp.
     Result<> prepare();
-    // Calls launch(), which launches on the stream. What is captured into a graph in place of being
-    // run is in no order but the graph's, and the end can but wait for all of the device then.
+    // Calls launch(), which launches on the stream, or has it captured.
     template <class Launch>
     Result<> in_turn(Stream stream, Launch launch) {
         const CurrentDevice current(device_);
@@ -66,41 +77,58 @@ class Runs {
         const auto handle = static_cast<cudaStream_t>(stream.handle);
         DAEL_LET(capturing, begin(handle));
         Result<> launched = launch();
-        if (capturing) return launched;
-        Result<> recorded = end(handle);  // after a failure too: some kernels may be under way
+        // After a failure too: some kernels may be under way.
+        Result<> recorded = end(handle, capturing);
         return launched ? std::move(recorded) : std::move(launched);
     }
+    // Whether any was captured, whose graph may be replayed at any time.
+    bool captured() const { return captured_.load(std::memory_order_relaxed); }
+    Result<> settle(bool waits) noexcept;
 
   private:
     Result<bool> begin(cudaStream_t stream);  // whether it is captured
-    Result<> end(cudaStream_t stream);
+    Result<> end(cudaStream_t stream, bool capturing);
 
     const int device_;
     std::mutex mutex_;
     cudaEvent_t ended_ = nullptr;  // the last run
-    bool any_ = false, captured_ = false;
+    // `lost_`: a run began whose end nothing tells.
+    bool any_ = false, lost_ = false;
+    std::atomic<bool> captured_{false};
     unsigned long long last_stream_ = 0;  // by cudaStreamGetId
 };
 
 // A batch of any kind. What is derived from it has plain values only, so that all that a kernel
-// reads is here and stays until the last run has ended; its keys too, by its share in them.
+// reads is in what is held here and stays until the last run has ended; its keys too, by its share
+// in them.
 class Batch : public core::Prepared {
+    struct Held final : Kept {
+        Held(int device, std::shared_ptr<DeviceKeys> its_keys)
+            : keys(std::move(its_keys)), block(device), runs(device) {}
+        Result<> settle(bool waits) noexcept override { return runs.settle(waits); }
+
+        const std::shared_ptr<DeviceKeys> keys;
+        DeviceBlock block;
+        Runs runs;
+    };
+    const int index_;
+    std::unique_ptr<Held> held_;
+
   public:
     Batch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher);
+    ~Batch() override { end_or_keep(index_, std::move(held_)); }
     const std::uint32_t* results() const final { return results_; }
     bool is_on(const CudaDevice& other) const { return &device == &other; }
-    Result<> run(Stream stream) {
-        return runs.in_turn(stream, [&] { return launch(stream); });
-    }
+    Result<> run(Stream stream);
 
   protected:
     virtual Result<> launch(Stream stream) = 0;
 
     CudaDevice& device;
-    const std::shared_ptr<DeviceKeys> keys;
+    const std::shared_ptr<DeviceKeys>& keys;
     const Cipher cipher;
-    DeviceBlock block;
-    Runs runs;  // after what its end waits for
+    DeviceBlock& block;
+    Runs& runs;
     std::uint32_t* results_ = nullptr;
 };
 

@@ -190,7 +190,7 @@ SetUp::~SetUp() {
     try {
         its->idle.push_back(stream_);
     } catch (...) {
-        (void)cudaStreamDestroy(stream_);
+        forget_failure(cudaStreamDestroy(stream_));
     }
 }
 

@@ -16,8 +16,8 @@ namespace {
 // "driver API 13.0, runtime 13.0"
 std::string driver_versions() {
     int driver = 0, runtime = 0;
-    (void)cudaDriverGetVersion(&driver);
-    (void)cudaRuntimeGetVersion(&runtime);
+    forget_failure(cudaDriverGetVersion(&driver));
+    forget_failure(cudaRuntimeGetVersion(&runtime));
     const auto text = [](int v) {
         return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
     };

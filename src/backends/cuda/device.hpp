@@ -75,7 +75,7 @@ class CudaDevice final : public core::Device {
     // And of those that encrypt as they hash.
     std::uint32_t fused_workers(bool many_keys) const;
     // Memory for launches of GCM without a batch. Keys have it made, so that no launch need.
-    Result<GcmRooms*> gcm_rooms(const SetUp& set_up);
+    Result<std::shared_ptr<GcmRooms>> gcm_rooms(const SetUp& set_up);
 
     // For tests, which may have a run-time library of their own that knows no kernels: a kernel's
     // fixed shared memory, in bytes, and the most threads of a block, as it was compiled.
@@ -124,7 +124,7 @@ class CudaDevice final : public core::Device {
     std::mutex mutex_;                        // guards what follows
     std::unordered_set<const void*> loaded_;  // kernels whose shared-memory limit has been raised
     bool hashing_known_ = false;
-    std::unique_ptr<GcmRooms> gcm_rooms_;
+    std::shared_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
     bool quads_forced_ = false;
 };

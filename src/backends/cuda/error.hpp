@@ -23,4 +23,10 @@ inline Result<> checked(cudaError_t status, const char* call) {
     return {};
 }
 
+// Of a call whose failure nobody can be told: leaves no trace in the run-time library, which a
+// program may share with us, and would meet it at its next question for the last error.
+inline void forget_failure(cudaError_t status) {
+    if (status != cudaSuccess) (void)cudaGetLastError();
+}
+
 }  // namespace dael::cuda

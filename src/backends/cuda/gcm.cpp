@@ -118,7 +118,7 @@ Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
     if (!any_long_) return {};
     DAEL_LET(fused, fuses(device, cipher, *keys, messages));
     if (fused) fuse(device, *keys, many_keys_, batch_);
-    return steps(Stream{set_up.stream()}).plan();
+    return steps(batch_, Stream{set_up.stream()}).plan();
 }
 
 Result<bool> fuses(const CudaDevice& device, const Cipher& cipher, DeviceKeys& keys,
@@ -145,8 +145,8 @@ void fuse(const CudaDevice& device, const DeviceKeys& keys, bool many_keys, GcmB
     batch.data.workers = device.fused_workers(many_keys);
 }
 
-Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid) const {
-    void* arguments[] = {const_cast<GcmBatch*>(&batch)};
+Result<> GcmSteps::launch(const Kernel& kernel, unsigned grid, const GcmBatch& work) const {
+    void* arguments[] = {const_cast<GcmBatch*>(&work)};
     return device.launch(kernel, grid, false, arguments, stream);
 }
 
@@ -154,7 +154,7 @@ Result<> GcmSteps::plan() const {
     const auto multiprocessors = static_cast<unsigned>(device.info().multiprocessors);
     const std::uint32_t most = std::min(kPlanBlocks, 2 * multiprocessors),
                         threads = gcm_plan_kernel().shape.threads;
-    return launch(gcm_plan_kernel(), std::min(most, batch.count / threads + 1));
+    return launch(gcm_plan_kernel(), std::min(most, batch.count / threads + 1), batch);
 }
 
 Result<> GcmSteps::hash(Part part) const {
@@ -178,19 +178,30 @@ void GcmSteps::its_key(RoundKeys& key) const {
         });
 }
 
+namespace {
+
+// Of a list whose nonces count there, only those messages that the plan gave one.
+void number_those_granted(GcmBatch& work) {
+    if (work.nonces) work.number = &work.plan->number;
+}
+
+}  // namespace
+
 Result<> GcmSteps::short_messages() const {
     const auto all = static_cast<unsigned>(device.info().multiprocessors);
     if (!batch.quads)
-        return for_each_size([&](int rounds) {
+        return for_each_size([&](int rounds, GcmBatch& work) {
+            number_those_granted(work);
             return launch(gcm_short_kernel(rounds, device.layout().gcm_short),
-                          std::min(all, batch.count));
+                          std::min(all, batch.count), work);
         });
     RoundKeys key{};
     const core::WipeAtEnd wiped(key);
     its_key(key);
     std::uint32_t index = only_key;
-    void* arguments[] = {const_cast<GcmBatch*>(&batch), &key, &index};
-    return for_each_size([&](int rounds) {
+    return for_each_size([&](int rounds, GcmBatch& work) {
+        number_those_granted(work);
+        void* arguments[] = {&work, &key, &index};
         return device.launch(gcm_quads_kernel(rounds, many_keys), all, false, arguments, stream);
     });
 }
@@ -214,7 +225,7 @@ Result<> GcmSteps::crypt_and_hash() const {
     its_key(key);
     std::uint32_t index = only_key;
     void* arguments[] = {const_cast<GcmBatch*>(&batch), &key, &index};
-    return for_each_size([&](int rounds) {
+    return for_each_size([&](int rounds, GcmBatch&) {
         return device.launch(gcm_fused_kernel(rounds, many_keys),
                              static_cast<unsigned>(device.info().multiprocessors), false, arguments,
                              stream);
@@ -230,16 +241,18 @@ Result<> GcmSteps::long_messages(bool any_long_aad) const {
         if (!batch.opening) DAEL_TRY(crypt_all());
         DAEL_TRY(hash(any_long_aad ? Part::both : Part::data));
     }
-    DAEL_TRY(for_each_size([&](int rounds) {
+    DAEL_TRY(for_each_size([&](int rounds, GcmBatch& work) {
         const Kernel kernel = gcm_finish_kernel(rounds);
-        return launch(kernel, finish_grid(kernel.shape.threads));
+        return launch(kernel, finish_grid(kernel.shape.threads), work);
     }));
     return batch.opening ? crypt_all() : Result<>{};
 }
 
 Result<> GcmPrepared::launch(Stream stream) {
     if (batch_.count == 0) return {};
-    const GcmSteps steps = this->steps(stream);
+    GcmBatch batch = batch_;
+    if (!many_keys_) batch.generation = keys->generation(only_key_);
+    const GcmSteps steps = this->steps(batch, stream);
     // Starts to write, a number that may leave places empty, or units to find.
     const bool planned = !from_host_ && (batch_.nonces || batch_.number || any_long_);
     if (planned && !batch_.plan_later) DAEL_TRY(steps.plan());

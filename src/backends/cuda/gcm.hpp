@@ -24,19 +24,25 @@ void fuse(const CudaDevice& device, const DeviceKeys& keys, bool many_keys, GcmB
 
 // The launches for a batch whose workspace is ready.
 struct GcmSteps {
-    Result<> launch(const Kernel& kernel, unsigned grid) const;
+    Result<> launch(const Kernel& kernel, unsigned grid, const GcmBatch& work) const;
     // What comes first where the list, or a part of it, is not known on the host.
     Result<> plan() const;
     // Its short messages, and the results of invalid ones.
     Result<> short_messages() const;
     // Of its long messages all there is to do, from where their units begin on.
     Result<> long_messages(bool any_long_aad) const;
-    // Kernels are made for one key size; messages under others are left to other launches.
+    // Kernels are made for one key size; messages under others are left to other launches. Each
+    // has its own word of the batch, which tells the first of them.
     template <class Run>
     Result<> for_each_size(Run run) const {
+        GcmBatch work = batch;
+        work.reset = 1;
         if (!many_keys)
-            return run(keys.with(only_key, [](const Key& only) { return only.rounds(); }));
-        for (const int rounds : keys.sizes()) DAEL_TRY(run(rounds));
+            return run(keys.with(only_key, [](const Key& only) { return only.rounds(); }), work);
+        for (const int rounds : keys.sizes()) {
+            DAEL_TRY(run(rounds, work));
+            work.reset = 0;
+        }
         return {};
     }
 
@@ -55,7 +61,7 @@ struct GcmSteps {
     // The key of all messages, for kernels that take it as a parameter; none where they have many.
     void its_key(RoundKeys& key) const;
     Result<> crypt_all() const {
-        return for_each_size([&](int rounds) { return crypt(rounds); });
+        return for_each_size([&](int rounds, GcmBatch&) { return crypt(rounds); });
     }
 };
 
@@ -77,8 +83,8 @@ class GcmPrepared final : public Batch {
     void order_messages(const Messages& messages);
     Result<> allocate(const SetUp& set_up, const Messages& messages);
     Result<> put(const SetUp& set_up, const core::Keys& keys, std::span<const Message> messages);
-    GcmSteps steps(Stream stream) const {
-        return {device, *keys, batch_, stream, many_keys_, only_key_};
+    GcmSteps steps(const GcmBatch& batch, Stream stream) const {
+        return {device, *keys, batch, stream, many_keys_, only_key_};
     }
 
     GcmBatch batch_{};

@@ -121,8 +121,9 @@ __global__ void __launch_bounds__(kWarps* kLanes)
         Words4 hash{};
         if (lane < share && own < count) {
             const Message& m = batch.messages[own];
-            ours =
-                validity(batch, m) == Code::ok && is_long(m) && batch.keys[m.key].rounds == kRounds;
+            const bool valid = validity(batch, m) == Code::ok && is_long(m);
+            ours = valid && is_for(batch, batch.keys[m.key], kRounds);
+            if (batch.reset && valid && !ours) batch.results[own] = kNotRun;
             joined =
                 ours && m.aad_size <= kLittleAad && join_few(batch.data, batch.count, own, hash);
             if (joined && m.aad_size != 0) hash = hash ^ hash_little_aad(m, batch.keys[m.key]);

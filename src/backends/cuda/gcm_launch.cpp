@@ -4,6 +4,7 @@
 #include "backends/cuda/gcm_launch.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "backends/cuda/gcm.hpp"
 #include "backends/cuda/gcm_launch_plan.hpp"
@@ -35,8 +36,8 @@ class Launch {
     }
 
     // All of them by thread blocks of their own.
-    Result<> teams() const {
-        return count_ == 1 && aad_ <= kSmallAad ? teams<1>() : teams<kMostLaunched>();
+    Result<> teams(bool counted) const {
+        return count_ == 1 && aad_ <= kSmallAad ? teams<1>(counted) : teams<kMostLaunched>(counted);
     }
 
     // Long ones through device memory, the others by thread blocks from there.
@@ -57,27 +58,32 @@ class Launch {
     }
 
     // A launch for each size of keys that messages `which` asks for have.
+    // `counted`: nothing but the blocks' count tells when they have done with the keys.
     template <std::uint32_t kMost, class Which>
-    Result<> launch(GcmTeamWork<kMost>& work, Which which) const {
+    Result<> launch(GcmTeamWork<kMost>& work, bool counted, Which which) const {
         std::uint32_t by_size[std::size(kSizes)] = {};
         for (std::uint32_t i = 0; i < count_; ++i)
             if (which(messages_[i])) by_size[(keys_.rounds(messages_[i].key) - 10) / 2] |= 1u << i;
         for (std::size_t s = 0; s < std::size(kSizes); ++s) {
             if (by_size[s] == 0) continue;
             work.ours = by_size[s];
+            const auto blocks = static_cast<std::uint32_t>(std::popcount(work.ours));
+            work.ended = counted ? keys_.lend(blocks) : nullptr;
             void* arguments[] = {&work};
-            DAEL_TRY(device_.launch(gcm_team_kernel(kSizes[s], kMost == 1), count_, false,
-                                    arguments, stream_));
+            Result<> launched = device_.launch(gcm_team_kernel(kSizes[s], kMost == 1), count_,
+                                               false, arguments, stream_);
+            if (!launched && counted) keys_.take_back(blocks);
+            DAEL_TRY(std::move(launched));
         }
         return {};
     }
 
     template <std::uint32_t kMost>
-    Result<> teams() const {
+    Result<> teams(bool counted) const {
         auto work = this->work<kMost>(options_.codes);
         put_list(messages_, options_.host_aad, nullptr, work.list.messages, work.list.aad);
         work.aad_words = static_cast<std::uint32_t>((aad_ + 3) / 4);
-        return launch(work, [](const Message&) { return true; });
+        return launch(work, counted, [](const Message&) { return true; });
     }
 
     Result<> put_and_run(const GcmRoom& room, bool fused) const {
@@ -113,8 +119,11 @@ class Launch {
         batch.results = at->results;
         auto work = this->work<kMostLaunched>(at->results);
         std::ranges::copy(std::span(place.from.messages, count_), work.list.messages);
-        DAEL_TRY(launch(work, [](const Message& m) { return !is_long(m); }));
-        if (!many_keys) DAEL_TRY(keys_.keep(first, list_[first]));
+        DAEL_TRY(launch(work, false, [](const Message& m) { return !is_long(m); }));
+        if (!many_keys) {
+            DAEL_TRY(keys_.keep(first, list_[first]));
+            batch.generation = keys_.generation(first);
+        }
         const GcmSteps steps{device_, keys_, batch, stream_, many_keys, first};
         DAEL_TRY(steps.long_messages(std::ranges::any_of(
             messages_, [](const Message& m) { return is_long(m) && m.aad_size > kShortAad; })));
@@ -138,12 +147,16 @@ class Launch {
 
 }  // namespace
 
-GcmRooms::GcmRooms(int device) {
+GcmRooms::GcmRooms(int device) : device_(device) {
     for (auto& room : rooms_) room = std::make_unique<GcmRoom>(device);
 }
 
-Result<std::unique_ptr<GcmRooms>> GcmRooms::make(int device, std::uint32_t workers) {
-    auto made = std::make_unique<GcmRooms>(device);
+GcmRooms::~GcmRooms() {
+    for (auto& room : rooms_) end_or_keep(device_, std::move(room));
+}
+
+Result<std::shared_ptr<GcmRooms>> GcmRooms::make(int device, std::uint32_t workers) {
+    auto made = std::make_shared<GcmRooms>(device);
     for (const auto& room : made->rooms_) {
         DAEL_TRY(room->block.allocate(
             sizeof(GcmPlace) + 2 * (workers + kMostLaunched) * sizeof(Words4), true));
@@ -152,19 +165,19 @@ Result<std::unique_ptr<GcmRooms>> GcmRooms::make(int device, std::uint32_t worke
     return made;
 }
 
-GcmRoom& GcmRooms::of(Stream stream) const {
+std::uint32_t GcmRooms::of(Stream stream) {
     const auto handle = reinterpret_cast<std::uintptr_t>(stream.handle);
-    return *rooms_[handle * 0x9e3779b97f4a7c15u >> 61];
+    return static_cast<std::uint32_t>(handle * 0x9e3779b97f4a7c15u >> 61);
 }
 
-Result<GcmRooms*> CudaDevice::gcm_rooms(const SetUp&) {
+Result<std::shared_ptr<GcmRooms>> CudaDevice::gcm_rooms(const SetUp&) {
     const std::lock_guard lock(mutex_);
     if (!gcm_rooms_) {
         DAEL_LET(made, GcmRooms::make(index_, std::max({hash_workers(true), hash_workers(false),
                                                         fused_workers(false)})));
         gcm_rooms_ = std::move(made);
     }
-    return gcm_rooms_.get();
+    return gcm_rooms_;
 }
 
 Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
@@ -173,18 +186,25 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
     if (messages.empty()) return {};
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->ready(parts_for(cipher)));  // at the first use
-    tables->lend();
     const Launch launch(*this, *tables, keys.list, cipher, messages, options, stream);
+    const bool capturing = order_.is_capturing(stream);
     if (std::ranges::all_of(messages,
-                            [&](const Message& m) { return size_of(m) <= team_message_; }))
-        return launch.teams();
-    if (order_.is_capturing(stream))
+                            [&](const Message& m) { return size_of(m) <= team_message_; })) {
+        if (!capturing) return launch.teams(true);
+        // How often the graph will be replayed nobody knows; each replay records an event.
+        tables->note_capture();
+        DAEL_TRY(launch.teams(false));
+        return tables->lend_capture(stream);
+    }
+    if (capturing)
         return Error{Code::unsupported,
                      "cuda: the stream is being captured, and messages of more than " +
                          std::to_string(team_message_) +
                          " bytes need memory that is the launch's alone; prepare() a batch"};
     DAEL_LET(fused, fuses(*this, cipher, *tables, messages));  // at the first use, too
-    return launch.through(gcm_rooms_->of(stream), fused);
+    const std::uint32_t room = GcmRooms::of(stream);
+    tables->lend_room(room);
+    return launch.through((*gcm_rooms_)[room], fused);
 }
 
 }  // namespace dael::cuda

@@ -11,15 +11,17 @@
 
 namespace dael::cuda {
 
-// Room for the list of one launch, its results and partial hashes. One launch at a time.
-struct GcmRoom {
+// Room for the list of one launch, its results and partial hashes. One launch at a time. The
+// partial hashes stay until the next launch, which writes over them, or the end.
+struct GcmRoom final : Kept {
     explicit GcmRoom(int device) : block(device), runs(device) {}
+    Result<> settle(bool waits) noexcept override { return runs.settle(waits); }
     GcmPlace* place() const { return reinterpret_cast<GcmPlace*>(block.data()); }
     // For AAD and data, each `workers` + kMostLaunched.
     Words4* partials() const { return reinterpret_cast<Words4*>(place() + 1); }
 
     DeviceBlock block;
-    Runs runs;  // after what its end waits for
+    Runs runs;
 };
 
 // A few of them for each device: launches on one stream have the same, which they follow each other
@@ -27,12 +29,15 @@ struct GcmRoom {
 class GcmRooms {
   public:
     // Within a SetUp. `workers`: the most that hash.
-    static Result<std::unique_ptr<GcmRooms>> make(int device, std::uint32_t workers);
+    static Result<std::shared_ptr<GcmRooms>> make(int device, std::uint32_t workers);
     explicit GcmRooms(int device);
-    GcmRoom& of(Stream stream) const;
+    ~GcmRooms();
+    static std::uint32_t of(Stream stream);
+    GcmRoom& operator[](std::uint32_t room) const { return *rooms_[room]; }
+    static constexpr std::uint32_t kRooms = 8;
 
   private:
-    static constexpr std::size_t kRooms = 8;
+    const int device_;
     std::array<std::unique_ptr<GcmRoom>, kRooms> rooms_;
 };
 

@@ -29,6 +29,8 @@ template <std::uint32_t kMost>
 struct GcmTeamWork {
     const GcmKey* keys;
     std::uint32_t* results;  // a Code each; null: nobody asks
+    // Counts the thread blocks that have done with the keys; null: nobody asks.
+    unsigned long long* ended;
     std::uint32_t ours;      // bit i: message i is this launch's; its key has the kernel's rounds
     std::uint32_t tag_size;  // as GcmBatch
     std::uint32_t opening;

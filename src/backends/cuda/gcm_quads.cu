@@ -339,12 +339,14 @@ struct Chunk {
             if (n < kQuadChunk && i < count) {
                 const Message& m = batch.messages[i];
                 const Code code = validity(batch, m);
-                if (code != Code::ok)
+                if (code != Code::ok) {
                     batch.results[i] = static_cast<std::uint32_t>(code);
-                else if (!is_long(m))
+                } else if (!is_long(m)) {
                     bin[k] = QuadMessage(m.aad_size, m.size).steps();
-                else if (batch.plan_later)
-                    batch.plan->any_long = 1;
+                } else {
+                    if (batch.reset) batch.results[i] = kNotRun;
+                    if (batch.plan_later) batch.plan->any_long = 1;
+                }
             }
             // One lane counts for all that have its length.
             const std::uint32_t same = __match_any_sync(~0u, bin[k]), lane = threadIdx.x % kLanes,
@@ -410,6 +412,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     // The tables begin at a multiple of 64 KiB of shared memory; before them lies what else is
     // there.
     let_the_next_begin();
+    const bool current = kManyKeys || is_for(batch, batch.keys[only_index], kRounds);
     const auto begin = static_cast<std::uint32_t>(__cvta_generic_to_shared(table_image));
     fill_tables<kTables, false>(shapes::kQuadTables - begin);
     const Tables tables(static_cast<const unsigned char*>(__cvta_shared_to_generic(0)),
@@ -434,7 +437,12 @@ __global__ void __launch_bounds__(kThreads, 1)
         for (std::uint32_t n = 0; n * workers < batch.quad_groups; ++n) {
             if (planned(n) >= batch.quad_groups) continue;
             const std::uint32_t key = batch.messages[entry(planned(n), 0)].key;
-            if (batch.keys[key].rounds != kRounds) continue;
+            if (batch.keys[key].rounds != kRounds) {
+                const std::uint32_t mine =
+                    thread < kQuadRows ? entry(planned(n), thread) : kNoMessage;
+                if (batch.reset && mine != kNoMessage) batch.results[mine] = kNotRun;
+                continue;
+            }
             if (key != loaded) {
                 loaded = key;
                 warpgroup_barrier(group);
@@ -452,6 +460,17 @@ __global__ void __launch_bounds__(kThreads, 1)
         copy_matrices(own, batch.quads[only_index], threadIdx.x, kThreads);
         async_proxy_fence();
         __syncthreads();
+        if (!current) {  // the key is not the one that the host gave along
+            const std::uint64_t all = batch.order ? std::uint64_t{batch.quad_groups} * kQuadRows
+                                                  : number_of(batch.number, batch.count);
+            for (std::uint64_t i = blockIdx.x * kThreads + threadIdx.x; i < all;
+                 i += gridDim.x * kThreads) {
+                const auto at = batch.order ? batch.order[i] : static_cast<std::uint32_t>(i);
+                if (at != kNoMessage) batch.results[at] = kNotRun;
+            }
+            wipe_shared<kMatrices, kThreads>(own, threadIdx.x);
+            return;
+        }
         auto& chunk = *reinterpret_cast<Chunk*>(own + kMatrices);
         const std::uint32_t count = number_of(batch.number, batch.count);
         // Runs of 64 messages, or shorter ones where there are too few of them for all blocks.
@@ -478,6 +497,8 @@ __global__ void __launch_bounds__(kThreads, 1)
         __syncthreads();
         wipe_shared<kMatrices, kThreads>(own, threadIdx.x);
     }
+#else
+    __trap();  // nothing is compiled here: to end without a word would leave the data as it is
 #endif
 }
 

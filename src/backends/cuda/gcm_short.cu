@@ -168,11 +168,14 @@ __global__ void __launch_bounds__(kWarps* kLanes, 1)
         if (const std::uint64_t mine = first + std::uint64_t{lane} * warps; mine < count) {
             const Message& m = batch.messages[mine];
             const Code code = validity(batch, m);
+            const bool its = code == Code::ok && is_for(batch, batch.keys[m.key], kRounds);
+            ours = its && !is_long(m);
             // Of long ones, the tag comes later; without one there is nothing else to tell.
-            if (code != Code::ok || (batch.tag_size == 0 && is_long(m)))
+            if (code != Code::ok || (batch.tag_size == 0 && its && !ours))
                 batch.results[mine] = static_cast<std::uint32_t>(code);
+            else if (batch.reset && !ours)
+                batch.results[mine] = kNotRun;
             if (batch.plan_later && code == Code::ok && is_long(m)) batch.plan->any_long = 1;
-            ours = code == Code::ok && !is_long(m) && batch.keys[m.key].rounds == kRounds;
             its_key = m.key;
             if (ours && batch.tag_size != 0)
                 mask = tag_mask<kRounds>(tables, batch.keys[m.key], start_of(m), m);

@@ -187,6 +187,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (helps && lane == 0 && work.results) work.results[index] = static_cast<std::uint32_t>(code);
     __syncthreads();
     wipe_shared<sizeof shared.keys + sizeof shared.sums, kThreads>(&shared, thread);
+    if (thread == 0 && work.ended) atomicAdd(work.ended, 1ull);
 }
 
 // The list, its AAD and its units of work, and results that nobody has come to yet, to where the

@@ -31,7 +31,8 @@ inline constexpr std::uint32_t kGroupBlocks = 256;
 struct KeyHead {
     RoundKeys encrypt;
     std::uint32_t rounds;
-    std::uint32_t unused[3];
+    std::uint32_t generation;  // another one with each key that comes to this place; never 0
+    std::uint32_t unused[2];
 };
 struct GcmKey : KeyHead {
     Words4 powers[2 * kernels::kLanes + 2];  // H^0 to H^65
@@ -81,12 +82,16 @@ struct TileList : UnitList {
 // `both`: by twice as many thread blocks, of which the first half takes the AAD.
 enum class Part : std::uint32_t { aad, data, both };
 
-// What the blocks of gcm_plan tell each other; zeros between launches.
-inline constexpr std::uint32_t kPlanBlocks = 512;
+// What the blocks of gcm_plan tell each other, in words that carry the round that they are of: as
+// many blocks as a launch has make one, in the order in which they begin. All launches of a batch
+// have as many, so that every round comes to its end, whatever runs beside it. Begins as zeros.
+inline constexpr std::uint32_t kPlanBlocks = 512, kPlanRounds = 4;
 struct PlanState {
-    std::uint32_t begun, ended;  // blocks
-    std::uint32_t any_long;      // told by the short messages' kernel where the plan comes after it
-    std::uint32_t unused;
+    std::uint64_t begun, ended;  // blocks, of all rounds
+    // Of the last rounds: the first of the nonces that are theirs alone, and for how many messages.
+    std::uint64_t first[kPlanRounds], granted[kPlanRounds];
+    std::uint32_t number;    // of messages that have a nonce, for the kernels that follow
+    std::uint32_t any_long;  // told by the short messages' kernel where the plan comes after it
     std::uint64_t sums[kPlanBlocks * 3];
 };
 
@@ -110,7 +115,14 @@ struct GcmBatch {
     std::uint32_t opening;     // 1: tags are compared, and data decrypted; 0: written, encrypted
     std::uint64_t longest;     // bytes of data and AAD that a message may have; 0: any
     std::uint32_t plan_later;  // 1: gcm_plan comes after the short messages (PlanState::any_long)
-    PlanState* plan;           // for lists in device memory
+    // 1: the first of the launches that there are for sizes of keys. It gives every message that it
+    // sees and does not do the result of one that nobody has come to, so that no result of an
+    // earlier launch is left.
+    std::uint32_t reset;
+    // Where all messages have one key: its generation, so that nothing is done with a key from the
+    // host and hashes of another. 0: many keys, or nobody asks.
+    std::uint32_t generation;
+    PlanState* plan;  // for lists in device memory
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
 };
@@ -124,6 +136,7 @@ struct KeyedWork {
     std::uint32_t* results;  // a Code each; null: nobody asks
     std::uint32_t count;
     std::uint32_t key_count;
+    std::uint32_t reset;  // as GcmBatch
 };
 
 // AAD or data of a message, as blocks to hash: `lead` blocks of zeros, which do not count, then
@@ -184,6 +197,16 @@ DAEL_HD Code validity(const KeyedWork& work, const Message& m) {
     return can_lie_at(m.in, m.size) && can_lie_at(m.out, m.size) ? Code::ok
                                                                  : Code::invalid_argument;
 }
+
+// Whether the key is one of those that a launch for keys of so many rounds is for, and the one that
+// the host has, where it has one.
+DAEL_HD bool is_for(const GcmBatch& batch, const KeyHead& key, int rounds) {
+    return key.rounds == static_cast<std::uint32_t>(rounds) &&
+           (batch.generation == 0 || key.generation == batch.generation);
+}
+
+// The result of a message that nobody has come to.
+inline constexpr auto kNotRun = static_cast<std::uint32_t>(Code::internal);
 
 DAEL_HD bool is_long(const Message& m) {
     return m.size > kShortMessage || m.aad_size > kShortMessage ||

@@ -139,6 +139,8 @@ __global__ void __launch_bounds__(kGroups* kTileThreads, 1)
 #pragma unroll
     for (std::uint32_t stage = 0; stage < kStages; ++stage)
         wipe_shared<kernels::kTileColumns * 16, kTileThreads>(ring + stage * kTileBytes, thread);
+#else
+    __trap();  // nothing is compiled here
 #endif
 }
 

@@ -33,6 +33,8 @@ __device__ __forceinline__ void mma_b1(std::uint32_t (&d)[4], const std::uint32_
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+    __trap();  // nothing is compiled here
 #endif
 }
 __device__ __forceinline__ void mma_b1(std::uint32_t (&d)[4], const std::uint32_t (&a)[2],
@@ -42,6 +44,8 @@ __device__ __forceinline__ void mma_b1(std::uint32_t (&d)[4], const std::uint32_
         "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
         : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(b));
+#else
+    __trap();
 #endif
 }
 #endif

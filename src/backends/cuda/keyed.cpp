@@ -46,10 +46,14 @@ class KeyedBatch final : public Batch {
         if (work_.count == 0) return {};
         // As many multiprocessors as there are warps of messages.
         const unsigned grid = device.grid_for((std::uint64_t{work_.count} + 31) / 32 * 4);
-        void* arguments[] = {&work_};
-        for (const int rounds : keys->sizes())
+        KeyedWork work = work_;
+        work.reset = 1;
+        void* arguments[] = {&work};
+        for (const int rounds : keys->sizes()) {
             DAEL_TRY(device.launch(keyed_cbc_encrypt_kernel(rounds, device.layout().forward), grid,
                                    false, arguments, stream));
+            work.reset = 0;
+        }
         return {};
     }
 

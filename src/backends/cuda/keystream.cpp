@@ -39,9 +39,13 @@ class CudaKeystream final : public core::KeystreamMaker {
         return {};
     }
 
+    bool reaches() const { return device_.memory().is_pinned(done_, sizeof *done_); }
+
     ~CudaKeystream() override {
-        (void)wait();
-        if (done_) device_.memory().release_pinned(done_);
+        const auto waited = wait();
+        // Whether a kernel will still write there nobody knows: it stays.
+        if (done_ && waited) device_.memory().release_pinned(done_);
+        if (!waited) (void)new DeviceBlock(std::move(arrived_));
     }
 
     Result<std::unique_ptr<core::KeyTables>> keys(std::span<const Key> list) override {
@@ -99,7 +103,7 @@ class CudaKeystream final : public core::KeystreamMaker {
         const CurrentDevice current(device_.index());
         DAEL_TRY(current.result());
         const BesideCaptures beside;
-        return ended(cudaStreamSynchronize(handle()), "cudaStreamSynchronize");
+        return ended(after_wait(cudaStreamSynchronize(handle())), "cudaStreamSynchronize");
     }
 
   private:
@@ -134,8 +138,13 @@ class CudaKeystream final : public core::KeystreamMaker {
 }  // namespace
 
 Result<std::unique_ptr<core::KeystreamMaker>> make_keystream_maker(CudaDevice& device) {
+    // Its kernel writes, and the host watches, page-locked memory: where kernels do not reach that
+    // by the host's addresses, or it is managed memory, as under confidential computing, whose
+    // pages would go to and fro, there is none.
+    if (device.reach() == 0) return std::unique_ptr<core::KeystreamMaker>();
     auto made = std::make_unique<CudaKeystream>(device);
     DAEL_TRY(made->open());
+    if (!made->reaches()) return std::unique_ptr<core::KeystreamMaker>();
     return std::unique_ptr<core::KeystreamMaker>(std::move(made));
 }
 

@@ -37,7 +37,7 @@ Result<void*> CudaMemory::allocate(std::size_t size) {
 
 void CudaMemory::release(void* memory) noexcept {
     const Scope scope(index_);
-    (void)cudaFree(memory);
+    forget_failure(cudaFree(memory));
 }
 
 Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
@@ -50,7 +50,7 @@ Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
 
 void CudaMemory::release_pinned(void* memory) noexcept {
     const Scope scope(index_);
-    (void)cudaFreeHost(memory);
+    forget_failure(cudaFreeHost(memory));
 }
 
 Result<std::uint64_t> CudaMemory::free_memory() {
@@ -91,7 +91,7 @@ Result<Stream> CudaOrder::create_stream() {
 
 void CudaOrder::destroy_stream(Stream stream) noexcept {
     const Scope scope(index_);
-    (void)cudaStreamDestroy(handle_of(stream));
+    forget_failure(cudaStreamDestroy(handle_of(stream)));
 }
 
 Result<Event> CudaOrder::create_event() {
@@ -104,7 +104,7 @@ Result<Event> CudaOrder::create_event() {
 
 void CudaOrder::destroy_event(Event event) noexcept {
     const Scope scope(index_);
-    (void)cudaEventDestroy(handle_of(event));
+    forget_failure(cudaEventDestroy(handle_of(event)));
 }
 
 Result<> CudaOrder::record(Event event, Stream stream) {

@@ -22,12 +22,15 @@ class CudaPieces final : public core::Pieces {
           cipher_(cipher),
           keys_(std::move(keys)),
           key_(key),
-          buffer_(device.index()) {}
+          index_(device.index()),
+          held_(std::make_unique<Held>(device.index())),
+          buffer_(held_->buffer),
+          batch_(held_->batch),
+          stream_(held_->stream) {}
     ~CudaPieces() override {
         wipe(waiting_.data(), waiting_.size());
-        if (!stream_.handle) return;
-        (void)device_.order().wait(stream_);  // after an error, work may still be under way
-        device_.order().destroy_stream(stream_);
+        held_->keys = keys_;
+        end_or_keep(index_, std::move(held_));
     }
 
     Result<> allocate() {
@@ -180,14 +183,40 @@ class CudaPieces final : public core::Pieces {
         });
     }
 
+    // What a piece that failed may still work on.
+    struct Held final : Kept {
+        explicit Held(int its_device) : device(its_device), buffer(its_device) {}
+        ~Held() override {
+            if (stream.handle) CudaOrder(device).destroy_stream(stream);
+        }
+        Result<> settle(bool waits) noexcept override {
+            if (!stream.handle) return {};
+            const CurrentDevice current(device);
+            DAEL_TRY(current.result());
+            const BesideCaptures beside;
+            const auto handle = static_cast<cudaStream_t>(stream.handle);
+            return checked(
+                after_wait(waits ? cudaStreamSynchronize(handle) : cudaStreamQuery(handle)),
+                "cudaStreamSynchronize");
+        }
+
+        const int device;
+        std::shared_ptr<DeviceKeys> keys;
+        DeviceBlock buffer;
+        std::unique_ptr<GcmPrepared> batch;
+        Stream stream;
+    };
+
     CudaDevice& device_;
     Memory& memory_;
     const Cipher cipher_;
     const std::shared_ptr<DeviceKeys> keys_;
     const std::uint32_t key_;
-    DeviceBlock buffer_;
-    std::unique_ptr<GcmPrepared> batch_;
-    Stream stream_;
+    const int index_;
+    std::unique_ptr<Held> held_;
+    DeviceBlock& buffer_;
+    std::unique_ptr<GcmPrepared>& batch_;
+    Stream& stream_;
     Block start_{}, counter_{};  // J0; the counter of the block that the next byte is in
     Block waiting_{};            // ciphertext, or AAD
     std::size_t waiting_size_ = 0, sent_ = 0;

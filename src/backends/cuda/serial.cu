@@ -100,7 +100,10 @@ __global__ void __launch_bounds__(kWarps* kernels::kLanes, 1)
         const Code code = index < number ? validity(work, m) : Code::internal;
         if (code == Code::ok) {
             const GcmKey& key = work.keys[m.key];
-            if (key.rounds != kRounds) continue;  // another launch's
+            if (key.rounds != kRounds) {  // another launch's
+                if (work.reset && work.results) work.results[index] = kNotRun;
+                continue;
+            }
             cbc_encrypt<kRounds>(tables, m, key);
         }
         if (work.results) work.results[index] = static_cast<std::uint32_t>(code);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel may still read or write is neither wiped nor given back. Where the wait for it
+// failed, it is kept at its GPU and asked again whenever memory is allocated there, until it is
+// over; a GPU that fails for good keeps it to the end of the process.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include <daelstrom/error.hpp>
+
+namespace dael::cuda {
+
+// Whoever settle() says ok of may be destroyed.
+class Kept {
+  public:
+    virtual ~Kept() = default;
+    // All work on it has ended. `waits`: it is waited for; else it is only asked whether it has,
+    // and ok too says that it has. A failure says that nobody knows, or not yet.
+    virtual Result<> settle(bool waits) noexcept = 0;
+};
+
+// Waits for it and destroys it, or keeps it. Null does nothing.
+void end_or_keep(int device, std::unique_ptr<Kept> what) noexcept;
+// Asks again. How many are left.
+std::size_t retry_kept(int device) noexcept;
+
+// For tests: so many of the next waits fail, as they do after a kernel that faulted.
+inline std::atomic<int> failing_waits{0};
+// Of a wait that has come out so.
+cudaError_t after_wait(cudaError_t status) noexcept;
+
+}  // namespace dael::cuda
