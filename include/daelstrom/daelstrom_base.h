@@ -47,8 +47,11 @@ typedef enum dael_status {
 /* What a status means, in one sentence; never null, whatever the value. A literal. */
 DAEL_API const char* dael_strerror(int status);
 /* What went wrong in the calling thread's last call that failed; "" if none has. Valid until the
- * thread's next call that fails. Its memory is there before anything fails: it speaks when memory
- * has run out, too. Messages of more than 1000 bytes are cut. */
+ * thread's next call that fails. Its memory is the thread's own and there from the thread's
+ * first call on, so that it speaks when memory has run out, too; only a library that was loaded by
+ * dlopen() gets it then, and a thread that begins with memory exhausted is ended by the C library:
+ * let threads that must not be call dael_last_error() once while there is memory. Messages of more
+ * than 1000 bytes are cut. */
 DAEL_API const char* dael_last_error(void);
 
 /* Modes of operation, and the values of dael_cipher's members; those of dael::Mode. */
@@ -112,7 +115,7 @@ DAEL_API void dael_wipe(void* memory, size_t size);
 
 /* Page-locked host memory, which a device copies to and from at full speed; plain memory where
  * there is no device. Null when memory ran out. Freeing takes null. After fork() the child has a
- * copy of its content, and may free it. */
+ * copy of its content, and may free it; what it allocates itself is plain memory. */
 DAEL_API void* dael_pinned_alloc(size_t size);
 DAEL_API void dael_pinned_free(void* memory);
 

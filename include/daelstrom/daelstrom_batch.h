@@ -44,7 +44,7 @@ typedef struct dael_device_nonces {
 typedef struct dael_prepare_options {
     size_t struct_size; /* sizeof(dael_prepare_options) */
     int32_t place;      /* dael_place of the list; of its data always the device */
-    int32_t unused;
+    int32_t unused;     /* 0; anything else is refused (DAEL_UNSUPPORTED) */
     /* In device memory, for lists in device memory: how many messages there are, read when the
      * batch runs. Null: `count`. A number above `count` counts as `count`. */
     const uint32_t* number;
@@ -58,7 +58,8 @@ typedef struct dael_prepare_options {
     uint64_t longest;
 } dael_prepare_options;
 
-/* One thread at a time. Launches of one batch on different streams follow each other. */
+/* One thread at a time. Launches of one batch on different streams follow each other. A launch that
+ * fails may have been begun: what encrypts then counts as launched. */
 typedef struct dael_batch dael_batch;
 
 /* Makes ready `count` messages; with a `number` the most there may be. Allocates device memory;
@@ -104,7 +105,7 @@ typedef struct dael_launch_options {
      * anything but gcm decryption. */
     uint32_t* codes;
     int32_t host_aad; /* other than 0: the messages' AAD lies in the host's memory, and is copied */
-    int32_t unused;
+    int32_t unused;   /* 0; anything else is refused (DAEL_UNSUPPORTED) */
 } dael_launch_options;
 
 /* A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch

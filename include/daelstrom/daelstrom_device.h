@@ -38,6 +38,7 @@ typedef struct dael_device_info {
     int32_t multiprocessors;
     int32_t shared_memory; /* 1: memory of the host can be adopted (OpenCL's SVM) */
     int32_t reads_lists;   /* 1: lists of messages may lie in device memory */
+    int32_t unused;        /* 0 */
 } dael_device_info;
 /* Valid as long as the handle, with its strings. Null: null. */
 DAEL_API const dael_device_info* dael_device_describe(const dael_device* device);

@@ -70,7 +70,8 @@ DAEL_API dael_status dael_unpad(const uint8_t last[DAEL_BLOCK_SIZE], size_t* siz
 typedef struct dael_nonces dael_nonces;
 /* Counts from `first`, which is 0 for a new key. Errors: DAEL_OUT_OF_MEMORY. */
 DAEL_API dael_status dael_nonces_make(const uint8_t fixed[4], uint64_t first, dael_nonces** nonces);
-/* Errors: DAEL_LIMIT, when all 2^64 are used up. */
+/* Errors: DAEL_LIMIT, when all up to 2^64 - 2 are used up; the last is kept, so that
+ * dael_nonces_unused() never wraps. */
 DAEL_API dael_status dael_nonces_next(dael_nonces* nonces, uint8_t nonce[DAEL_NONCE_SIZE]);
 /* Fills the starts of messages for gcm or gcm_ctr, one nonce after another: all, or none and
  * DAEL_LIMIT. Nothing else in the messages is touched. */

@@ -16,10 +16,11 @@
  * dael_pieces_update_unverified() yields may be anybody's forgery until dael_pieces_verify() has
  * succeeded: keep it to yourself until then, and throw it away if it fails.
  *
- * In host memory, on the calling thread, one thread at a time, done when a call returns. A call out
- * of order is DAEL_INVALID_ARGUMENT and changes nothing. Any other error ends the message: nothing
- * but restart is taken after it. After fork() parent and child each have a copy: let one of them go
- * on, else the two encrypt from the same start.
+ * In host memory, on the calling thread, one thread at a time, done when a call returns. What is
+ * refused changes nothing, and the message goes on: a call out of order or with an argument that
+ * makes no sense (DAEL_INVALID_ARGUMENT), DAEL_OVERLAP, DAEL_RAGGED_LENGTH, DAEL_LIMIT. Any other
+ * error ends it: nothing but restart is taken after that. After fork() parent and child each have a
+ * copy: let one of them go on, else the two encrypt from the same start.
  */
 #ifndef DAELSTROM_DAELSTROM_PIECES_H
 #define DAELSTROM_DAELSTROM_PIECES_H

@@ -21,6 +21,7 @@ typedef struct dael_backend {
     const char* summary;     /* one line on what the backend is */
     const char* missing;     /* what is missing when absent; "" when present */
     int32_t present;         /* 1 or 0 */
+    int32_t unused;          /* 0 */
 } dael_backend;
 /* Calls `visit` for each, on the calling thread; `backend` and its strings are valid during that
  * call only. `context` is handed through. Asks drivers, so it may take a second. */
@@ -54,6 +55,7 @@ typedef struct dael_option {
     int32_t threads;
     int32_t possible;            /* 0: `why` says what stands against it */
     int32_t measured;            /* 1: from this machine's calibration; 0: from built-in figures */
+    int32_t unused;              /* 0 */
     uint64_t chunk;              /* bytes; 0 where nothing is cut */
     double gigabytes_per_second; /* predicted, payload counted once */
     double setup_seconds;        /* predicted fixed cost of the call */

@@ -6,9 +6,11 @@
 // Safety: gcm authenticates, every other mode keeps secrets only. A start (nonce, counter block,
 // IV) must never repeat under one key: nonce.hpp counts them.
 //
-// An Engine may be used by any number of threads at once, with any number of keys and streams. Key
-// sets, batches and pieces keep what they need of it alive. After fork() a child may go on using
-// the host backends; device backends answer Code::device there.
+// Threads: an Engine may be used by any number at once, with any number of keys and streams; a
+// Batch by one at a time. Closing: no call of the object may run while it is destroyed or moved
+// from; key sets, batches and pieces keep what they need of the engine alive. fork(): a child may
+// go on using the host backends, whatever other threads were doing; device backends answer
+// Code::device there, and what belongs to them may be destroyed.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +45,11 @@ struct EngineOptions {
     int threads = 0;         // host threads for data in host memory; 0: all cores
     std::size_t chunk = 0;   // most bytes of a chunk between host and device; 0: as calibrated
     bool calibrated = true;  // whether `auto` may read the calibration that this user stored
+    // Called on each thread that the engine starts, before it works: for its affinity, its
+    // priority, its name ("daelstrom"). It has the affinity of the thread that first needed it, and
+    // takes no signals.
+    void (*thread_started)(void* context) = nullptr;
+    void* thread_context = nullptr;
 };
 
 // What a call did, for those who want to know.
@@ -70,7 +77,7 @@ class DAEL_API Batch {
 
   private:
     friend class Engine;
-    struct State;
+    struct DAEL_HIDDEN State;
     explicit Batch(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };
@@ -91,7 +98,9 @@ class DAEL_API Engine {
     // One message in host memory, of any alignment, done when it returns (message.key is 0).
     // Errors: those of modes::check (ragged_length, overlap, limit, invalid_argument), unsupported,
     // authentication, device, out_of_memory. After an error the output's bytes are unspecified, but
-    // a message that fails to authenticate leaves no plaintext, and in place its ciphertext.
+    // a message that fails to authenticate leaves no plaintext, and in place its ciphertext. In
+    // place the output is the input: an engine on a device by name that fails midway (device) may
+    // leave neither. `auto` does on the host what the device has not touched, also in place.
     Result<Ran> run(const Cipher& cipher, const Key& key, const Message& message);
 
     // The same in device memory: launches on the stream and returns, without synchronising or
@@ -104,8 +113,12 @@ class DAEL_API Engine {
     // Many messages in host memory at once, each under its key of the set; done when it returns.
     // codes[i] tells of message i: ok; authentication; or why it was not touched. No message
     // disturbs another. That they do not share output is up to the caller. The call itself fails
-    // only as a whole: invalid_argument, device, out_of_memory, and limit where two messages would
-    // be encrypted from the same start under the same key (checked in gcm, gcm_ctr, ctr and ofb).
+    // with invalid_argument, device, out_of_memory, and limit where two messages would be encrypted
+    // from the same start under the same key (checked in gcm, gcm_ctr, ctr and ofb). The codes then
+    // still tell of each message: ok, it is done; authentication and the like, as ever; the call's
+    // own code, nothing of it was touched; internal, nobody knows, and its output, in place its
+    // data, is lost. With `auto` a device's failure is one of the call only where data is lost:
+    // what is not, the host does.
     Result<Ran> run(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
                     std::span<Code> codes);
 
@@ -145,8 +158,12 @@ class DAEL_API Engine {
     // The backends in use: the forced one; under "auto" the host's, and each device once a job, or
     // explain(), has had a need of it. Starts nothing.
     std::vector<std::string> backends() const;
+    // Wipes and gives back what the engine keeps for the next call through a device: page-locked
+    // and device memory, up to 512 MiB a device, which still holds the data of calls that are done.
+    // In a child of fork(): nothing.
+    void trim() noexcept;
 
-    struct State;  // src/pipeline/engine_state.hpp
+    struct DAEL_HIDDEN State;  // src/pipeline/engine_state.hpp
     const std::shared_ptr<State>& state() const noexcept { return state_; }
     explicit Engine(std::shared_ptr<State> state) noexcept;
 

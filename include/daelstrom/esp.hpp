@@ -123,7 +123,7 @@ class DAEL_API Encapsulator {
     SaId sa() const noexcept;  // in the table, for its status
     Counters counters() const;
 
-    struct State;
+    struct DAEL_HIDDEN State;
 
   private:
     explicit Encapsulator(std::unique_ptr<State> state) noexcept;
@@ -156,7 +156,7 @@ class DAEL_API Decapsulator {
     Counters counters() const;                           // of all
     Result<Counters> counters(std::uint32_t spi) const;  // of one SA
 
-    struct State;
+    struct DAEL_HIDDEN State;
 
   private:
     std::unique_ptr<State> state_;

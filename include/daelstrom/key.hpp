@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES keys. A Key lives in locked memory that core dumps leave out, wipes itself when it goes, can
-// be moved but not copied by accident, and is never printed. It is immutable after import: any
-// number of threads may use one Key at once. Keys share pages, so there may be millions. A child of
-// fork() has its parent's keys, but not locked: the kernel hands that on to nobody.
+// be moved but not copied by accident, and is never printed. Keys share pages, so there may be
+// millions.
+//
+// Threads: it is immutable after import, and any number may use one Key at once. Closing: not
+// during a call that has it. fork(): a child has its parent's keys, but not locked: the kernel
+// hands that on to nobody.
 #pragma once
 
 #include <cstddef>

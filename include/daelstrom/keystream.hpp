@@ -48,7 +48,7 @@ class DAEL_API SaFiller {
     SaFiller& operator=(SaFiller&&) noexcept;
     ~SaFiller();  // tables that use it keep it alive
 
-    struct State;  // src/keystream/filler.hpp
+    struct DAEL_HIDDEN State;  // src/keystream/filler.hpp
     const std::shared_ptr<State>& state() const noexcept { return state_; }
 
   private:
@@ -102,7 +102,7 @@ class DAEL_API SaTable {
     // Waits until fillers have nothing to do for this table: for tests and measurements.
     void settle();
 
-    struct State;  // src/keystream/table.hpp
+    struct DAEL_HIDDEN State;  // src/keystream/table.hpp
 
   private:
     explicit SaTable(std::unique_ptr<State> state) noexcept;

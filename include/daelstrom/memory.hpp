@@ -35,7 +35,8 @@ struct Stream {
 // a device it is plain memory. The first call of a process chooses the device that locks: one that
 // the process uses already (of CUDA's the one that is current for the thread, before others), else
 // the first there is, which it starts; so where there are several, open the engine on yours first.
-// Both are thread-safe; nullptr means that memory ran out.
+// Threads: both from any number; nullptr means that memory ran out. fork(): a child has a copy of
+// what was locked, which it may release; what it allocates is plain memory.
 DAEL_API void* allocate_pinned(std::size_t size) noexcept;
 DAEL_API void release_pinned(void* memory) noexcept;
 

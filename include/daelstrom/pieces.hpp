@@ -15,9 +15,13 @@
 // yourself until then, and throw it away if it fails.
 //
 // For one thread at a time, and on host memory; large updates use the engine's threads, as
-// Engine::run does, except in gcm, which stays on the calling one. A call that comes out of order
-// is an error (invalid_argument) and changes nothing. Any error of another kind ends the message:
-// nothing but restart() is taken after it.
+// Engine::run does, except in gcm, which stays on the calling one. What is refused changes nothing,
+// and the message goes on: a call out of order or with an argument that makes no sense
+// (invalid_argument), overlap, ragged_length, limit. Any other error ends it: nothing but restart()
+// is taken after that.
+//
+// Threads: one at a time. Closing: not during a call. fork(): a child has a copy; let one of the
+// two go on, else both encrypt from the same start. On a device: Code::device in the child.
 #pragma once
 
 #include <cstddef>
@@ -74,7 +78,7 @@ class DAEL_API Pieces {
     // Begins another message under the same key, wherever this one stands. Allocates nothing.
     Result<> restart(const Block& start);
 
-    struct State;  // src/pipeline/pieces.cpp
+    struct DAEL_HIDDEN State;  // src/pipeline/pieces.cpp
     explicit Pieces(std::unique_ptr<State> state) noexcept;
 
   private:

@@ -98,7 +98,7 @@ class DAEL_API File {
     Result<Ran> read_all(DeviceOut out, Stream stream);
 
   private:
-    struct State;
+    struct DAEL_HIDDEN State;
     explicit File(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };

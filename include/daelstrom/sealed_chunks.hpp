@@ -95,7 +95,7 @@ class DAEL_API Sealer {
     Result<Ran> seal(HostIn plain, HostOut sealed, bool last);
     Result<Ran> seal_in_place(HostOut chunk, std::uint64_t plain, bool last);
 
-    struct State;  // src/formats
+    struct DAEL_HIDDEN State;  // src/formats
 
   private:
     explicit Sealer(std::unique_ptr<State> state) noexcept;
@@ -124,7 +124,7 @@ class DAEL_API Opener {
     Result<Ran> open(const Chunk& chunk, HostIn sealed, HostOut plain) const;
     Result<Ran> open_in_place(const Chunk& chunk, HostOut bytes) const;
 
-    struct State;  // src/formats
+    struct DAEL_HIDDEN State;  // src/formats
     State& state() const noexcept { return *state_; }
 
   private:

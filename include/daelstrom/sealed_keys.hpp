@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kLargeSegment = 1 << 20;
 // that wipes itself.
 class DAEL_API Keys {
   public:
-    struct State;
+    struct DAEL_HIDDEN State;
 
     // 16 or 32 bytes: Tink's AES128_GCM_HKDF_... and AES256_GCM_HKDF_..., with SHA-256. Seals with
     // segments of this size and opens both sizes. Errors: key_size, invalid_argument.

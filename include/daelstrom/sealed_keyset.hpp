@@ -65,7 +65,7 @@ class DAEL_API Keyset {
     Result<> write_json(HostOut out) const;
 
   private:
-    struct State;
+    struct DAEL_HIDDEN State;
     std::unique_ptr<State> state_;
 };
 

@@ -51,7 +51,7 @@ class DAEL_API Recipients {
     Result<> add(const Recipients& others);
     std::size_t envelope_size() const noexcept;  // bytes of what is made for them
 
-    struct State;
+    struct DAEL_HIDDEN State;
     Recipients(Recipients&&) noexcept;
     Recipients& operator=(Recipients&&) noexcept;
     ~Recipients();
@@ -76,7 +76,7 @@ class DAEL_API Identities {
     // Their public half, a line each, as Recipients::parse() takes it; empty for a passphrase.
     Result<std::string> recipients() const;
 
-    struct State;
+    struct DAEL_HIDDEN State;
     Identities(Identities&&) noexcept;
     Identities& operator=(Identities&&) noexcept;
     ~Identities();

@@ -32,6 +32,7 @@ dael_status dael_prepare(dael_engine* engine, const dael_cipher* what, const dae
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {keys, "keys"}}));
         DAEL_TRY(readable(messages, count, "messages"));
         DAEL_LET(chosen, sized(options, "dael_prepare_options"));
+        DAEL_TRY(spare({chosen.unused}, "dael_prepare_options"));
         if (chosen.place != DAEL_PLACE_HOST && chosen.place != DAEL_PLACE_DEVICE)
             return Error{Code::invalid_argument, "no place " + std::to_string(chosen.place) +
                                                      "; 0 is the host, 1 the device"};
@@ -83,6 +84,7 @@ dael_status dael_launch_messages(dael_engine* engine, const dael_cipher* what,
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {keys, "keys"}}));
         DAEL_TRY(readable(messages, count, "messages"));
         DAEL_LET(chosen, sized(options, "dael_launch_options"));
+        DAEL_TRY(spare({chosen.unused}, "dael_launch_options"));
         return report(
             engine->engine.launch(cipher(what), keys->keys, {message(messages), count},
                                   dael::Stream{stream},

@@ -13,7 +13,9 @@ Result<EngineOptions> engine_options(const dael_engine_options* options) {
                          .form = given.form ? given.form : "",
                          .threads = given.threads,
                          .chunk = given.chunk,
-                         .calibrated = given.uncalibrated == 0};
+                         .calibrated = given.uncalibrated == 0,
+                         .thread_started = given.thread_started,
+                         .thread_context = given.thread_context};
 }
 
 namespace {
@@ -40,6 +42,11 @@ dael_status dael_engine_open(const dael_engine_options* options, dael_engine** e
 }
 void dael_engine_close(dael_engine* engine) {
     release(engine);
+}
+void dael_engine_trim(dael_engine* engine) {
+    if (!engine) return;
+    const dael::core::Uncancelled whole;
+    engine->engine.trim();
 }
 
 dael_status dael_key_import(const void* data, size_t size, dael_key** key) {

@@ -87,6 +87,16 @@ Result<Sized> sized(const Sized* given, const char* name) {
     return known;
 }
 
+// Refuses what a later version may give a meaning: options' spare members are 0.
+inline Result<> spare(std::initializer_list<std::int64_t> members, const char* name) {
+    for (const std::int64_t member : members)
+        if (member != 0)
+            return Error{Code::unsupported, std::string(name) +
+                                                " asks for something in `unused` that this version "
+                                                "of daelstrom does not know; set it to 0"};
+    return {};
+}
+
 Result<EngineOptions> engine_options(const dael_engine_options* options);
 
 // The same objects by their names in C++; src/capi/layout.cpp checks that they are laid out alike.

@@ -2,8 +2,7 @@
 // What backends have in common to say.
 #include "core/backend.hpp"
 
-#include <mutex>
-#include <set>
+#include <atomic>
 #include <string>
 
 namespace dael::core {
@@ -15,11 +14,20 @@ std::string in_words(const Cipher& cipher) {
 
 }  // namespace
 
+// A list that only grows, without a lock, so that a child of fork() finds none held. Two threads
+// that bring the same name at once may both enter it.
 std::string_view lasting(std::string_view name) {
-    static std::mutex mutex;
-    static auto* const names = new std::set<std::string, std::less<>>;
-    const std::lock_guard lock(mutex);
-    return *names->emplace(name).first;
+    struct Known {
+        const std::string name;
+        Known* next;
+    };
+    static std::atomic<Known*> first{nullptr};
+    for (const Known* known = first.load(std::memory_order_acquire); known; known = known->next)
+        if (known->name == name) return known->name;
+    auto* const known = new Known{std::string(name), first.load()};
+    while (!first.compare_exchange_weak(known->next, known)) {
+    }
+    return known->name;
 }
 
 Result<std::unique_ptr<PacketCipher>> Backend::packets(const Key&) {

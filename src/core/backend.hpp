@@ -30,8 +30,12 @@ class KeyTables {
     virtual ~KeyTables() = default;
     // Puts another key in the place of key `index`. On a device in the stream's order: work that is
     // in the stream has the old key, work that follows has the new one; no allocation there. On the
-    // host at once, and nothing may use the tables meanwhile. The new key may have another size.
+    // host at once, which cannot fail, and nothing may use the tables meanwhile. The new key may
+    // have another size. After an error the tables are as they were, unless whole() says otherwise.
     virtual Result<> replace(std::uint32_t index, const Key& key, Stream stream) = 0;
+    // False once a replacement was launched in part, so that nobody can say which key is in what:
+    // for good, and nothing uses such tables any more.
+    virtual bool whole() const noexcept { return true; }
 };
 
 // The keys of a call; messages name theirs by index. All are of one kind: for XTS, or not.

@@ -13,6 +13,7 @@
 
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,8 @@ auto guarded(Work&& work) -> decltype(work()) {
         return std::forward<Work>(work)();
     } catch (const std::bad_alloc&) {
         // So short that the string needs no memory of its own.
+        return Error{Code::out_of_memory, "no host memory"};
+    } catch (const std::length_error&) {  // more than any memory holds
         return Error{Code::out_of_memory, "no host memory"};
     } catch (const std::exception& fault) {
         return unexpected(fault.what());

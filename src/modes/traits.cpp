@@ -148,7 +148,7 @@ const Traits& traits(Mode mode) noexcept {
     return kTraits[static_cast<std::size_t>(mode)];
 }
 
-Error refusal(const Cipher& cipher, const Key& key) {
+Error refusal(const Cipher& cipher, bool xts_key) {
     if (static_cast<std::size_t>(cipher.mode) >= kModes.size())
         return {Code::invalid_argument, "no mode " + std::to_string(static_cast<int>(cipher.mode))};
     if (cipher.direction != Direction::encrypt && cipher.direction != Direction::decrypt)
@@ -163,9 +163,9 @@ Error refusal(const Cipher& cipher, const Key& key) {
                                             " bytes; XTS takes 16 to " +
                                             std::to_string(xts::kMost)};
     return {Code::invalid_argument,
-            key.is_xts() ? std::string(name(cipher.mode)) +
-                               " takes keys made by Key::import(); this one is for XTS"
-                         : "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"};
+            xts_key ? std::string(name(cipher.mode)) +
+                          " takes keys made by Key::import(); this one is for XTS"
+                    : "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"};
 }
 
 Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {

@@ -53,19 +53,22 @@ inline bool encrypts(const Cipher& cipher) noexcept {
 // XTS's sectors of 16 bytes to 16 MiB, and takes this kind of key: an XTS key for XTS, another for
 // the rest. Every call asks this first, so that it is here whole; the reason is not. Errors:
 // invalid_argument.
-inline bool takes(const Cipher& cipher, const Key& key) noexcept {
+inline bool takes_kind(const Cipher& cipher, bool xts_key) noexcept {
     return static_cast<std::size_t>(cipher.mode) < kModes.size() &&
            static_cast<std::size_t>(cipher.direction) < 2 &&
-           key.is_xts() == (cipher.mode == Mode::xts) &&
+           xts_key == (cipher.mode == Mode::xts) &&
            (cipher.mode != Mode::gcm || gcm::valid_tag_size(cipher.tag)) &&
            (cipher.mode != Mode::xts ||
             (cipher.sector >= xts::kLeast && cipher.sector <= xts::kMost));
 }
-Error refusal(const Cipher& cipher, const Key& key);
-inline Result<> check(const Cipher& cipher, const Key& key) {
-    if (takes(cipher, key)) [[likely]]
+Error refusal(const Cipher& cipher, bool xts_key);
+inline Result<> check_kind(const Cipher& cipher, bool xts_key) {
+    if (takes_kind(cipher, xts_key)) [[likely]]
         return {};
-    return refusal(cipher, key);
+    return refusal(cipher, xts_key);
+}
+inline Result<> check(const Cipher& cipher, const Key& key) {
+    return check_kind(cipher, key.is_xts());
 }
 
 // Whether two runs of bytes share one; neither passes the end of memory.

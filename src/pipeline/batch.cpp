@@ -94,8 +94,7 @@ Result<std::vector<Part>> prepare_by_key(core::Device& device, const core::Keys&
 Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages) {
     return core::guarded([&]() -> Result<Batch> {
         KeySet::State& set = keys.state();
-        DAEL_TRY(modes::check(cipher, set.list.front()));
-        DAEL_TRY(set.check_owner(*state_));
+        DAEL_TRY(set.check(cipher, *state_));
         const bool host = messages.place == Place::host;
         if (host && (messages.number || messages.nonces || messages.longest != 0))
             return Error{Code::invalid_argument,
@@ -112,7 +111,7 @@ Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Me
                          lane->name() +
                              ": lists of messages lie in host memory there, since "
                              "its memory is not named by pointers"};
-        const core::Can can = lane->backend->can(cipher, set.list.front().bits());
+        const core::Can can = lane->backend->can(cipher, set.bits());
         if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
         DAEL_LET(ready, set.on(*lane));
         auto state = std::make_unique<Batch::State>(Batch::State{
@@ -134,6 +133,7 @@ Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Me
 Result<Ran> Engine::launch(Batch& batch, Stream stream) {
     return core::guarded([&]() -> Result<Ran> {
         Batch::State& state = *batch.state_;
+        DAEL_TRY(state.keys->check_whole());
         if (state.once && state.launched)
             return Error{
                 Code::limit,
@@ -182,13 +182,12 @@ Result<Ran> Engine::launch(const Cipher& cipher, const KeySet& keys,
                            const LaunchOptions& options) {
     return core::guarded([&]() -> Result<Ran> {
         KeySet::State& set = keys.state();
-        DAEL_TRY(modes::check(cipher, set.list.front()));
-        DAEL_TRY(set.check_owner(*state_));
+        DAEL_TRY(set.check(cipher, *state_));
         DAEL_TRY(check_launch(cipher, messages, options));
         DAEL_TRY(check_host_list(cipher, messages, set.list.size()));
         DAEL_LET(lane, state_->lane_of(messages, options.host_aad));
         core::Device& device = lane->device;
-        const core::Can can = lane->backend->can(cipher, set.list.front().bits());
+        const core::Can can = lane->backend->can(cipher, set.bits());
         if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
         if (options.codes && !messages.empty() &&
             !device.memory().is_pinned(options.codes, messages.size() * sizeof *options.codes) &&

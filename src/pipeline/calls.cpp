@@ -32,7 +32,7 @@ Result<Message> on_device(DeviceIn in, DeviceOut out, const Block& start) {
 }
 
 Result<Message> at_offset(Message message, std::uint64_t offset) {
-    if (message.size > ~std::uint64_t{0} - offset)
+    if (message.size != 0 && message.size - 1 > ~std::uint64_t{0} - offset)
         return Error{Code::limit, "offset plus length passes 2^64 bytes"};
     return modes::from_offset(message, offset);
 }

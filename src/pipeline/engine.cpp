@@ -131,19 +131,22 @@ Result<Ran> Engine::run(const Cipher& cipher, const KeySet& keys, std::span<cons
                         std::span<Code> codes) {
     return core::guarded([&]() -> Result<Ran> {
         KeySet::State& set = keys.state();
-        DAEL_TRY(modes::check(cipher, set.list.front()));
-        DAEL_TRY(set.check_owner(*state_));
         if (messages.size() != codes.size())
             return Error{Code::invalid_argument, std::to_string(codes.size()) + " codes for " +
                                                      std::to_string(messages.size()) +
                                                      " messages; there must be as many"};
+        if (auto checked = set.check(cipher, *state_); !checked) {
+            std::ranges::fill(codes, checked.code());
+            return std::move(checked).error();
+        }
         if (messages.size() == 1 && state_->is_short(messages[0]))
             return state_->run_short(cipher, set.list.front(), &set, messages[0], codes[0]);
-        auto ran = state_->run(cipher, set.list, &set, messages, codes);
-        // Whatever was done of a call that failed, nothing is ok that nobody vouches for.
-        if (!ran) std::ranges::fill(codes, Code::internal);
-        return ran;
+        return state_->run(cipher, set.list, &set, messages, codes);
     });
+}
+
+void Engine::trim() noexcept {
+    if (state_) state_->trim();
 }
 
 Plan Engine::explain(const Job& job) const {

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "core/guard.hpp"
 #include "core/process.hpp"
 #include "core/registry.hpp"
 #include "pipeline/key_set.hpp"
@@ -122,13 +123,36 @@ using pipeline::Request;
 using pipeline::Survey;
 using pipeline::Worker;
 
+namespace {
+
+// Sees to it that after an error no code says of a message what nobody vouches for: an exception,
+// or a host backend that failed, leaves those of a call that are `internal` all.
+struct Told {
+    std::span<Code> codes;
+    bool all = false;
+    ~Told() {
+        if (!all) std::ranges::fill(codes, Code::internal);
+    }
+    Error nothing_touched(Error error) {
+        std::ranges::fill(codes, error.code);
+        all = true;
+        return error;
+    }
+    void by(const pipeline::Rest& rest, const Result<Ran>& ran) {
+        if (!ran && !rest.touched) std::ranges::fill(codes, ran.code());
+        all = true;
+    }
+};
+
+}  // namespace
+
 Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
                      std::function<pipeline::Backends()> find_devices,
                      std::optional<Calibration> calibration)
     : options_(std::move(engine_options)),
       planner_(std::move(calibration), pipeline::hosts_among(given, options_.form)),
       expected_(planner_.expected_device()),
-      pool_(options_.threads),
+      pool_(options_.threads, {options_.thread_started, options_.thread_context}),
       find_devices_(std::move(find_devices)),
       serial_(pipeline::next_serial()) {
     if (!given.front()->device()) {
@@ -143,29 +167,53 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
     } else {
         lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), 0, pool_, planner_,
                                                 options_.form.empty()));
-        process_ = core::this_process();
-        opened_ = started_ = true;
+        opening_ = 2 * core::this_process() + 1;
+        started_ = true;
     }
 }
 
 Engine::State::Lanes& Engine::State::lanes() {
-    if (opened_.load(std::memory_order_acquire) || !find_devices_) return lanes_;
-    const std::lock_guard lock(opening_);
-    if (opened_.load(std::memory_order_relaxed)) return lanes_;
-    Lanes found;  // all of them or, where memory runs out in between, none
+    static Lanes none;
+    if (!find_devices_) return lanes_;
+    const std::uint32_t at_it = 2 * core::this_process();
+    for (;;) {
+        std::uint32_t state = opening_.load(std::memory_order_acquire);
+        if ((state & 1) != 0) return lanes_;
+        if (state == at_it)
+            opening_.wait(state);
+        else if (state != 0)
+            return none;
+        else if (opening_.compare_exchange_strong(state, at_it))
+            break;
+    }
+    // All of them or, where memory runs out or the thread is cancelled in between, none.
+    struct Opening {
+        std::atomic<std::uint32_t>& state;
+        std::uint32_t after;
+        ~Opening() {
+            state.store(after, std::memory_order_release);
+            state.notify_all();
+        }
+    } opening{opening_, 0};
+    Lanes found;
     for (auto& backend : find_devices_()) {
         const std::size_t number = hosts_.size() + found.size();
         if (number == pipeline::kMostWorkers) break;
         found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
     }
     lanes_ = std::move(found);
-    process_ = core::this_process();
-    opened_.store(true, std::memory_order_release);
+    opening.after = at_it + 1;
     return lanes_;
 }
 
 bool Engine::State::forked() const noexcept {
-    return opened_ && process_ != core::this_process();
+    const std::uint32_t state = opening_.load(std::memory_order_acquire);
+    return state != 0 && state / 2 != core::this_process();
+}
+
+void Engine::State::trim() noexcept {
+    if (!opened() || forked()) return;
+    for (const auto& lane : lanes_) lane->transfer.slots().trim();
 }
 
 // Starting a device takes longer than most jobs. Each job that a device would have done sooner, had
@@ -194,10 +242,10 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
 
 Lane* Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
     if (!Planner::device_considered(job) || forked()) return nullptr;
-    if (opened_ && lanes_.empty()) return nullptr;
+    if (opened() && lanes_.empty()) return nullptr;
     const double host_seconds = planner_.host(host.number, job, pool_.threads()).seconds;
     if (!started_) {
-        const DeviceRates& rates = opened_ ? lanes_.front()->rates : expected_;
+        const DeviceRates& rates = opened() ? lanes_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
         if (!estimate.possible) return nullptr;
         if (estimate.seconds >= host_seconds) {
@@ -239,7 +287,7 @@ Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, Key
 }
 
 Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::State* set,
-                                       const Survey& survey) {
+                                       const Survey& survey, pipeline::Rest& rest) {
     started_ = true;
     if (forked()) return core::opened_before_fork(lane.name());
     const core::Can can = lane.backend->can(request.cipher, request.keys.list.front().bits());
@@ -261,24 +309,74 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
         own = std::move(tables);
         request.keys.tables = own.get();
     }
-    if (survey.one_key || pipeline::takes_mixed_keys(request.cipher)) {
-        DAEL_LET(done, lane.transfer.run(request, options));
-        return lane.ran(done.threads, done.chunks);
-    }
-    // Each key's messages travel together, one key after the other.
+    if (!survey.one_key && !pipeline::takes_mixed_keys(request.cipher))
+        return run_by_key(lane, request, options, rest);
+    DAEL_LET(done, lane.transfer.run(request, options, rest));
+    return lane.ran(done.threads, done.chunks);
+}
+
+// Each key's messages travel together, one key after the other.
+Result<Ran> Engine::State::run_by_key(Lane& lane, const Request& request,
+                                      const pipeline::TransferOptions& options,
+                                      pipeline::Rest& rest) {
     std::map<std::uint32_t, std::vector<std::size_t>> by_key;
     for (std::size_t i = 0; i < request.messages.size(); ++i)
         by_key[request.messages[i].key].push_back(i);
     Ran ran = lane.ran(1, 0);
+    std::optional<Error> failed;
+    // Until all is told, nobody knows.
+    std::ranges::fill(request.codes, Code::internal);
+    rest.touched = rest.lost = true;
+    bool touched = false, lost = false;
+    std::vector<Code> all_codes(request.codes.size());
+    std::vector<pipeline::Piece> pieces;
     for (const auto& [key, indices] : by_key) {
         std::vector<Message> messages;
         for (const std::size_t i : indices) messages.push_back(request.messages[i]);
         std::vector<Code> codes(messages.size());
-        DAEL_LET(done, lane.transfer.run({request.cipher, request.keys, messages, codes}, options));
-        for (std::size_t i = 0; i < indices.size(); ++i) request.codes[indices[i]] = codes[i];
-        ran.threads = std::max(ran.threads, done.threads);
-        ran.chunks += done.chunks;
+        pipeline::Rest of_key;
+        if (!failed) {
+            auto done =
+                lane.transfer.run({request.cipher, request.keys, messages, codes}, options, of_key);
+            if (done) {
+                ran.threads = std::max(ran.threads, done->threads);
+                ran.chunks += done->chunks;
+                of_key.touched = true;
+            } else {
+                failed = std::move(done).error();
+            }
+        }
+        touched |= of_key.touched;
+        lost |= of_key.lost;
+        if (!of_key.touched) {  // nothing of this key
+            std::ranges::fill(codes, failed->code);
+            for (std::size_t i = 0; i < messages.size(); ++i)
+                of_key.pieces.push_back({messages[i], i});
+        }
+        for (std::size_t i = 0; i < indices.size(); ++i) all_codes[indices[i]] = codes[i];
+        for (pipeline::Piece& piece : of_key.pieces) {
+            piece.index = indices[piece.index];
+            pieces.push_back(piece);
+        }
     }
+    std::ranges::copy(all_codes, request.codes.begin());
+    rest = {touched, std::move(pieces), lost};
+    if (failed) return std::move(*failed);
+    return ran;
+}
+
+Result<Ran> Engine::State::run_rest(const Worker& host, const Request& request, KeySet::State* set,
+                                    const pipeline::Rest& rest) {
+    for (const pipeline::Piece& piece : rest.pieces) request.codes[piece.index] = Code::internal;
+    std::vector<Message> messages;
+    for (const pipeline::Piece& piece : rest.pieces) messages.push_back(piece.message);
+    std::vector<Code> codes(messages.size(), Code::internal);
+    Request again{request.cipher, request.keys, messages, codes};
+    again.keys.tables = nullptr;
+    DAEL_LET(ran, run_on_host(host, again, set, pipeline::survey(request.cipher, messages)));
+    for (const pipeline::Piece& piece : rest.pieces) request.codes[piece.index] = Code::ok;
+    for (std::size_t i = 0; i < codes.size(); ++i)
+        if (codes[i] != Code::ok) request.codes[rest.pieces[i].index] = codes[i];
     return ran;
 }
 
@@ -301,34 +399,54 @@ Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySe
         DAEL_LET(ready, set->on(host));
         keys = ready;
     }
+    Told told{{&code, 1}};
     code = Code::ok;
     DAEL_TRY(host.backend->run(pipeline::for_backend(cipher), keys, {&message, 1}, {&code, 1}));
+    told.all = true;
     return host.ran(1, 0);
 }
 
 Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                                std::span<const Message> messages, std::span<Code> codes) {
     const Survey survey = pipeline::survey(cipher, messages);
+    Told told{codes};
     if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) && !survey.starts_distinct)
-        DAEL_TRY(modes::check_starts(messages));
+        if (auto checked = modes::check_starts(messages); !checked)
+            return told.nothing_touched(std::move(checked).error());
     Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
-    if (hosts_.empty()) return run_through(*lanes_.front(), request, set, survey);
+    pipeline::Rest rest;
+    if (hosts_.empty()) {
+        auto ran = run_through(*lanes_.front(), request, set, survey, rest);
+        told.by(rest, ran);
+        return ran;
+    }
     Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
     if (messages.size() > 1) job.size /= messages.size();
-    DAEL_LET(host, choose_host(job));
-    Lane* const lane = find_devices_ ? choose(host, messages, job) : nullptr;
-    if (!lane) return run_on_host(host, request, set, survey);
-    auto ran = run_through(*lane, request, set, survey);
+    auto host = choose_host(job);
+    if (!host) return told.nothing_touched(std::move(host).error());
+    Lane* const lane = find_devices_ ? choose(*host, messages, job) : nullptr;
+    if (!lane) {
+        auto ran = run_on_host(*host, request, set, survey);
+        told.all = static_cast<bool>(ran);
+        return ran;
+    }
+    auto ran = core::guarded([&] { return run_through(*lane, request, set, survey, rest); });
+    told.by(rest, ran);
     if (ran || (ran.code() != Code::device && ran.code() != Code::backend_absent &&
                 ran.code() != Code::out_of_memory))
         return ran;
-    // The device failed, cannot be used, as its first use showed, or has no room. The host can
-    // still do it, as long as the input is untouched.
+    // The device failed, cannot be used, as its first use showed, or has no room. What it has not
+    // touched, or what was not in place, the host can still do.
     const bool failed = ran.code() != Code::out_of_memory;
     if (failed) lane->failed = true;
-    if (survey.in_place) return ran;
-    DAEL_LET(done, run_on_host(host, request, set, survey));
-    done.replaced = failed;
+    told.all = rest.touched;
+    auto done = core::guarded([&] {
+        return rest.touched ? run_rest(*host, request, set, rest)
+                            : run_on_host(*host, request, set, survey);
+    });
+    told.all |= static_cast<bool>(done);
+    if (rest.lost) return ran;
+    if (done) done->replaced = failed;
     return done;
 }
 
@@ -452,7 +570,7 @@ Plan Engine::State::explain(const Job& job) {
 std::vector<std::string> Engine::State::backends() {
     std::vector<std::string> names;
     for (const auto& host : hosts_) names.push_back(host->profile().name);
-    if (opened_.load(std::memory_order_acquire))
+    if (opened())
         for (const auto& lane : lanes_) names.push_back(lane->name());
     return names;
 }

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,6 +87,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
 
     // Host memory: valid cipher, keys of its kind. `set`: null for keys that nothing was made of;
     // else those of the messages, and `keys` is not looked at.
+    // After an error the codes tell of each message what <daelstrom/engine.hpp> says.
     Result<Ran> run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                     std::span<const Message> messages, std::span<Code> codes);
     // One short message of host memory: neither cut nor shared out, and no device's. Such calls
@@ -107,6 +107,10 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // Errors: as above.
     Result<pipeline::Lane*> lane_of(std::span<const Message> messages, bool host_aad = false);
 
+    // Whether the devices that were opened, or were being opened, are those of a parent process.
+    bool forked() const noexcept;
+    void trim() noexcept;
+
     Plan explain(const Job& job);
     std::vector<std::string> backends();
     std::size_t host_count() const noexcept { return hosts_.size(); }
@@ -116,20 +120,26 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
 
   private:
     using Lanes = std::vector<std::unique_ptr<pipeline::Lane>>;
-    // The devices; opens them if this is the first need of them.
+    // The devices; opens them if this is the first need of them. None in a child that was forked
+    // while they were being opened, whose drivers are in no known state.
     Lanes& lanes();
+    bool opened() const noexcept { return (opening_.load() & 1u) != 0; }  // lanes_ may be read
     // The host backend that should do the job. Errors: unsupported.
     Result<pipeline::Worker> choose_host(const Job& job) const;
     // The device that should do the job, null for the host. Only for `auto`.
     pipeline::Lane* choose(const pipeline::Worker& host, std::span<const Message> messages,
                            Job& job);
-    bool forked() const noexcept;
     // What the first use of a device still costs.
     double start_seconds(const DeviceRates& rates) const noexcept;
     Result<Ran> run_on_host(const pipeline::Worker& host, pipeline::Request& request,
                             KeySet::State* set, const pipeline::Survey& survey);
     Result<Ran> run_through(pipeline::Lane& lane, pipeline::Request request, KeySet::State* set,
-                            const pipeline::Survey& survey);
+                            const pipeline::Survey& survey, pipeline::Rest& rest);
+    Result<Ran> run_by_key(pipeline::Lane& lane, const pipeline::Request& request,
+                           const pipeline::TransferOptions& options, pipeline::Rest& rest);
+    // What a device has left of a request.
+    Result<Ran> run_rest(const pipeline::Worker& host, const pipeline::Request& request,
+                         KeySet::State* set, const pipeline::Rest& rest);
     Option host_option(std::size_t number, const Job& job) const;
     Option device_option(const pipeline::Lane& lane, const Job& job) const;
 
@@ -142,11 +152,11 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // difference, as long as there is any: what differs is how long each byte takes.
     std::array<std::uint8_t, pipeline::Planner::kKinds> short_hosts_;
     const std::function<pipeline::Backends()> find_devices_;  // null where a backend is forced
-    std::mutex opening_;
-    std::atomic<bool> opened_{false};   // lanes_ may be read
+    // 0: nobody has opened the devices; else twice the number of the process that is at it, and one
+    // more when it is done. No lock: drivers take a second to start, and a child that is forked
+    // meanwhile would find it held for ever.
+    std::atomic<std::uint32_t> opening_{0};
     std::atomic<bool> started_{false};  // a job has used a device, or its data lay on one
-    std::atomic<std::uint32_t> process_{
-        0};  // that opened the devices, as core::this_process() has it
     std::atomic<double> missed_seconds_{0};
     const std::uint64_t serial_;  // unlike any other engine's of this process
     Lanes lanes_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/key_set.hpp"
 
+#include <mutex>
 #include <string>
 
 #include "core/guard.hpp"
@@ -46,16 +47,36 @@ Result<core::Keys> KeySet::State::on(const pipeline::Worker& worker) {
     auto& mine = tables_[worker.number];
     core::KeyTables* tables = mine.load(std::memory_order_acquire);
     if (!tables) {
-        DAEL_LET(fresh, worker.backend->tables(list));
-        if (mine.compare_exchange_strong(tables, fresh.get())) tables = fresh.release();
+        const std::lock_guard lock(at_work_);
+        DAEL_TRY(check_whole());
+        tables = mine.load(std::memory_order_relaxed);
+        if (!tables) {
+            DAEL_LET(fresh, worker.backend->tables(list));
+            tables = fresh.release();
+            mine.store(tables, std::memory_order_release);
+        }
     }
     return core::Keys{list, tables};
 }
 
-Result<> KeySet::State::check_owner(const Engine::State& user) const {
-    if (engine.get() == &user) return {};
-    return Error{Code::invalid_argument,
-                 "the keys were made ready by another engine; use keys() of this one"};
+Result<> KeySet::State::check(const Cipher& cipher, const Engine::State& user) const {
+    DAEL_TRY(modes::check_kind(cipher, xts_));
+    if (engine.get() != &user)
+        return Error{Code::invalid_argument,
+                     "the keys were made ready by another engine; use keys() of this one"};
+    return check_whole();
+}
+
+Result<> KeySet::State::check_whole() const {
+    if (lost_)
+        return Error{Code::device,
+                     "a replacement in this set of keys failed midway, and nobody can say which "
+                     "key the device has; make a new set"};
+    if (changing_ && changer_ != core::this_process())
+        return Error{Code::device,
+                     "another thread was replacing a key of this set when the process forked; make "
+                     "a new set"};
+    return {};
 }
 
 Result<> KeySet::State::replace(std::uint32_t index, const Key& key, Stream stream) {
@@ -65,18 +86,53 @@ Result<> KeySet::State::replace(std::uint32_t index, const Key& key, Stream stre
     if (key.is_xts() != xts())
         return Error{Code::invalid_argument,
                      "the key is of another kind than the set: one is for XTS, the other is not"};
-    int on_devices = 0;
-    for (std::size_t i = engine->host_count(); i < tables_.size(); ++i)
-        on_devices += tables_[i].load() != nullptr;
-    if (on_devices > 1)
-        return Error{Code::unsupported,
-                     "the keys are in use on several devices, whose streams know nothing of each "
-                     "other; make a new set"};
+    const std::lock_guard lock(at_work_);
+    DAEL_TRY(check_whole());
+    auto replaced = core::guarded([&] { return replace_whole(index, key, stream); });
+    if (replaced) return replaced;
+    Error error = std::move(replaced).error();
+    error.message += lost_ ? "; the device has a part of the replacement, and the set is used up"
+                           : "; every key of the set is as it was";
+    return error;
+}
+
+// What can fail comes first: the copy, then a device, of which there is one at most. Hosts and the
+// list then cannot.
+Result<> KeySet::State::replace_whole(std::uint32_t index, const Key& key, Stream stream) {
+    core::KeyTables* on_device = nullptr;  // those of a parent's are none of a child's
+    for (std::size_t i = engine->host_count(); i < tables_.size() && !engine->forked(); ++i) {
+        core::KeyTables* const tables = tables_[i].load();
+        if (tables && on_device)
+            return Error{Code::unsupported,
+                         "the keys are in use on several devices, whose streams know nothing of "
+                         "each other; make a new set"};
+        if (tables) on_device = tables;
+    }
     DAEL_LET(copy, key.duplicate());
-    for (std::size_t i = 0; i < tables_.size(); ++i)
-        if (core::KeyTables* tables = tables_[i].load())
-            DAEL_TRY(tables->replace(index, key, i < engine->host_count() ? Stream{} : stream));
+    // From here on a child that is forked has no whole set.
+    struct Changing {
+        explicit Changing(State& its_set) : set(its_set) {
+            set.changer_ = core::this_process();
+            set.changing_ = true;
+        }
+        ~Changing() { set.changing_ = false; }
+        State& set;
+    } const changing(*this);
+    if (on_device) {
+        auto replaced = core::guarded([&] { return on_device->replace(index, key, stream); });
+        if (!replaced) {
+            if (!on_device->whole()) lost_ = true;
+            return replaced;
+        }
+    }
+    for (std::size_t i = 0; i < engine->host_count(); ++i)
+        if (core::KeyTables* const tables = tables_[i].load())
+            if (auto replaced = tables->replace(index, key, {}); !replaced) {
+                lost_ = true;  // a backend that breaks its word
+                return replaced;
+            }
     list[index] = std::move(copy);
+    if (index == 0) bits_ = list.front().bits();
     return {};
 }
 

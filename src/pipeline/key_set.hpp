@@ -9,6 +9,7 @@
 
 #include <daelstrom/key_set.hpp>
 
+#include "core/process.hpp"
 #include "pipeline/engine_state.hpp"
 
 namespace dael {
@@ -19,14 +20,19 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
                                                std::span<const Key> keys);
     ~State();
 
-    // The keys with the tables of a backend of the engine, made at the first need. Without a lock:
-    // of two threads that make them at once, one throws its own away. Errors: as Backend::tables.
+    // The keys with the tables of a backend of the engine, made at the first need, which may be
+    // beside replace(). Errors: as Backend::tables.
     Result<core::Keys> on(const pipeline::Worker& worker);
 
-    // Errors: invalid_argument.
-    Result<> check_owner(const Engine::State& user) const;
+    // Whether the cipher takes such keys, and the set is of this engine, and whole. Errors:
+    // invalid_argument, device.
+    Result<> check(const Cipher& cipher, const Engine::State& user) const;
+    // Whether everybody knows which keys it has. Errors: device.
+    Result<> check_whole() const;
 
-    bool xts() const noexcept { return list.front().is_xts(); }
+    bool xts() const noexcept { return xts_; }
+    // Of the first key, for what depends on the size of keys. Beside replace() too.
+    int bits() const noexcept { return bits_; }
 
     const std::shared_ptr<Engine::State> engine;  // outlives the tables
     std::vector<Key> list;
@@ -35,9 +41,20 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
 
   private:
     State(std::shared_ptr<Engine::State> its_engine, std::vector<Key> keys)
-        : engine(std::move(its_engine)), list(std::move(keys)) {}
+        : engine(std::move(its_engine)),
+          list(std::move(keys)),
+          xts_(list.front().is_xts()),
+          bits_(list.front().bits()) {}
+    Result<> replace_whole(std::uint32_t index, const Key& key, Stream stream);
     // By the number of the worker.
     std::array<std::atomic<core::KeyTables*>, pipeline::kMostWorkers> tables_{};
+    const bool xts_;
+    std::atomic<int> bits_;
+    // While a replacement changes the set: what a child that is forked then finds.
+    std::atomic<bool> changing_{false};
+    std::atomic<std::uint32_t> changer_{0};  // the process that is at it
+    std::atomic<bool> lost_{false};          // a device has a part of a replacement, for good
+    core::ProcessLock at_work_;              // on the list: making tables of it, or replacing
 };
 
 }  // namespace dael

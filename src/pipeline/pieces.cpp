@@ -30,6 +30,7 @@ Error out_of_order(const char* what) {
 
 Result<> check_place(HostIn in, HostOut out, std::size_t written, bool holding) {
     if (!in.data() && !in.empty()) return Error{Code::invalid_argument, "the input is null"};
+    if (!out.data() && !out.empty()) return Error{Code::invalid_argument, "the output is null"};
     if (out.size() < written)
         return Error{Code::invalid_argument, "output is " + std::to_string(out.size()) +
                                                  " bytes; this piece makes " +
@@ -57,6 +58,7 @@ struct Pieces::State {
         : engine(std::move(its_engine)),
           cipher(its_cipher),
           key(std::move(its_key)),
+          begin_at(start),
           chain(its_cipher, start) {}
     ~State() {
         wipe(holding.data(), holding.size());
@@ -72,6 +74,7 @@ struct Pieces::State {
     std::uint64_t aad_size = 0, first_size = 0;
     Block tag{};
     // The other modes.
+    Block begin_at;  // the message's start
     modes::Chain chain;
     std::vector<std::uint8_t> holding;  // room for a unit
     std::size_t held = 0;
@@ -117,9 +120,21 @@ struct Pieces::State {
         return {};
     }
 
-    Result<> ended(Result<> result) {
-        if (!result) phase = Phase::spent;
+    // What is begun goes well or ends the message, which is then in no state to go on from, also
+    // where memory runs out.
+    template <class Work>
+    Result<> or_ended(Work&& work) {
+        const Phase before = std::exchange(phase, Phase::spent);
+        Result<> result = core::guarded(std::forward<Work>(work));
+        if (result) phase = before;
         return result;
+    }
+    // Whether the mode takes a message that is so long from its start on, before anything changes:
+    // a counter must not wrap between two pieces either. Errors: limit.
+    Result<> check_whole(std::uint64_t bytes) {
+        Message message{keystream.data(), keystream.data(), bytes};  // which nobody looks at
+        message.start = begin_at;
+        return modes::check(cipher, message, 1);
     }
 
     Result<std::size_t> update_units(HostIn in, HostOut out);
@@ -140,6 +155,7 @@ std::size_t Pieces::held() const noexcept {
 }
 
 void Pieces::State::begin(const Block& at) {
+    begin_at = at;
     chain = modes::Chain(cipher, at);
     aad_size = first_size = size = 0;
     held = used = 0;
@@ -182,8 +198,10 @@ Result<> Pieces::aad(HostIn bytes) {
         if (bytes.size() > gcm::kMostAad - s.aad_size)
             return Error{Code::limit, "more than 2^61 - 1 bytes of additional data, GCM's limit"};
         s.aad_size += bytes.size();
-        DAEL_TRY(s.ended(s.first->aad(bytes)));
-        return s.second ? s.ended(s.second->aad(bytes)) : Result<>{};
+        return s.or_ended([&]() -> Result<> {
+            DAEL_TRY(s.first->aad(bytes));
+            return s.second ? s.second->aad(bytes) : Result<>{};
+        });
     });
 }
 
@@ -191,6 +209,7 @@ Result<> Pieces::aad(HostIn bytes) {
 Result<std::size_t> Pieces::State::update_units(HostIn in, HostOut out) {
     const std::size_t written = (held + in.size()) / unit() * unit();
     DAEL_TRY(check_place(in, out, written, held != 0));
+    DAEL_TRY(check_whole(size - held + written));
     DAEL_TRY(add_data(in.size()));
     std::size_t done = 0;
     if (held != 0) {
@@ -199,12 +218,12 @@ Result<std::size_t> Pieces::State::update_units(HostIn in, HostOut out) {
         held += count;
         in = in.subspan(count);
         if (held < unit()) return 0;
-        DAEL_TRY(ended(run_chain(holding.data(), out.data(), unit())));
+        DAEL_TRY(or_ended([&] { return run_chain(holding.data(), out.data(), unit()); }));
         done = unit();
         held = 0;
     }
     const std::size_t whole = in.size() / unit() * unit();
-    DAEL_TRY(ended(run_chain(in.data(), out.data() + done, whole)));
+    DAEL_TRY(or_ended([&] { return run_chain(in.data(), out.data() + done, whole); }));
     const HostIn rest = in.subspan(whole);
     std::ranges::copy(rest, holding.begin());
     held = rest.size();
@@ -254,17 +273,15 @@ Result<std::size_t> Pieces::update(HostIn in, HostOut out) {
         if (s.gcm() && !s.seals() && in.size() > s.first_size - s.size)
             return Error{Code::invalid_argument,
                          "update() of more bytes than authenticate() was given"};
+        if (makes_keystream(s.cipher.mode)) DAEL_TRY(s.check_whole(s.size + in.size()));
         DAEL_TRY(s.add_data(in.size()));
-        if (s.gcm() && s.seals()) {
-            s.phase = Phase::data;
-            DAEL_TRY(s.ended(s.first->update(in.data(), out.data(), in.size())));
-        } else if (s.gcm()) {
-            DAEL_TRY(s.ended(s.second->update(in.data(), out.data(), in.size())));
-        } else if (makes_keystream(s.cipher.mode)) {
-            DAEL_TRY(s.ended(s.run_chain(in.data(), out.data(), in.size())));
-        } else {
-            DAEL_TRY(s.ended(s.update_feedback(in, out.data())));
-        }
+        if (s.gcm() && s.seals()) s.phase = Phase::data;
+        DAEL_TRY(s.or_ended([&]() -> Result<> {
+            if (s.gcm())
+                return (s.seals() ? s.first : s.second)->update(in.data(), out.data(), in.size());
+            return makes_keystream(s.cipher.mode) ? s.run_chain(in.data(), out.data(), in.size())
+                                                  : s.update_feedback(in, out.data());
+        }));
         return in.size();
     });
 }
@@ -283,7 +300,8 @@ Result<> Pieces::authenticate(HostIn ciphertext) {
         const core::WipeAtEnd wipe(s.holding.data(), std::min(kScratch, ciphertext.size()));
         while (!ciphertext.empty()) {
             const auto piece = ciphertext.first(std::min(kScratch, ciphertext.size()));
-            DAEL_TRY(s.ended(s.first->update(piece.data(), s.holding.data(), piece.size())));
+            DAEL_TRY(s.or_ended(
+                [&] { return s.first->update(piece.data(), s.holding.data(), piece.size()); }));
             ciphertext = ciphertext.subspan(piece.size());
         }
         return {};
@@ -302,7 +320,7 @@ Result<> Pieces::update_unverified(HostIn in, HostOut out) {
         DAEL_TRY(check_place(in, out, in.size(), false));
         DAEL_TRY(s.add_data(in.size()));
         s.phase = Phase::unverified;
-        return s.ended(s.first->update(in.data(), out.data(), in.size()));
+        return s.or_ended([&] { return s.first->update(in.data(), out.data(), in.size()); });
     });
 }
 
@@ -357,10 +375,13 @@ Result<std::size_t> Pieces::finish(HostOut out) {
                 return Error{Code::ragged_length,
                              std::to_string(rest) + " bytes are left that fill no block; " +
                                  std::string(name(s.cipher.mode)) + " takes whole ones"};
+            if (!out.data() && !out.empty())
+                return Error{Code::invalid_argument, "the output is null"};
             if (out.size() < rest)
                 return Error{Code::invalid_argument, "output is " + std::to_string(out.size()) +
                                                          " bytes; the last sector has " +
                                                          std::to_string(rest)};
+            if (rest != 0) DAEL_TRY(s.check_whole(s.size));
             s.phase = Phase::spent;
             s.held = 0;
             DAEL_TRY(s.run_chain(s.holding.data(), out.data(), rest));
@@ -368,6 +389,7 @@ Result<std::size_t> Pieces::finish(HostOut out) {
         }
         if (!s.seals() && s.phase != Phase::verified)
             return out_of_order("decryption ends with verify(); finish() is for its second pass");
+        if (s.seals() && !out.data()) return Error{Code::invalid_argument, "the tag is null"};
         if (s.seals() && !gcm::valid_tag_size(out.size()))
             return Error{Code::invalid_argument, "a tag of " + std::to_string(out.size()) +
                                                      " bytes; GCM has 4, 8, and 12 to 16"};
@@ -397,6 +419,7 @@ Result<Pieces> Pieces::clone() const {
         other->aad_size = s.aad_size;
         other->first_size = s.first_size;
         other->tag = s.tag;
+        other->begin_at = s.begin_at;
         other->chain = s.chain;
         other->holding = s.holding;
         other->held = s.held;
@@ -414,7 +437,7 @@ Result<> Pieces::restart(const Block& start) {
         State& s = *state_;
         s.begin(start);
         for (const auto& pieces : {s.first.get(), s.second.get()})
-            if (pieces) DAEL_TRY(s.ended(pieces->restart(start)));
+            if (pieces) DAEL_TRY(s.or_ended([&] { return pieces->restart(start); }));
         return {};
     });
 }

@@ -63,24 +63,21 @@ inline std::uint64_t weight(const Cipher& cipher, const Message& message) noexce
 struct Survey {
     std::uint64_t bytes = 0;   // of data
     std::uint64_t weight = 0;  // as weight() has it
-    bool in_place = false;     // any of them
     bool one_key = true;
     bool starts_distinct = true;
 };
 inline Survey survey(const Cipher& cipher, std::span<const Message> messages) noexcept {
     std::uint64_t bytes = 0, aad = 0;
     std::uint32_t other_keys = 0;
-    bool in_place = false;
     modes::StartsInOrder starts;
     for (const Message& message : messages) {
         bytes += bounded(message.size);
         aad += bounded(message.aad_size);
-        in_place |= message.in == message.out;
         other_keys |= message.key ^ messages[0].key;
         starts.add(message);
     }
     return {bytes, bytes + (authenticates(cipher.mode) ? kSteps * messages.size() + aad : 0),
-            in_place, other_keys == 0, starts.distinct()};
+            other_keys == 0, starts.distinct()};
 }
 
 }  // namespace dael::pipeline

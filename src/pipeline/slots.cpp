@@ -2,7 +2,10 @@
 #include "pipeline/slots.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
+
+#include "core/guard.hpp"
 
 namespace dael::pipeline {
 namespace {
@@ -15,7 +18,7 @@ constexpr std::size_t kMostBytes = std::size_t{2} << 30;
 }  // namespace
 
 SlotSet::~SlotSet() {
-    wipe();
+    if (!wipe()) return;
     for (Slot& slot : slots_) {
         for (const Event event : {slot.arrived, slot.transformed, slot.done})
             if (event.handle) device_.order().destroy_event(event);
@@ -29,17 +32,17 @@ SlotSet::~SlotSet() {
         if (stream.handle) device_.order().destroy_stream(stream);
 }
 
-// Errors are passed over: a device that cannot wipe its memory any more has failed as a whole, and
-// what it still holds is out of reach.
-void SlotSet::wipe() noexcept {
-    (void)wait();
+// A device that cannot be waited for may still read and write all of this: it stays, and what is
+// in it. One failure may have been that of work that came before, so it is asked twice.
+bool SlotSet::wipe() noexcept {
+    if (!wait() && !wait()) return false;
     for (Slot& slot : slots_) {
         if (slot.in) (void)device_.memory().fill(slot.in, 0, capacity_, inward_);
         if (slot.out) (void)device_.memory().fill(slot.out, 0, capacity_, inward_);
         if (slot.in_staging) dael::wipe(slot.in_staging, capacity_);
         if (slot.out_staging) dael::wipe(slot.out_staging, capacity_);
     }
-    (void)wait();
+    return wait() || wait();
 }
 
 Result<> SlotSet::wait() noexcept {
@@ -82,8 +85,13 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
 
 std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
     const std::size_t bytes = static_cast<std::size_t>(needs.slots) * needs.capacity * 4;
+    const core::Uncancelled whole;  // a ticket that nobody takes up would stop all behind it
     std::unique_lock lock(mutex_);
-    returned_.wait(lock, [&] { return used_ == 0 || used_ + bytes <= kMostBytes; });
+    const std::uint64_t ticket = next_ticket_++;
+    changed_.wait(lock,
+                  [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= kMostBytes); });
+    ++served_;
+    changed_.notify_all();
     // The smallest that fits, and of those the one used last: it has the staging it needed.
     auto best = kept_.rend();
     for (auto set = kept_.rbegin(); set != kept_.rend(); ++set)
@@ -103,28 +111,21 @@ std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
     return set;
 }
 
-void SlotPool::destroyed(std::size_t bytes) {
+void SlotPool::destroyed(std::size_t bytes) noexcept {
     {
         const std::lock_guard lock(mutex_);
         used_ -= bytes;
     }
-    returned_.notify_all();
+    changed_.notify_all();
 }
 
 Result<SlotPool::Loan> SlotPool::acquire(SlotNeeds needs) {
     for (;;) {
-        auto set = take(needs);
-        auto provided = set->provide(needs);
-        if (provided) return Loan(*this, std::move(set));
-        const std::size_t bytes = set->bytes();
-        set.reset();
-        destroyed(bytes);
+        Loan loan(*this, take(needs));  // which gives back whatever comes
+        auto provided = core::guarded([&] { return loan->provide(needs); });
+        if (provided) return loan;
         if (provided.code() != Code::out_of_memory) return std::move(provided).error();
-        {
-            const std::lock_guard lock(mutex_);
-            kept_.clear();  // too small for this call, and perhaps what stands in its way
-            kept_bytes_ = 0;
-        }
+        trim();  // what is kept is too small for this call, and perhaps stands in its way
         if (needs.capacity / 2 >= needs.least)
             needs.capacity = (needs.capacity / 2 + 15) / 16 * 16;
         else if (needs.slots > 1)
@@ -134,27 +135,36 @@ Result<SlotPool::Loan> SlotPool::acquire(SlotNeeds needs) {
     }
 }
 
-void SlotPool::give_back(std::unique_ptr<SlotSet> set, bool good) {
-    const std::size_t bytes = set->bytes();
-    if (!good) {
-        set.reset();
-        destroyed(bytes);
-        return;
-    }
-    std::vector<std::unique_ptr<SlotSet>> gone;
+void SlotPool::trim() noexcept {
+    Sets idle;
     {
         const std::lock_guard lock(mutex_);
-        used_ -= bytes;
-        kept_bytes_ += bytes;
-        kept_.push_back(std::move(set));
-        // Those that have lain longest make room.
-        while (kept_bytes_ > kKeptBytes) {
-            kept_bytes_ -= kept_.front()->bytes();
-            gone.push_back(std::move(kept_.front()));
-            kept_.erase(kept_.begin());
+        idle.swap(kept_);
+        kept_bytes_ = 0;
+    }
+}
+
+void SlotPool::give_back(std::unique_ptr<SlotSet> set, bool good) noexcept {
+    const std::size_t bytes = set->bytes();
+    Sets gone;
+    if (good) {
+        const std::lock_guard lock(mutex_);
+        try {
+            kept_.push_back(std::move(set));
+            kept_bytes_ += bytes;
+            // Those that have lain longest make room.
+            while (kept_bytes_ > kKeptBytes) {
+                gone.push_back(std::move(kept_.front()));
+                kept_.erase(kept_.begin());
+                kept_bytes_ -= gone.back()->bytes();
+            }
+        } catch (const std::bad_alloc&) {  // then fewer are kept, or more
         }
     }
-    returned_.notify_all();
+    // What goes is wiped before others may have its memory.
+    gone.clear();
+    set.reset();
+    destroyed(bytes);
 }
 
 }  // namespace dael::pipeline

@@ -5,7 +5,9 @@
 // Promises: a set of slots belongs to one call at a time. Sets are kept for reuse, since allocating
 // costs more than most jobs; whatever passed through them is wiped before their memory is given
 // back. When memory runs out a set comes back smaller than asked for. All sets together are
-// bounded: who asks for more waits until another call gives back. Thread-safe.
+// bounded: who asks for more waits until other calls give back, and who comes later waits behind
+// it. What the device cannot be made to finish with is neither wiped nor given back. Thread-safe;
+// a child of fork() has no use of it, and locks nothing.
 #pragma once
 
 #include <condition_variable>
@@ -66,7 +68,7 @@ class SlotSet {
     Stream outward() const noexcept { return outward_; }
 
   private:
-    void wipe() noexcept;
+    bool wipe() noexcept;  // whether the device has done with all of it
 
     core::Device& device_;
     std::size_t capacity_;
@@ -102,19 +104,25 @@ class SlotPool {
     // Halves the chunk, then the number of slots, for as long as memory runs out. Errors:
     // out_of_memory, device.
     Result<Loan> acquire(SlotNeeds needs);
+    // Wipes and releases the sets that nobody uses.
+    void trim() noexcept;
 
   private:
-    void give_back(std::unique_ptr<SlotSet> set, bool good);
-    // Waits for its turn. A set that is larger than all may be comes when no other is in use.
+    using Sets = std::vector<std::unique_ptr<SlotSet>>;
+    void give_back(std::unique_ptr<SlotSet> set, bool good) noexcept;
+    // Waits for its turn, in the order of coming, so that neither many small calls keep a large one
+    // waiting nor the other way round for longer than those before it take. A set that is larger
+    // than all may be comes when no other is in use.
     std::unique_ptr<SlotSet> take(const SlotNeeds& needs);
-    void destroyed(std::size_t bytes);
+    void destroyed(std::size_t bytes) noexcept;
 
     core::Device& device_;
     std::mutex mutex_;
-    std::condition_variable returned_;
-    std::size_t used_ = 0;  // bytes of sets that are out
+    std::condition_variable changed_;
+    std::uint64_t next_ticket_ = 0, served_ = 0;  // whose turn it is
+    std::size_t used_ = 0;                        // bytes of sets that are out
     std::size_t kept_bytes_ = 0;
-    std::vector<std::unique_ptr<SlotSet>> kept_;
+    Sets kept_;
 };
 
 }  // namespace dael::pipeline

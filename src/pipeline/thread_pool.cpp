@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "core/guard.hpp"
+#include "core/process.hpp"
 
 namespace dael::pipeline {
 
@@ -49,7 +49,9 @@ struct ThreadPool::Task {
 };
 
 struct ThreadPool::Crew {
-    const pid_t pid = getpid();
+    explicit Crew(Hook its_hook) : hook(its_hook) {}
+    const std::uint32_t process = core::this_process();
+    const Hook hook;
     std::mutex mutex;
     std::condition_variable wake;
     std::deque<Task*> queue;
@@ -72,15 +74,18 @@ struct ThreadPool::Crew {
     }
 };
 
-ThreadPool::ThreadPool(int threads)
+ThreadPool::ThreadPool(int threads) : ThreadPool(threads, Hook{}) {}
+
+ThreadPool::ThreadPool(int threads, Hook hook)
     : threads_(threads > 0 ? threads
-                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
+                           : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+      hook_(hook) {}
 
 ThreadPool::~ThreadPool() {
     Crew* crew = crew_.load();
     // After a fork the threads belong to the parent: there is nothing here to join, and a mutex
     // that one of them held would never open. The few bytes are left behind on purpose.
-    if (!crew || crew->pid != getpid()) return;
+    if (!crew || crew->process != core::this_process()) return;
     {
         const std::lock_guard lock(crew->mutex);
         crew->closing = true;
@@ -92,14 +97,16 @@ ThreadPool::~ThreadPool() {
 
 ThreadPool::Crew& ThreadPool::crew() {
     Crew* current = crew_.load();
-    if (current && current->pid == getpid()) return *current;
-    auto fresh = std::make_unique<Crew>();
+    if (current && current->process == core::this_process()) return *current;
+    auto fresh = std::make_unique<Crew>(hook_);
     // Without a lock, since a lock may have been held by another thread when the process forked.
     if (crew_.compare_exchange_strong(current, fresh.get())) return *fresh.release();
     return *current;
 }
 
 void ThreadPool::serve(Crew& crew) {
+    (void)pthread_setname_np(pthread_self(), "daelstrom");
+    if (crew.hook.call) crew.hook.call(crew.hook.context);
     std::unique_lock lock(crew.mutex);
     for (;;) {
         crew.wake.wait(lock, [&] { return crew.closing || !crew.queue.empty(); });

@@ -4,11 +4,9 @@
 // Promises: nothing is started before it is needed, and no more threads than the largest call so
 // far wanted. Any number of threads may call run() at once, also from inside work. A child of
 // fork() gets threads of its own when it first needs them (the parent's do not exist in it). The
-// threads take no signals, so that Ctrl-C reaches the program's own. There is no global state and
-// nothing to do at exit.
+// threads take no signals, so that Ctrl-C reaches the program's own; they are called "daelstrom",
+// and a hook may see to their affinity. There is no global state and nothing to do at exit.
 #pragma once
-
-#include <sys/types.h>
 
 #include <atomic>
 #include <cstddef>
@@ -22,7 +20,14 @@ class ThreadPool {
   public:
     using Work = std::function<Result<>(std::size_t index)>;
 
-    explicit ThreadPool(int threads = 0);  // the most that take part in a call; 0: all cores
+    // Called on each thread that is started, before it works.
+    struct Hook {
+        void (*call)(void* context) = nullptr;
+        void* context = nullptr;
+    };
+    // `threads`: the most that take part in a call; 0: all cores.
+    explicit ThreadPool(int threads = 0);
+    ThreadPool(int threads, Hook hook);
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
@@ -41,6 +46,7 @@ class ThreadPool {
     static void serve(Crew& crew);
 
     int threads_;
+    const Hook hook_;
     std::atomic<Crew*> crew_{nullptr};
 };
 

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "core/guard.hpp"
+
 namespace dael::pipeline {
 namespace {
 
@@ -119,6 +121,38 @@ bool takes_mixed_keys(const Cipher& cipher) noexcept {
            (cipher.mode == Mode::cbc && modes::encrypts(cipher));
 }
 
+namespace {
+
+// How far a piece has come. The host's threads write nothing of one that is untouched, or leaving
+// the staging buffer; of one that is begun the device writes the caller's memory.
+enum class Stand : std::uint8_t { untouched, begun, leaving, done, lost };
+
+// Tells of each message what became of it, and keeps what may be done once more.
+void tell(const Request& request, std::vector<Piece>& pieces, std::span<const Stand> stands,
+          Code code, Rest& rest) noexcept {
+    rest.touched = true;
+    std::size_t kept = 0;
+    for (std::size_t i = 0, end = 0; i < pieces.size(); i = end) {
+        const std::size_t index = pieces[i].index;
+        bool done = true, untouched = true, lost = false;
+        for (; end < pieces.size() && pieces[end].index == index; ++end) {
+            const Message& m = pieces[end].message;
+            done &= stands[end] == Stand::done;
+            untouched &= stands[end] == Stand::untouched;
+            lost |= stands[end] == Stand::lost && m.size != 0 && m.in == m.out;
+        }
+        if (done) continue;
+        request.codes[index] = untouched ? code : Code::internal;
+        rest.lost |= lost;
+        for (std::size_t piece = i; piece < end && !lost; ++piece)
+            if (stands[piece] != Stand::done) pieces[kept++] = pieces[piece];
+    }
+    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(kept), pieces.end());
+    rest.pieces = std::move(pieces);
+}
+
+}  // namespace
+
 // One call's way through its slots.
 class Transfer::Call {
   public:
@@ -135,13 +169,25 @@ class Transfer::Call {
           set_(set),
           slots_(set.slots()),
           list_(list),
-          inside_(slots_.size()) {}
+          inside_(slots_.size()),
+          stands_(chunks.pieces.size(), Stand::untouched) {
+        leaving_.reserve(slots_.size() + 1);
+    }
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
         if (!quiet_) (void)set_.wait();
     }
 
     Result<int> run() {
+        auto ran = core::guarded([&] { return run_all(); });
+        if (!ran) settle();
+        return ran;
+    }
+    // Of chunks.pieces, where run() has failed: untouched, done or lost.
+    std::span<const Stand> stands() const noexcept { return stands_; }
+
+  private:
+    Result<int> run_all() {
         if (list_ != 0)  // which messages that are not done do no harm to
             for (const Message& m : request_.messages)
                 longest_ = std::max(longest_, std::max(m.size, m.size + m.aad_size));
@@ -156,12 +202,47 @@ class Transfer::Call {
             DAEL_TRY(empty((chunks_.chunks.size() + i) % slots_.size()));
             DAEL_TRY(copy_on_host());
         }
+        DAEL_TRY(waited(set_.wait()));
         quiet_ = true;
-        DAEL_TRY(set_.wait());
         return threads_;
     }
 
-  private:
+    // After an error. As long as no wait has failed, the device has done all that it was asked to.
+    // What is on its way into the caller's memory is seen through to its end.
+    void settle() {
+        const auto see_through = [&]() -> Result<> {
+            // What follows leads into staging, or was noted in part.
+            host_copies_.erase(host_copies_.begin() + static_cast<std::ptrdiff_t>(out_copies_),
+                               host_copies_.end());
+            DAEL_TRY(copy_on_host());
+            for (std::size_t i = 0; i < slots_.size() && direct_.out && !failed_wait_; ++i) {
+                DAEL_TRY(empty(i));
+                DAEL_TRY(copy_on_host());
+            }
+            return {};
+        };
+        (void)core::guarded(see_through);
+        quiet_ = static_cast<bool>(waited(set_.wait()));
+        for (const Inside& inside : inside_)  // whose results nobody has seen
+            if (inside.chunk && inside.batch) turn(*inside.chunk, Stand::begun, Stand::lost);
+        if (partial_) turn(*partial_, Stand::begun, Stand::lost);
+        for (Stand& stand : stands_) {
+            if (stand == Stand::begun) stand = failed_wait_ ? Stand::lost : Stand::done;
+            // Its data may be there, its tag is not; or both wait in the staging buffer.
+            if (stand == Stand::leaving)
+                stand = direct_.out && !opens() ? Stand::lost : Stand::untouched;
+        }
+    }
+
+    Result<> waited(Result<> result) noexcept {
+        failed_wait_ |= !result;
+        return result;
+    }
+    void turn(const Chunk& chunk, Stand from, Stand to) noexcept {
+        for (Stand& stand : std::span(stands_).subspan(chunk.first, chunk.count))
+            if (stand == from) stand = to;
+    }
+
     // What a slot is busy with.
     struct Inside {
         const Chunk* chunk = nullptr;
@@ -180,13 +261,18 @@ class Transfer::Call {
         Inside& inside = inside_[index];
         if (!inside.chunk) return {};
         const Chunk& chunk = *std::exchange(inside.chunk, nullptr);
-        Slot& slot = slots_[index];
+        auto emptied = core::guarded([&] { return empty(inside, slots_[index], chunk); });
+        if (!emptied) turn(chunk, Stand::begun, Stand::lost);
+        return emptied;
+    }
+    Result<> empty(Inside& inside, Slot& slot, const Chunk& chunk) {
         const auto pieces = chunks_.of(chunk);
-        if (!direct_.in || !direct_.out || inside.batch) DAEL_TRY(order_.wait(slot.done));
+        const bool waits = !direct_.in || !direct_.out || inside.batch;
+        if (waits) DAEL_TRY(waited(order_.wait(slot.done)));
         if (inside.batch) DAEL_TRY(inside.batch->outcome());
         if (inside.batch && inside.batch->results()) DAEL_TRY(read_results(slot, chunk));
         if (opens()) {
-            DAEL_TRY(fetch_verified(slot, pieces));
+            DAEL_TRY(fetch_verified(slot, chunk));
         } else if (!direct_.out) {
             for (const auto& [in, out, size, place] : extents_out(pieces))
                 append(host_copies_, out, slot.out_staging + place, size);
@@ -195,6 +281,12 @@ class Transfer::Call {
             for (const Piece& piece : pieces)
                 append(host_copies_, piece.message.tag, slot.out_staging + piece.tag,
                        request_.cipher.tag);
+        if (!opens() && waits) {
+            const Stand next = direct_.out && !authenticated() ? Stand::done : Stand::leaving;
+            turn(chunk, direct_.out ? Stand::begun : Stand::untouched, next);
+        }
+        if (waits) leaving_.push_back(&chunk);
+        out_copies_ = host_copies_.size();
         if (!list_) inside.batch.reset();
         return {};
     }
@@ -214,17 +306,20 @@ class Transfer::Call {
     }
 
     // The plaintext of messages whose tag was right, neighbours in one copy.
-    Result<> fetch_verified(const Slot& slot, std::span<const Piece> pieces) {
+    Result<> fetch_verified(const Slot& slot, const Chunk& chunk) {
+        const auto pieces = chunks_.of(chunk);
+        const auto stands = std::span(stands_).subspan(chunk.first, chunk.count);
         const auto verified = [&](const Piece& piece) {
             return request_.codes[piece.index] == Code::ok;
         };
         for (std::size_t i = 0; i < pieces.size();) {
             if (!verified(pieces[i])) {
-                ++i;
+                stands[i++] = Stand::done;
                 continue;
             }
             const std::size_t first = i;
-            while (i < pieces.size() && verified(pieces[i])) ++i;
+            for (; i < pieces.size() && verified(pieces[i]); ++i)
+                if (direct_.out) stands[i] = Stand::begun;
             for (const auto& [in, out, size, place] :
                  extents_out(pieces.subspan(first, i - first))) {
                 std::uint8_t* const to = direct_.out ? out : slot.out_staging + place;
@@ -233,7 +328,10 @@ class Transfer::Call {
             }
         }
         DAEL_TRY(order_.record(slot.done, set_.outward()));
-        return order_.wait(slot.done);
+        DAEL_TRY(waited(order_.wait(slot.done)));
+        turn(chunk, Stand::begun, Stand::done);
+        turn(chunk, Stand::untouched, Stand::leaving);
+        return {};
     }
 
     // Notes the copies that bring a chunk into the slot's staging buffer, and lists it there.
@@ -276,7 +374,12 @@ class Transfer::Call {
     // Does the noted copies: one chunk's way out and another's way in, together, so that the
     // threads are woken once.
     Result<> copy_on_host() {
-        if (host_copies_.empty()) return {};
+        if (!host_copies_.empty()) DAEL_TRY(copy_noted());
+        for (const Chunk* chunk : leaving_) turn(*chunk, Stand::leaving, Stand::done);
+        leaving_.clear();
+        return {};
+    }
+    Result<> copy_noted() {
         const auto ends = share_copies(host_copies_);
         DAEL_LET(threads, pool_.run(ends.size(), options_.threads, [&](std::size_t i) -> Result<> {
             for (std::size_t copy = i == 0 ? 0 : ends[i - 1]; copy < ends[i]; ++copy) {
@@ -287,6 +390,7 @@ class Transfer::Call {
         }));
         threads_ = std::max(threads_, threads);
         host_copies_.clear();
+        out_copies_ = 0;
         return {};
     }
 
@@ -294,7 +398,7 @@ class Transfer::Call {
     Result<> issue(std::size_t index, const Chunk& chunk) {
         Slot& slot = slots_[index];
         const Stream inward = set_.inward(), outward = set_.outward();
-        inside_[index].chunk = &chunk;
+        partial_ = &chunk;
         const auto pieces = chunks_.of(chunk);
         // An event that has never been recorded holds nothing up.
         DAEL_TRY(order_.wait(inward, options_.transform ? slot.transformed : slot.done));
@@ -309,7 +413,10 @@ class Transfer::Call {
         }
         DAEL_TRY(order_.wait(outward, options_.transform ? slot.transformed : slot.arrived));
         DAEL_TRY(receive(index, chunk, outward));
-        return order_.record(slot.done, outward);
+        DAEL_TRY(order_.record(slot.done, outward));
+        partial_ = nullptr;
+        inside_[index].chunk = &chunk;
+        return {};
     }
 
     Result<> send(const Slot& slot, const Chunk& chunk, Stream inward) {
@@ -333,6 +440,7 @@ class Transfer::Call {
         const std::uint8_t* result = options_.transform ? slot.out : slot.in;
         std::size_t from = list_;
         if (direct_.out) {
+            turn(chunk, Stand::untouched, Stand::begun);
             for (const auto& [in, out, size, place] : extents_out(chunks_.of(chunk)))
                 DAEL_TRY(memory_.copy_out(out, result + place, size, outward));
             from = chunk.data_end;
@@ -390,33 +498,66 @@ class Transfer::Call {
     std::vector<Slot>& slots_;
     const std::size_t list_;  // bytes at the start of each buffer: a count, then messages; 0: none
     std::vector<Inside> inside_;
+    std::vector<Stand> stands_;  // of each piece
     std::vector<HostCopy> host_copies_;
-    std::uint64_t longest_ = 1;  // bytes of data and AAD that a message has, at most
+    std::size_t out_copies_ = 0;         // of these, from the first: whole pieces that leave
+    std::vector<const Chunk*> leaving_;  // whose pieces these are
+    const Chunk* partial_ = nullptr;     // which the device was asked for in part
+    std::uint64_t longest_ = 1;          // bytes of data and AAD that a message has, at most
     int threads_ = 1;
+    bool failed_wait_ = false;
     bool quiet_ = false;  // waited for
 };
 
-Result<> Transfer::run_in_reach(const Request& request) {
+Result<> Transfer::run_in_reach(const Request& request, Rest& rest) {
+    const std::size_t count = request.messages.size();
+    std::vector<Stand> stands(count, Stand::untouched);
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < count; ++i) pieces.push_back({request.messages[i], i});
     // For its stream. A set that is given back without a word is waited for.
     DAEL_LET(set, slots_.acquire(
                       {.capacity = kBlockSize, .least = kBlockSize, .slots = 1, .out = false}));
     const Stream work = set->slots().front().work;
     const Cipher cipher = for_backend(request.cipher);
-    const auto launch = [&](std::size_t first, std::size_t count) -> Result<> {
-        for (const Message& message : request.messages.subspan(first, count))
-            DAEL_TRY(device_.run_in_reach(cipher, request.keys, message, work));
+    const auto launch = [&](std::size_t first, std::size_t valid) -> Result<> {
+        for (std::size_t i = first; i < first + valid; ++i) {
+            stands[i] = Stand::lost;
+            DAEL_TRY(device_.run_in_reach(cipher, request.keys, request.messages[i], work));
+            stands[i] = Stand::done;  // once it is waited for
+        }
         return {};
     };
-    DAEL_TRY(for_each_valid(request, 0, request.messages.size(), launch));
-    DAEL_TRY(device_.order().wait(work));
-    set.went_well();
-    return {};
+    auto done = for_each_valid(request, 0, count, launch);
+    auto waited = device_.order().wait(work);
+    if (done && waited) {
+        set.went_well();
+        return {};
+    }
+    if (!waited)
+        for (Stand& stand : stands)
+            if (stand == Stand::done) stand = Stand::lost;
+    if (done) done = std::move(waited);
+    std::size_t valid = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const Message& m = request.messages[i];
+        const auto checked = modes::check(request.cipher, m, request.keys.list.size());
+        if (!checked) {
+            request.codes[i] = checked.code();
+            continue;
+        }
+        pieces[valid] = {m, i};
+        stands[valid++] = stands[i];
+    }
+    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(valid), pieces.end());
+    tell(request, pieces, stands, done.code(), rest);
+    return done;
 }
 
-Result<Transferred> Transfer::run(const Request& request, const TransferOptions& options) {
+Result<Transferred> Transfer::run(const Request& request, const TransferOptions& options,
+                                  Rest& rest) {
     const Cipher& cipher = request.cipher;
     if (options.transform && in_reach(device_, cipher, request.messages)) {
-        DAEL_TRY(run_in_reach(request));
+        DAEL_TRY(run_in_reach(request, rest));
         return Transferred{1, 1};
     }
     std::size_t all = 0;
@@ -458,10 +599,15 @@ Result<Transferred> Transfer::run(const Request& request, const TransferOptions&
     packing.capacity = set->capacity() - results;
     if (modes::can_cut(cipher))
         packing.capacity = std::min(packing.capacity, std::max(wanted, needs.least));
-    const Chunks chunks = cut(request, packing);
-    DAEL_LET(threads, Call(*this, request, options, direct, *set, chunks, packing.list).run());
+    Chunks chunks = cut(request, packing);
+    Call call(*this, request, options, direct, *set, chunks, packing.list);
+    auto threads = call.run();
+    if (!threads) {
+        tell(request, chunks.pieces, call.stands(), threads.code(), rest);
+        return std::move(threads).error();
+    }
     set.went_well();
-    return Transferred{chunks.chunks.size(), threads};
+    return Transferred{chunks.chunks.size(), *threads};
 }
 
 }  // namespace dael::pipeline

@@ -9,8 +9,9 @@
 // several threads fill and drain while the device works. Work may be in place. Data may be larger
 // than the device's memory, but a message that cannot be cut may not. Plaintext comes back from the
 // device only once its tag is verified. When a call returns, with or without an error, nothing of
-// it is still under way. Any number of threads may call at once; each call has a set of slots to
-// itself, no larger than its data.
+// it is still under way, unless the device no longer answers when it is waited for. A call that
+// fails says what it has done and what it has not touched. Any number of threads may call at once;
+// each call has a set of slots to itself, no larger than its data.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,17 @@ struct TransferOptions {
     int slots = 4;                      // 3 keep both directions busy; the fourth covers the kernel
     int threads = 1;                    // that copy to and from the staging rings
     bool transform = true;              // false: copies in and out only, for measuring the bus
+};
+
+// What became of a request that failed on a device.
+struct Rest {
+    // Whether anything at all may have been written; if not, all of the request is as it was, and
+    // the codes say nothing.
+    bool touched = false;
+    // What was not done and whose input is whole: messages, or parts of some that are messages by
+    // themselves, in the order of the list. None of a message that is lost.
+    std::vector<Piece> pieces = {};
+    bool lost = false;  // whether there is such a message: worked in place, and neither nor
 };
 
 struct Transferred {
@@ -60,14 +72,15 @@ class Transfer {
         : device_(device), pool_(pool), slots_(device) {}
 
     // Errors: device, out_of_memory, and what the device says to the cipher. The codes are those of
-    // all messages if it succeeds.
-    Result<Transferred> run(const Request& request, const TransferOptions& options);
+    // all messages if it succeeds. If it fails, and touched anything, they are ok or as ever for
+    // what is done, the error's for what is as it was, and internal for the others.
+    Result<Transferred> run(const Request& request, const TransferOptions& options, Rest& rest);
 
     SlotPool& slots() noexcept { return slots_; }
 
   private:
     class Call;
-    Result<> run_in_reach(const Request& request);
+    Result<> run_in_reach(const Request& request, Rest& rest);
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;

@@ -44,7 +44,13 @@ void host_device_tests(dael_engine* engine) {
            DAEL_INVALID_ARGUMENT);
     EXPECT(dael_launch_messages(engine, &kSeal, set, NULL, 1, NULL, NULL, NULL) ==
            DAEL_INVALID_ARGUMENT);
-    dael_launch_options launch_options = {.struct_size = 3};
+    options = (dael_prepare_options){.struct_size = sizeof options, .unused = 1};
+    REFUSED(dael_prepare(engine, &kSeal, set, &message, 1, &options, &batch), DAEL_UNSUPPORTED,
+            "unused");
+    dael_launch_options launch_options = {.struct_size = sizeof launch_options, .unused = 1};
+    REFUSED(dael_launch_messages(engine, &kSeal, set, &message, 1, NULL, &launch_options, NULL),
+            DAEL_UNSUPPORTED, "unused");
+    launch_options = (dael_launch_options){.struct_size = 3};
     REFUSED(dael_launch_messages(engine, &kSeal, set, &message, 1, NULL, &launch_options, NULL),
             DAEL_INVALID_ARGUMENT, "dael_launch_options");
     EXPECT(dael_results(NULL, NULL, NULL, 0) == DAEL_INVALID_ARGUMENT);

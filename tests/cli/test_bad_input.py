@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: a clear error on one line, the right exit status, nothing written, no secret shown."""
+import json
 import os
 import pathlib
 import subprocess
@@ -28,7 +29,9 @@ class CommandLine(CliTest):
         self.refused("no backend 'abacus'; there are .*openssl", "--backend", "abacus")
         self.refused(r"no backend 'a\\x0ab'; there are", "--backend", "a\nb")
         self.refused(r"no backend 'x{60,70}\.\.\.'; there are", "--backend", "x" * 10_000)
-        self.refused(r"has no form 'y{60,70}\.\.\.'", "--backend", "cpu", "--form", "y" * 10_000)
+        rows = json.loads(self.run_program("devices", "--json").stdout)
+        if any(row["name"] == "cpu" and row["present"] for row in rows):  # not without libipsec-mb
+            self.refused(r"has no form 'y{60,70}\.\.\.'", "--backend", "cpu", "--form", "y" * 10_000)
         self.refused("must be a device number", "--backend", "cuda:x")
         self.refused("not available", "--device", "4000", status=FAILED)
         self.refused("opencl:4000", "--backend", "opencl", "--device", "4000", status=FAILED)

@@ -5,7 +5,7 @@ execute_process(COMMAND ${NM} --dynamic --defined-only --demangle --format=posix
                 OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" ":" names "${names}")
 string(REPLACE "\n" ";" names "${names}")
-set(rooms "core|modes|backends|pipeline|formats|capi|kernels|reference|openssl|cpu|cuda|opencl_driver|opengl")
+set(rooms "core|modes|backends|pipeline|keystream|esp_packets|formats|capi|vectors|kernels|reference|openssl|cpu|cuda|opencl_driver|opengl")
 set(strange "")
 set(count 0)
 foreach(name IN LISTS names)
@@ -14,7 +14,8 @@ foreach(name IN LISTS names)
     endif()
     math(EXPR count "${count} + 1")
     if(NOT name MATCHES "^(dael_[a-z0-9_]+ |((typeinfo|typeinfo name|vtable) for )?dael::)"
-       OR name MATCHES "^((typeinfo|typeinfo name|vtable) for )?dael::(${rooms})::")
+       OR name MATCHES "^((typeinfo|typeinfo name|vtable) for )?dael::(${rooms})::"
+       OR name MATCHES "dael::[A-Za-z:]*::State(::| |$)" AND NOT name MATCHES "shared_ptr<|unique_ptr<")
         list(APPEND strange "${name}")
     endif()
 endforeach()

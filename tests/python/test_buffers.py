@@ -179,7 +179,10 @@ def test_the_cuda_array_interface_is_understood():
 
 
 def test_device_memory_on_an_engine_of_the_host_is_refused():
-    for engine in (daelstrom.Engine("openssl"), daelstrom.Engine("cpu")):
+    engines = [daelstrom.Engine("openssl")]
+    if any(row["name"] == "cpu" and row["present"] for row in daelstrom.list_backends()):
+        engines.append(daelstrom.Engine("cpu"))  # not without libipsec-mb
+    for engine in engines:
         with pytest.raises((daelstrom.exceptions.DaelstromError, ValueError)):
             daelstrom.ctr(KEY, bytes(16), CudaArray(), out=CudaArray(), engine=engine)
         with pytest.raises((daelstrom.exceptions.DaelstromError, ValueError)):

@@ -46,7 +46,7 @@ class EngineSubject final : public Subject {
     }
     // By itself or as a batch of one; what is refused by itself, where the message says more.
     Result<> run(const Cipher& cipher, const Key& key, const Message& message) override {
-        const bool valid = modes::takes(cipher, key) && modes::check(cipher, message, 1);
+        const bool valid = modes::check(cipher, key) && modes::check(cipher, message, 1);
         if (valid && (toss() || can(cipher, key.bits()).answer == core::Can::batches))
             return Subject::run(cipher, key, message);
         return judge(engine_.run(cipher, key, message), expected_);

@@ -45,12 +45,29 @@ HostDevice::HostDevice(HostDeviceOptions options)
     if (!options_.forms.empty()) form_ = options_.forms.front();
 }
 
-HostDevice::~HostDevice() = default;
+// What a device that could not be waited for kept from its user.
+HostDevice::~HostDevice() {
+    for (Queue* queue : streams_) delete queue;
+    default_stream_.reset();
+    for (Mark* mark : events_) delete mark;
+    for (const auto& [memory, size] : device_memory_) std::free(const_cast<std::uint8_t*>(memory));
+    for (const auto& [memory, size] : pinned_memory_) delete[] memory;
+}
+
+void HostDevice::fail(int nth, std::string call, int in_a_row) {
+    const std::lock_guard lock(mutex_);
+    options_.fail_at = nth == 0 ? 0 : calls_ + nth;
+    options_.fail_call = std::move(call);
+    options_.fail_for = in_a_row;
+    failed_call_.clear();
+}
 
 Result<> HostDevice::attempt(const char* call) {
-    if (!options_.fail_call.empty() && options_.fail_call != call) return {};
-    if (++calls_ != options_.fail_at) return {};
+    if (options_.at) options_.at(call);
     const std::lock_guard lock(mutex_);
+    if (!options_.fail_call.empty() && options_.fail_call != call) return {};
+    const int nth = ++calls_ - options_.fail_at;
+    if (options_.fail_at == 0 || nth < 0 || nth >= options_.fail_for) return {};
     failed_call_ = call;
     return Error{Code::device, name() + ": " + call + " failed, as the test asked"};
 }

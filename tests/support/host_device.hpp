@@ -32,6 +32,7 @@ struct HostDeviceOptions {
     std::uint64_t memory = std::uint64_t{1} << 30;  // bytes of device memory
     std::uint64_t pinned = std::uint64_t{1} << 30;  // bytes that may be page-locked
     int fail_at = 0;                                // the nth call that can fail does; 0: none
+    int fail_for = 1;                               // and so do as many in a row in all
     std::string fail_call{};                        // only those of this name count; empty: all
     std::chrono::microseconds delay{0};             // of every operation on a stream
     bool silent_failures = false;                   // batches fail, which their outcome alone tells
@@ -41,6 +42,7 @@ struct HostDeviceOptions {
     std::vector<std::string> forms{};               // of its kernels, as it says;
     std::set<std::string> refused{};                // but these it refuses to use
     std::optional<Mode> lacks{};                    // a mode that its backend says it has not
+    std::function<void(const char* call)> at{};     // called at the head of each that can fail
 };
 
 class HostDevice final : public core::Device, public Memory, public Order, private core::Forms {
@@ -102,8 +104,10 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::set<std::string> violations();
     // Allocations, streams, events, batches, tables of keys, makers of keystream.
     std::size_t live();
-    int calls() const { return calls_; }                // that could have failed so far
-    std::string failed_call();                          // which call fail_at hit; empty: none yet
+    int calls() const { return calls_; }  // that could have failed so far
+    std::string failed_call();            // which call fail_at hit; empty: none yet
+    // As if it had been opened with these: the nth call from now on.
+    void fail(int nth, std::string call = {}, int in_a_row = 1);
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
     std::uint64_t runs() const { return runs_; }                // of keystream
@@ -139,7 +143,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Code compute(Cipher cipher, const core::Keys& keys, Message message);
     void execute(Batch& batch);
 
-    const HostDeviceOptions options_;
+    HostDeviceOptions options_;
     DeviceInfo info_;
     std::unique_ptr<core::Backend> maths_;
     std::unique_ptr<Queue> default_stream_;

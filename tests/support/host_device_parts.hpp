@@ -67,12 +67,14 @@ struct HostDevice::Tables final : core::KeyTables {
         --device.batches_;
     }
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
+    bool whole() const noexcept override { return !torn; }
     core::Keys keys() const { return {copies, maths.get()}; }
 
     HostDevice& device;
     std::vector<Key> copies;
     std::unique_ptr<core::KeyTables> maths;
     mutable std::atomic<int> in_use{0}, lent{0};
+    std::atomic<bool> torn{false};  // a replacement that failed midway
 };
 
 // A list of the host's is copied; one in device memory is read when the batch runs.

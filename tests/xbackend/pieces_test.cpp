@@ -438,6 +438,7 @@ TEST_P(InPieces, WhatIsHeldBack) {
         ASSERT_TRUE(pieces);
         ASSERT_TRUE(pieces->update(HostIn(w.in).first(3), {}));
         EXPECT_EQ(pieces->finish(out).code(), Code::ragged_length);
+        ASSERT_EQ(feed(*pieces, w, {w.in.size() - 3}, {}, 3), "");  // which goes on
         if (cipher.mode != Mode::xts) return;
         ASSERT_TRUE(pieces->restart(w.start));
         ASSERT_TRUE(pieces->update(HostIn(w.in).first(20), {}));
@@ -556,6 +557,21 @@ TEST_P(InPieces, BadInputAndLimits) {
             EXPECT_TRUE(pieces->update(HostIn(in).first(9), HostOut(out).first(9)));
             EXPECT_EQ(pieces->update(HostIn(in).first(8), HostOut(out).first(8)).code(),
                       Code::limit);
+            // What is refused changes nothing; and the end of a piece is no way past the limit.
+            EXPECT_TRUE(pieces->update(HostIn(in).first(7), HostOut(out).first(7)));
+            EXPECT_EQ(pieces->update(HostIn(in).first(1), HostOut(out).first(1)).code(),
+                      Code::limit);
+            EXPECT_TRUE(pieces->finish());
+        }
+        if (cipher.mode == Mode::xts) {  // neither do numbers of sectors begin anew
+            Block last;
+            last.fill(0xff);
+            ASSERT_TRUE(pieces->restart(last));
+            EXPECT_TRUE(pieces->update(HostIn(in).first(48), HostOut(out).first(48)));
+            EXPECT_EQ(pieces->update(HostIn(in).first(48), HostOut(out).first(48)).code(),
+                      Code::limit);
+            EXPECT_TRUE(pieces->update(HostIn(in).first(20), {}));
+            EXPECT_EQ(pieces->finish(out).code(), Code::limit);
         }
     });
 }

@@ -29,11 +29,20 @@ constexpr std::size_t by_size(int key_bytes) noexcept {
     return static_cast<std::size_t>(key_bytes / 8 - 2);
 }
 
-// The reason is the first of this thread's error queue, which is left empty.
+// The reason is the first of this thread's error queue, which is left empty. Where memory has run
+// out OpenSSL often says so, and else that a context could not be set up: of keys and IVs that are
+// right, as ours are, nothing else comes of that.
 inline Error failure(const char* call, Code code = Code::internal) {
     char text[256] = "no reason given";
-    if (const auto reason = ERR_get_error()) ERR_error_string_n(reason, text, sizeof text);
-    ERR_clear_error();
+    const auto first = ERR_get_error();
+    bool memory = first == 0;
+    for (auto reason = first; reason != 0; reason = ERR_get_error())
+        memory |= ERR_GET_REASON(reason) == ERR_R_MALLOC_FAILURE ||
+                  (ERR_GET_LIB(reason) == ERR_LIB_EVP &&
+                   ERR_GET_REASON(reason) == EVP_R_INITIALIZATION_ERROR);
+    ERR_clear_error();  // where each was, too, which takes memory
+    if (memory) return {Code::out_of_memory, "openssl: no memory"};
+    ERR_error_string_n(first, text, sizeof text);
     return {code, std::string("openssl: ") + call + ": " + text};
 }
 
