@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,19 +25,64 @@ def _keys(keys: Any, engine: _core.Engine | None) -> _core.KeySet:
     if isinstance(keys, _core.AESGCM):
         return keys.keys
     if isinstance(keys, (list, tuple)):
-        return _core.KeySet(keys, engine=engine)
+        return _core.KeySet(tuple(keys), engine=engine)
     return _core.KeySet([keys], engine=engine)
 
 
-def _packed_numbers(numbers: Any, kind: str) -> Any:
+_RANGES = {"q": (-1 << 63, (1 << 63) - 1), "I": (0, (1 << 32) - 1)}
+
+
+def _packed_numbers(numbers: Any, kind: str, name: str) -> Any:
     """Plain lists of numbers as bytes; arrays as they are, if their numbers have the size that is read."""
-    if isinstance(numbers, (list, tuple, range)):
-        return struct.pack(f"={len(numbers)}{kind}", *numbers)
-    dtype = getattr(numbers, "dtype", None)
     size = {"q": 8, "I": 4}[kind]
-    if dtype is not None and getattr(dtype, "itemsize", size) != size:
-        raise TypeError(f"numbers of {8 * size} bits are read here, and these are {dtype}")
+    if isinstance(numbers, (list, tuple, range)):
+        given = [operator.index(number) for number in numbers]
+        least, most = _RANGES[kind]
+        for at, number in enumerate(given):
+            if not least <= number <= most:
+                raise ValueError(f"{name}[{at}] is {number}; it is a number from {least} to {most}")
+        return struct.pack(f"={len(given)}{kind}", *given)
+    dtype = getattr(numbers, "dtype", None)
+    if dtype is None and not isinstance(numbers, (bytes, bytearray)):
+        try:
+            view = memoryview(numbers)
+        except TypeError:
+            return numbers  # a tensor, or what is refused by its name
+        dtype = _ARRAYS.get(view.format.lstrip("@=<"), view.format) if view.format != "B" else None
+    kinds = str(dtype).rpartition(".")[2]
+    if dtype is not None and kinds not in (f"int{8 * size}", f"uint{8 * size}"):
+        raise TypeError(f"{name} are whole numbers of {8 * size} bits, and these are {kinds}")
     return numbers
+
+
+# The words of memoryview and array.array for the types that may be meant.
+_ARRAYS = {
+    code: f"{'u' if code.isupper() else ''}int{8 * struct.calcsize(code)}" for code in "bBhHiIlLqQ"
+}
+
+
+def _items(given: Any, name: str) -> tuple[Any, ...]:
+    """The items of a list, each asked for once: what happens to the list afterwards is its owner's affair."""
+    if isinstance(given, (list, tuple)):
+        kind = type(given)
+        if kind not in (list, tuple) and kind.__iter__ in (list.__iter__, tuple.__iter__):
+            return tuple(given[i] for i in range(len(given)))  # its own __getitem__ says what they are
+        return tuple(given)
+    if isinstance(given, (str, bytes, bytearray, set, frozenset, dict)) or (
+        isinstance(given, memoryview) and given.ndim < 2
+    ):
+        raise TypeError(f"{name} is {type(given).__name__}; give a list of buffers, or offsets= for messages in one")
+    try:
+        return tuple(given)
+    except TypeError as error:
+        if hasattr(type(given), "__iter__") or hasattr(type(given), "__getitem__"):
+            raise
+        raise TypeError(f"{name} is {type(given).__name__}; give a list of buffers") from error
+
+
+def _one_or_each(given: Any, name: str) -> Any:
+    """A buffer for all, or the items of a list."""
+    return _items(given, name) if isinstance(given, (list, tuple)) else given
 
 
 def seal_batch(
@@ -120,12 +166,13 @@ def _run(
     engine: _core.Engine | None,
 ) -> tuple[Any, bytes]:
     if offsets is None:
-        data = data if isinstance(data, (list, tuple)) else list(data)
-        out = out if out is None or isinstance(out, (list, tuple)) else list(out)
+        data = _items(data, "data")
+        out = out if out is None else _items(out, "out")
     else:
-        offsets = _packed_numbers(offsets, "q")
+        offsets = _packed_numbers(offsets, "q", "offsets")
     if key_index is not None:
-        key_index = _packed_numbers(key_index, "I")
+        key_index = _packed_numbers(key_index, "I", "key_index")
+    nonces, aad = _one_or_each(nonces, "nonces"), _one_or_each(aad, "associated_data")
     return _core.run_batch(_keys(keys, engine), direction, nonces, data, aad, offsets, key_index, out, stream)
 
 
@@ -166,14 +213,18 @@ def sealed_offsets(offsets: Any) -> Any:
 
 
 def opened_offsets(offsets: Any) -> Any:
-    """Where the messages lie once they are opened: the reverse of :func:`sealed_offsets`.
+    """Where the messages lie once they are opened: the reverse of :func:`sealed_offsets`. What is shorter than a tag,
+    and so not authentic, is nothing there.
 
     >>> opened_offsets([0, 19, 35, 58])
     [0, 3, 3, 10]
     """
     if isinstance(offsets, (list, tuple, range)):
-        return [at - offsets[0] - 16 * i for i, at in enumerate(offsets)]
+        places = [0]
+        for begin, end in zip(offsets, offsets[1:]):
+            places.append(places[-1] + max(end - begin - 16, 0))
+        return places
     import numpy
 
     at = numpy.asarray(offsets, dtype=numpy.int64)
-    return at - at[0] - 16 * numpy.arange(len(at), dtype=numpy.int64)
+    return numpy.concatenate(([0], numpy.cumsum(numpy.maximum(numpy.diff(at) - 16, 0)))).astype(numpy.int64)

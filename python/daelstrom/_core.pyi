@@ -11,6 +11,9 @@ def list_backends() -> list[dict[str, str | bool]]:
 def wipe(buffer: HostBuffer) -> None:
     """Overwrites memory with zeros, in a way that no compiler removes."""
 
+def writable(buffer: Buffer) -> int:
+    """The bytes of memory that may be written to; the errors of memory that may not."""
+
 @final
 class Engine:
     """What computes: a backend by name ("cpu", "openssl", "cuda", "cuda:1", "opencl", ...), or, without one, what

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 _CPU = (1, 3)  # DLPack's kinds of memory that the host reads: its own, and CUDA's page-locked
 
@@ -27,13 +27,43 @@ def _current_stream(tensor: Any) -> int:
     return 0
 
 
-def take(tensor: Any) -> tuple[Any, int]:
-    """A DLPack capsule, and the stream on which the tensor may be used."""
-    if tensor.__dlpack_device__()[0] in _CPU:
-        return _capsule(tensor), 0
-    stream = _current_stream(tensor)
-    # DLPack's word for CUDA's default stream is 1; 0 is refused as ambiguous.
-    return _capsule(tensor, stream=stream or 1), stream
+def _in_stream_order(tensor: Any) -> bool:
+    """Whether its library hands freed memory on in the order of the stream that is used here."""
+    return _library(tensor) in ("torch", "cupy")
+
+
+def take(tensor: Any, name: str) -> tuple[Any, int, bool]:
+    """A DLPack capsule, the stream on which the tensor may be used, and whether its memory is handed on in that
+    stream's order."""
+    if getattr(tensor, "requires_grad", False) is True:
+        tensor = tensor.detach()  # as it lies; what is to be written to was refused before
+    try:
+        if tensor.__dlpack_device__()[0] in _CPU:
+            return _capsule(tensor), 0, True
+        stream = _current_stream(tensor)
+        # DLPack's word for CUDA's default stream is 1; 0 is refused as ambiguous.
+        return _capsule(tensor, stream=stream or 1), stream, _in_stream_order(tensor)
+    except (BufferError, RuntimeError, ValueError, NotImplementedError) as error:
+        refuse(tensor, name, error)
+
+
+def refuse(tensor: Any, name: str, error: Any) -> NoReturn:
+    """Of a tensor that its library does not show as memory: why."""
+    if isinstance(error, (MemoryError, TypeError)):
+        raise error
+    layout = str(getattr(tensor, "layout", "torch.strided"))
+    if getattr(tensor, "is_nested", False) is True:
+        why = "is a nested tensor; pass its values"
+    elif layout != "torch.strided":
+        why = f"is a sparse tensor ({layout}); pass {name}.to_dense(), or its values"
+    elif getattr(tensor, "is_quantized", False) is True:
+        why = f"is a quantized tensor; pass {name}.int_repr()"
+    elif getattr(tensor, "is_meta", False) is True:
+        why = "is a meta tensor, which has a shape and no data"
+    else:
+        said = str(error).strip().partition("\n")[0] if error is not None else "no reason given"
+        why = f"is not shown as memory by {_library(tensor)}: {said}"
+    raise BufferError(f"{name} {why}") from error
 
 
 def _capsule(tensor: Any, **how: Any) -> Any:
@@ -43,10 +73,19 @@ def _capsule(tensor: Any, **how: Any) -> Any:
         return tensor.__dlpack__(**how)
 
 
-def read_interface(tensor: Any) -> tuple[int, int, bool, bool, int]:
-    """Of the CUDA array interface: pointer, bytes, whether it is contiguous, whether it is read-only, stream."""
+_KINDS = "biufcmMVS"  # numpy's letters for types that are as many bytes as their number says
+
+
+def read_interface(tensor: Any, name: str = "array") -> tuple[int, int, bool, bool, int, bool]:
+    """Of the CUDA array interface: pointer, bytes, whether it is contiguous, whether it is read-only, stream, and
+    whether its memory is handed on in that stream's order."""
     said = tensor.__cuda_array_interface__
-    item = int(said["typestr"][2:])
+    kind = said["typestr"]
+    if kind[1] not in _KINDS:
+        raise BufferError(f"{name} holds elements of type {kind!r}; pass an array of numbers")
+    if said.get("mask") is not None:
+        raise BufferError(f"{name} is masked; pass its data and its mask one by one")
+    item = int(kind[2:])
     shape = said["shape"]
     elements = 1
     for extent in shape:
@@ -59,7 +98,11 @@ def read_interface(tensor: Any) -> tuple[int, int, bool, bool, int]:
             contiguous = contiguous and (extent == 1 or stride == expected)
             expected *= extent
     pointer, read_only = said["data"]
-    return int(pointer), elements * item, contiguous, bool(read_only), int(said.get("stream") or 0)
+    size = elements * item
+    if not 0 <= size < 1 << 48 or (size and not pointer):
+        raise BufferError(f"{name} is said to have {size} bytes at {pointer}")
+    stream = int(said.get("stream") or 0)
+    return int(pointer or 0), size, contiguous, bool(read_only), stream, _in_stream_order(tensor)
 
 
 def stream(given: Any) -> int:

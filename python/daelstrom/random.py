@@ -13,12 +13,13 @@ host memory and on a GPU.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 import struct
 import threading
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
-from . import _core
+from . import _core, _forks
 from ._arrays import Arrays, arrays_of
 from ._normal import normal_of_bits
 
@@ -44,20 +45,49 @@ class Generator:
 
     A key has 2^64 streams of 2^64 bytes each: the counter block is the stream's number in 8 bytes and the block's in
     8 more, big-endian. Each call takes what it needs from the stream: one 64-bit word for a ``float64``, a normal
-    deviate or an integer (seldom more), 32 bits for a ``float32``; words begin at multiples of their size. Threads may
-    share a generator; which of them gets which numbers is then a matter of chance.
+    deviate or an integer (seldom more), 32 bits for a ``float32``; words begin at multiples of their size.
 
-    Without a key it takes one from the operating system, and another one in a child of ``fork()``. With a key, a child
-    goes on with its parent's numbers: ``jump`` sets them apart.
+    Threads may share a generator; which of them gets which numbers is then a matter of chance, and none gets another's.
+    What a call that fails or is interrupted had taken is not handed out again. Without a key it takes one from the
+    operating system, and another one in a child of ``fork()``. With a key, a child goes on with its parent's numbers:
+    ``jump`` sets them apart. It is not copied or pickled, since a copy would repeat its numbers: ``jumped`` makes
+    others of the same key.
     """
 
     def __init__(self, key: HostBuffer | None = None, *, engine: _core.Engine | None = None) -> None:
-        self._process = None if key is not None else os.getpid()
-        self._key = _core.Key(os.urandom(32) if key is None else key)
+        self._begin(None if key is None else _core.Key(key), 0, 0, key is None, engine)
+
+    def _begin(
+        self, key: _core.Key | None, stream: int, position: int, own: bool, engine: _core.Engine | None
+    ) -> None:
+        self._own = own  # the key is its own affair: another one in each process
+        self._key = key  # none: still to be taken from the operating system
+        self._process = os.getpid()
         self._engine = engine
-        self._stream = 0
-        self._position = 0
+        self._stream, self._position = stream, position
         self._lock = threading.Lock()
+        _forks.tell(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        if self._own:
+            self._key = None
+
+    def _ready(self) -> _core.Key:
+        """The key; with the lock held. A key is in place, and its position with it, before anything is taken of it."""
+        key = self._key
+        if key is None or (self._own and self._process != os.getpid()):
+            self._key = None
+            key = _core.Key(os.urandom(32))
+            self._stream, self._position, self._process = 0, 0, os.getpid()
+            self._key = key
+        return key
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Generator is not copied or pickled: a copy would repeat its numbers. Make others by jumped(), or in "
+            "another process Generator(key), with a stream of its own in `state`"
+        )
 
     @classmethod
     def from_seed(cls, seed: int | str | bytes, *, engine: _core.Engine | None = None) -> Generator:
@@ -71,60 +101,65 @@ class Generator:
     def state(self) -> State:
         """Where it stands, to be kept and set again in a generator with the same key."""
         with self._lock:
+            self._ready()
             return {"stream": self._stream, "position": self._position}
 
     @state.setter
     def state(self, state: State) -> None:
         stream, position = int(state["stream"]), int(state["position"])
         if not (0 <= stream < _END and 0 <= position <= _END):
-            raise ValueError("stream and position are numbers from 0 to 2^64")
+            raise ValueError("stream is a number from 0 to 2^64 - 1, position one from 0 to 2^64")
         with self._lock:
+            self._ready()
             self._stream, self._position = stream, position
 
     def jump(self, streams: int = 1) -> Generator:
         """Goes on at the beginning of the stream so many further on."""
         with self._lock:
-            if not 0 <= self._stream + streams < _END:
-                raise OverflowError("a key has 2^64 streams; take another key")
-            self._stream, self._position = self._stream + streams, 0
+            self._ready()
+            self._stream, self._position = self._further(streams), 0
         return self
+
+    def _further(self, streams: int) -> int:
+        if not 0 <= self._stream + streams < _END:
+            raise OverflowError("a key has 2^64 streams; take another key")
+        return self._stream + streams
 
     def jumped(self, streams: int = 1) -> Generator:
         """Another generator, with the same key, at the beginning of the stream so many further on: one for each
-        thread, process or GPU."""
+        thread, process or GPU. Of a generator that was given no key, each process has its own."""
         other = type(self).__new__(type(self))
-        other._process, other._key, other._engine = self._process, self._key, self._engine
-        other._stream, other._position, other._lock = self._stream, 0, threading.Lock()
-        return other.jump(streams)
-
-    def _take(self, size: int, word: int) -> tuple[bytes, int]:
-        """The next `size` bytes, from a multiple of `word` on: the stream's first counter block, and the offset."""
-        if self._process is not None and self._process != os.getpid():
-            self._lock = threading.Lock()  # whoever held it is not in this process
-            self._process, self._stream, self._position = os.getpid(), 0, 0
-            self._key = _core.Key(os.urandom(32))
         with self._lock:
+            other._begin(self._ready(), self._further(streams), 0, self._own, self._engine)
+        return other
+
+    def _take(self, size: int, word: int) -> tuple[_core.Key, bytes, int]:
+        """The next `size` bytes, from a multiple of `word` on: the key, the stream's first counter block, and the
+        offset. They are nobody else's."""
+        if size < 0:
+            raise ValueError(f"size is {size}; it is 0 or more")
+        with self._lock:
+            key = self._ready()
             at = -(-self._position // word) * word
             if at + size > _END:
                 raise OverflowError("the stream has ended; jump() to another one")
             self._position = at + size
-            return self._stream.to_bytes(8, "big") + bytes(8), at
+            return key, self._stream.to_bytes(8, "big") + bytes(8), at
 
-    def _fill_from(self, counter: bytes, offset: int, out: Any, stream: Stream = None) -> None:
-        _core.keystream(self._key, counter, offset, out, stream=stream, engine=self._engine)
+    def _fill_from(self, taken: tuple[_core.Key, bytes, int], out: Any, stream: Stream = None, skip: int = 0) -> None:
+        key, counter, offset = taken
+        _core.keystream(key, counter, offset + skip, out, stream=stream, engine=self._engine)
 
     def bytes(self, size: int) -> bytes:
         """So many random bytes."""
-        counter, offset = self._take(size, 1)
-        out = bytearray(size)
-        self._fill_from(counter, offset, out)
+        out = bytearray(operator.index(size))
+        self._fill_from(self._take(len(out), 1), out)
         return bytes(out)
 
     def fill(self, out: Any, *, stream: Stream = None) -> Any:
         """Fills any memory with random bits."""
-        size = _nbytes(out)
-        counter, offset = self._take(size, 1)
-        self._fill_from(counter, offset, out, stream)
+        size = _core.writable(out)
+        self._fill_from(self._take(size, 1), out, stream)
         return out
 
     def random(self, size: Size = None, dtype: Any = "float64", *, out: Any = None) -> Any:
@@ -140,8 +175,7 @@ class Generator:
             (8, "int64", 11, _MASK53, 2.0**-53) if kind == "float64" else (4, "int32", 8, 0xFFFFFF, 2.0**-24)
         )
         row = arrays.flat(out)
-        counter, offset = self._take(len(row) * word, word)
-        self._fill_from(counter, offset, row)
+        self._fill_from(self._take(len(row) * word, word), row)
         bits = arrays.view(row, bits_kind)
         step = arrays.chunk(row)
         for at in range(0, len(row), step):
@@ -193,7 +227,10 @@ class Generator:
         likely as the others."""
         if high is None:
             low, high = 0, low
+        low, high = operator.index(low), operator.index(high)
         count = high - low + (1 if endpoint else 0)
+        if size is not None and out is not None:
+            raise ValueError("give size or out, not both")
         if count < 1:
             raise ValueError(f"no numbers from {low} to {high}")
         if not (-(1 << 63) <= low and low + count <= 1 << 63) or 1 << 63 < count < 1 << 64:
@@ -212,6 +249,8 @@ class Generator:
 
         def transform(words: Any, at: int = 0) -> Any:
             numbers = (words >> 1) & _MASK63
+            if count == 1 << 63:  # all of them, and a number that 64 bits and a sign do not hold
+                return numbers + low
             if limit < 1 << 63:
                 bad = arrays.indices(numbers >= limit)
                 if len(bad):
@@ -231,9 +270,8 @@ class Generator:
         return out
 
     def _word(self) -> int:
-        counter, offset = self._take(8, 8)
         out = bytearray(8)
-        self._fill_from(counter, offset, out)
+        self._fill_from(self._take(8, 8), out)
         return int(struct.unpack("<q", out)[0])
 
     def _integer(self, low: int, count: int) -> int:
@@ -247,8 +285,7 @@ class Generator:
 
     def _words(self, arrays: Arrays, count: int, like: Any) -> Any:
         words = arrays.empty(count, "int64", like)
-        counter, offset = self._take(8 * count, 8)
-        self._fill_from(counter, offset, words)
+        self._fill_from(self._take(8 * count, 8), words)
         return words
 
     def _transformed(self, arrays: Arrays, out: Any, transform: Any, places: bool = False) -> None:
@@ -256,11 +293,11 @@ class Generator:
         row = arrays.flat(out)
         kind = arrays.kind(out)
         step = arrays.chunk(row)
-        counter, offset = self._take(8 * len(row), 8)
         words = arrays.empty(min(step, len(row)), "int64", row)
+        taken = self._take(8 * len(row), 8)
         for at in range(0, len(row), step):
             part = words[: len(row) - at]
-            self._fill_from(counter, offset + 8 * at, part)
+            self._fill_from(taken, part, skip=8 * at)
             row[at : at + step] = arrays.cast(transform(part, at) if places else transform(part), kind)
 
 
@@ -272,11 +309,6 @@ def _output(size: Size, dtype: Any, out: Any) -> Any:
     import numpy
 
     return numpy.empty(size, dtype)
-
-
-def _nbytes(out: Any) -> int:
-    value = getattr(out, "nbytes", None)
-    return value if isinstance(value, int) else memoryview(out).nbytes
 
 
 def _check_fits(kind: str, low: int, last: int) -> None:

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "apart.hpp"
 #include "gcm.hpp"
 #include "gcm_device.hpp"
 
@@ -20,7 +21,9 @@ struct Batch {
     std::vector<Memory> held;  // what the pointers of the messages lead to
     std::vector<dael_message> messages;
     std::vector<std::int32_t> codes;
+    std::vector<std::size_t> cut;  // that are shorter than a tag: not authentic, and not run
     std::optional<bool> on_device;
+    bool fresh = true;              // outputs lie in memory that was made for them
     const Memory* first = nullptr;  // says on which device, and on which stream
 
     bool seals() const { return direction == DAEL_ENCRYPT; }
@@ -36,7 +39,13 @@ struct Batch {
             value_error(std::string(name) + " lies on another device than the batch");
         on_device = memory.on_device;
     }
-    void run(void* stream);
+    // A message's size is that of its text.
+    void size(std::size_t i, std::uint64_t given) {
+        messages[i].size = seals() ? given : given - std::min(given, kTag);
+        if (!seals() && given < kTag) cut.push_back(i);
+    }
+    void run(nb::handle stream);
+    void run_whole(void* stream);
     void run_on_device(void* stream);
 };
 
@@ -74,7 +83,33 @@ dael_status copy_aad(std::vector<dael_message>& messages, Scratch& scratch) {
     return status;
 }
 
-void Batch::run(void* stream) {
+// The others of a batch are well, or not, by themselves.
+void Batch::run(nb::handle stream) {
+    if (!fresh) check_apart(messages, cut, seals());
+    const std::size_t count = messages.size();
+    std::vector<std::size_t> whole;
+    if (!cut.empty()) {
+        for (std::size_t i = 0, next = 0; i < count; ++i)
+            if (next < cut.size() && cut[next] == i)
+                ++next;
+            else
+                whole.push_back(i);
+        for (std::size_t i = 0; i < whole.size(); ++i) messages[i] = messages[whole[i]];
+        messages.resize(whole.size());
+    }
+    if (on_device && *on_device && !messages.empty()) {
+        const Order order(keys.engine, *first, held, stream);
+        run_whole(order.stream());
+    } else {
+        run_whole(nullptr);
+    }
+    if (cut.empty()) return;
+    std::vector<std::int32_t> all(count, DAEL_AUTHENTICATION);
+    for (std::size_t i = 0; i < whole.size(); ++i) all[whole[i]] = codes[i];
+    codes.swap(all);
+}
+
+void Batch::run_whole(void* stream) {
     codes.assign(messages.size(), DAEL_INTERNAL);
     if (messages.empty()) return;
     if (on_device && *on_device) return run_on_device(stream);
@@ -86,7 +121,7 @@ void Batch::run(void* stream) {
                                 messages.size(), codes.data(), nullptr);
         // In place the ciphertext is there again; elsewhere nothing is.
         for (std::size_t i = 0; !seals() && i < messages.size(); ++i)
-            if ((status != DAEL_OK || codes[i] != DAEL_OK) && messages[i].in != messages[i].out)
+            if (messages[i].in != messages[i].out && left_unverified(status, codes[i]))
                 dael_wipe(messages[i].out, messages[i].size);
     }
     check(status);
@@ -103,7 +138,7 @@ void Batch::run_on_device(void* stream) {
         }
         return check(status);
     }
-    const Device device = Device::of(keys.engine, first->data);
+    const Device device = Device::of(keys.engine, messages[0].tag);  // which is never null
     if (messages.size() > UINT32_MAX)
         value_error("a batch on a device has at most 2^32 - 1 messages");
     dael_status status;
@@ -130,6 +165,7 @@ std::vector<Number> numbers(nb::handle object, const char* name, const Engine& e
         value_error(std::string(name) + " is " + std::to_string(memory.size) +
                     " bytes; its numbers have " + std::to_string(sizeof(Number)));
     std::vector<Number> all(memory.size / sizeof(Number));
+    if (all.empty()) return all;
     if (!memory.on_device) {
         std::copy_n(memory.data, memory.size, reinterpret_cast<std::uint8_t*>(all.data()));
         return all;
@@ -140,16 +176,20 @@ std::vector<Number> numbers(nb::handle object, const char* name, const Engine& e
     return all;
 }
 
+nb::handle item(nb::handle tuple, std::size_t i) {
+    return PyTuple_GetItem(tuple.ptr(), static_cast<Py_ssize_t>(i));
+}
+
 void take_nonces(Batch& batch, nb::handle given) {
     const std::size_t count = batch.messages.size();
-    if (PyList_Check(given.ptr()) || PyTuple_Check(given.ptr())) {
+    if (PyTuple_CheckExact(given.ptr())) {
         if (nb::len(given) != count)
             value_error(std::to_string(nb::len(given)) + " nonces for " + std::to_string(count) +
                         " messages");
-        std::size_t i = 0;
-        for (nb::handle nonce : given) {
-            dael_message& m = batch.messages[i++];
-            gcm_start(batch.keys.keys[m.key], Memory(nonce, Access::read, "nonce"), m.start);
+        for (std::size_t i = 0; i < count; ++i) {
+            dael_message& m = batch.messages[i];
+            const Memory nonce(item(given, i), Access::read, "nonce");
+            gcm_start(batch.keys.keys[m.key], nonce, m.start);
         }
         return;
     }
@@ -171,7 +211,7 @@ void take_aad(Batch& batch, nb::handle given) {
         return batch.held.back();
     };
     const std::size_t count = batch.messages.size();
-    if (!PyList_Check(given.ptr()) && !PyTuple_Check(given.ptr())) {
+    if (!PyTuple_CheckExact(given.ptr())) {
         const Memory& aad = hold(given);
         for (dael_message& m : batch.messages) {
             m.aad = aad.data;
@@ -182,9 +222,9 @@ void take_aad(Batch& batch, nb::handle given) {
     if (nb::len(given) != count)
         value_error(std::to_string(nb::len(given)) + " associated_data for " +
                     std::to_string(count) + " messages");
-    std::size_t i = 0;
-    for (nb::handle one : given) {
-        dael_message& m = batch.messages[i++];
+    for (std::size_t i = 0; i < count; ++i) {
+        const nb::handle one = item(given, i);
+        dael_message& m = batch.messages[i];
         if (one.is_none()) continue;
         const Memory& aad = hold(one);
         m.aad = aad.data;
@@ -193,7 +233,12 @@ void take_aad(Batch& batch, nb::handle given) {
 }
 
 void take_keys(Batch& batch, nb::handle given) {
-    if (given.is_none()) return;
+    if (given.is_none()) {
+        if (batch.keys.keys.size() > 1 && !batch.messages.empty())
+            value_error("keys are " + std::to_string(batch.keys.keys.size()) +
+                        ", and no key_index says which message has which");
+        return;
+    }
     const auto indices = numbers<std::uint32_t>(given, "key_index", batch.keys.engine);
     if (indices.size() != batch.messages.size())
         value_error(std::to_string(indices.size()) + " numbers of keys for " +
@@ -206,7 +251,7 @@ void take_keys(Batch& batch, nb::handle given) {
     }
 }
 
-// Lists: a new object for each result, or those of `out`.
+// Tuples, which nobody changes meanwhile: a new object for each result, or those of `out`.
 nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
     const std::size_t count = nb::len(data);
     if (!out.is_none() && nb::len(out) != count)
@@ -215,22 +260,20 @@ nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
     nb::list results;
     batch.messages.resize(count);
     batch.held.reserve(3 * count + 1);
+    batch.fresh = out.is_none();
     for (std::size_t i = 0; i < count; ++i) {
-        const nb::object one = data[i];
+        const nb::handle one = item(data, i);
         batch.held.emplace_back(one, Access::read, "data");
         const Memory& in = batch.held.back();
         if (i == 0) batch.first = &in;
         batch.place(in, "data");
         dael_message& m = batch.messages[i];
-        if (!batch.seals() && in.size < kTag)
-            value_error("message " + std::to_string(i) + " is " + std::to_string(in.size) +
-                        " bytes; its tag alone has 16");
+        batch.size(i, in.size);
         m.in = in.data;
-        m.size = batch.seals() ? in.size : in.size - kTag;
         const std::uint64_t size = batch.seals() ? in.size + kTag : m.size;
         nb::object result;
         if (!out.is_none()) {
-            result = out[i];
+            result = nb::borrow(item(out, i));
         } else if (in.on_device || is_tensor(one)) {
             result = new_like(one, size);
         } else {
@@ -264,18 +307,20 @@ nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle 
     const Memory& in = batch.held.back();
     batch.first = &in;
     batch.place(in, "data");
-    const std::int64_t least = batch.seals() ? 0 : std::int64_t{kTag};
     for (std::size_t i = 0; i < count; ++i)
-        if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] - at[i] < least)
-            value_error(
-                "message " + std::to_string(i) + " is from " + std::to_string(at[i]) + " to " +
-                std::to_string(at[i + 1]) +
-                (batch.seals() ? "; offsets go up" : "; a sealed one has 16 bytes or more"));
+        if (at[i] < 0 || at[i + 1] < at[i])
+            value_error("message " + std::to_string(i) + " is from " + std::to_string(at[i]) +
+                        " to " + std::to_string(at[i + 1]) + "; offsets go up");
     if (static_cast<std::uint64_t>(at[count]) > in.size)
         value_error("offsets reach to " + std::to_string(at[count]) + "; data is " +
                     std::to_string(in.size) + " bytes");
-    const std::uint64_t from = static_cast<std::uint64_t>(at[count] - at[0]);
-    const std::uint64_t size = batch.seals() ? from + count * kTag : from - count * kTag;
+    batch.messages.resize(count);
+    std::uint64_t size = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        batch.size(i, static_cast<std::uint64_t>(at[i + 1] - at[i]));
+        size += batch.messages[i].size + (batch.seals() ? kTag : 0);
+    }
+    batch.fresh = out.is_none();
     nb::object result =
         out.is_none() ? nb::module_::import_("daelstrom._tensors").attr("new_array")(data, size)
                       : nb::borrow(out);
@@ -285,16 +330,13 @@ nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle 
     if (to.size != size)
         value_error("out is " + std::to_string(to.size) + " bytes; this batch makes " +
                     std::to_string(size));
-    batch.messages.resize(count);
     std::uint8_t* next = to.data;
     for (std::size_t i = 0; i < count; ++i) {
         dael_message& m = batch.messages[i];
-        const auto length = static_cast<std::uint64_t>(at[i + 1] - at[i]);
         m.in = in.data + at[i];
         m.out = next;
-        m.size = batch.seals() ? length : length - kTag;
         m.tag = batch.seals() ? m.out + m.size : const_cast<std::uint8_t*>(m.in) + m.size;
-        next += batch.seals() ? length + kTag : m.size;
+        next += m.size + (batch.seals() ? kTag : 0);
     }
     return result;
 }
@@ -302,18 +344,17 @@ nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle 
 // (results, codes): codes are numbers of 32 bits, one for each message; 0 is well.
 nb::tuple run(const KeySet& keys, int direction, nb::handle nonces, nb::handle data, nb::handle aad,
               nb::handle offsets, nb::handle key_index, nb::handle out, nb::handle stream) {
+    for (const nb::handle list : {data, out})
+        if (offsets.is_none() && !list.is_none() && !PyTuple_CheckExact(list.ptr()))
+            type_error("data and out are tuples where there are no offsets");
+    const InUse in_use(keys);
     Batch batch(keys, static_cast<dael_direction>(direction));
     const nb::object results =
         offsets.is_none() ? nb::object(lists(batch, data, out)) : packed(batch, data, offsets, out);
     take_keys(batch, key_index);
     take_nonces(batch, nonces);
     take_aad(batch, aad);
-    if (batch.on_device && *batch.on_device) {
-        const Order order(keys.engine, *batch.first, stream);
-        batch.run(order.stream());
-    } else {
-        batch.run(nullptr);
-    }
+    batch.run(stream);
     nb::object codes = nb::bytes(batch.codes.data(), batch.codes.size() * sizeof(std::int32_t));
     return nb::make_tuple(results, codes);
 }

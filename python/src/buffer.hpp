@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes behind a Python object, wherever they lie: what speaks the buffer protocol (bytes,
 // bytearray, memoryview, mmap, numpy), and tensors by DLPack or the CUDA array interface. Nothing
-// is copied.
+// is copied, and whoever the bytes belong to is held until the Memory goes: by a buffer, a managed
+// tensor, or a reference. Made and destroyed under the interpreter's lock.
 #pragma once
 
 #include "errors.hpp"
@@ -13,8 +14,10 @@ enum class Access { read, write };
 class Memory {
   public:
     Memory() = default;
-    // `name` is what messages call it. Throws TypeError for what has no bytes, BufferError for what
-    // is not contiguous, is read-only, or lies on a device of a kind that daelstrom does not know.
+    // `name` is what messages call it. Throws TypeError for what has no bytes; BufferError for what
+    // is not contiguous, is read-only, holds addresses (arrays of Python's objects), has values
+    // that are not computed yet (torch's conjugates), or lies on a device of a kind that daelstrom
+    // does not know.
     Memory(nb::handle object, Access access, const char* name) : Memory() {
         take(object, access, name);
     }
@@ -27,20 +30,25 @@ class Memory {
     bool on_device = false;
     void* stream = nullptr;  // the producer's current one; null: the device's default stream
     int device = -1;         // its number; negative where the producer does not say
+    // Whether freed memory is handed on in the order of its stream: by torch and cupy. Of others it
+    // has to be kept until the work is done.
+    bool in_stream_order = false;
+
+    // Held for ever: work that could not be waited for may still be under way there.
+    void keep_for_good() const noexcept { held_ = Held::nothing; }
 
   private:
     void take(nb::handle object, Access access, const char* name);
+    void take_buffer(nb::handle object, Access access, const char* name);
     void take_tensor(nb::handle object, Access access, const char* name);
     void take_interface(nb::handle object, Access access, const char* name);
     void release() noexcept;
 
-    enum class Held : std::uint8_t {
-        nothing,
-        buffer,
-        dlpack,
-        dlpack_versioned
-    } held_ = Held::nothing;
-    void* tensor_ = nullptr;
+    void hold(nb::handle object) noexcept;
+
+    enum class Held : std::uint8_t { nothing, object, buffer, dlpack, dlpack_versioned };
+    mutable Held held_ = Held::nothing;
+    void* tensor_ = nullptr;  // or the object
     Py_buffer buffer_;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devices.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <string>
+
+#include "process.hpp"
 
 namespace daelpy {
 namespace {
@@ -81,18 +81,20 @@ Devices::~Devices() {
 }
 
 bool Devices::in_child() const {
-    const int process = process_.load(std::memory_order_relaxed);
-    return process != 0 && process != getpid();
+    const std::uint64_t process = process_.load(std::memory_order_relaxed);
+    return process != 0 && process != this_process();
 }
 
 dael_status Devices::of(int number, const void* memory, KeptDevice*& found) {
-    int nobody = 0;  // before the lock: a child would find it held
-    process_.compare_exchange_strong(nobody, getpid());
+    std::uint64_t nobody = 0;  // before the lock: a child would find it held
+    process_.compare_exchange_strong(nobody, this_process());
     const std::lock_guard hold(mutex_);
     if (const auto kept = kept_.find(number); kept != kept_.end()) {
         found = kept->second.get();
         return DAEL_OK;
     }
+    // Of no memory at all the engine would name its first device, which may be another one.
+    if (!memory && number >= 0) return DAEL_INVALID_ARGUMENT;
     dael_device* device = nullptr;
     const dael_status status = dael_device_of(engine_, memory, &device);
     if (status != DAEL_OK) return status;

@@ -56,8 +56,8 @@ class Devices {
     dael_status of(int number, const void* memory, KeptDevice*& found);
 
   private:
-    dael_engine* const engine_;    // whose share of this outlives the calls
-    std::atomic<int> process_{0};  // that came here first
+    dael_engine* const engine_;              // whose share of this outlives the calls
+    std::atomic<std::uint64_t> process_{0};  // that came here first
     std::mutex mutex_;
     std::map<int, std::unique_ptr<KeptDevice>> kept_;
 };

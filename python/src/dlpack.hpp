@@ -7,6 +7,7 @@
 namespace daelpy::dlpack {
 
 enum Device : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
+inline constexpr std::uint8_t kHandles = 3;  // the type of elements that are no numbers
 
 struct Tensor {
     void* data;

@@ -2,10 +2,12 @@
 #include "engine.hpp"
 
 #include <nanobind/stl/string.h>
-#include <unistd.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <exception>
+
+#include "process.hpp"
 
 namespace daelpy {
 
@@ -97,7 +99,46 @@ KeySet KeySet::make(const Engine& engine, std::vector<Key> keys) {
     for (const Key& key : keys) pointers.push_back(key.get());
     dael_keyset* made = nullptr;
     check(dael_keyset_make(engine.get(), pointers.data(), pointers.size(), &made));
-    return {engine, {made, free_keys}, std::move(keys)};
+    return {engine, {made, free_keys}, KeySet::List(std::move(keys))};
+}
+
+void Uses::begin() {
+    std::int64_t count = count_.load(std::memory_order_relaxed);
+    for (;;) {
+        if (count >= 0) {
+            if (count_.compare_exchange_weak(count, count + 1, std::memory_order_acquire)) return;
+            continue;
+        }
+        if (process_ != this_process())
+            raise("LimitError",
+                  "a key of this set was being replaced when the process was forked; make a set "
+                  "anew");
+        const Released released;
+        sched_yield();
+        count = count_.load(std::memory_order_relaxed);
+    }
+}
+
+void Uses::begin_replacing() {
+    process_ = this_process();  // for who finds it so later; whoever wins, it is this process
+    std::int64_t nobody = 0;
+    if (count_.compare_exchange_strong(nobody, -1, std::memory_order_acquire)) return;
+    PyErr_SetString(PyExc_RuntimeError,
+                    "this set is in use by another thread, or was when the process was forked; "
+                    "its keys are replaced while it is not");
+    throw nb::python_error();
+}
+
+void KeySet::replace(std::uint32_t index, Key fresh, void* stream) {
+    if (is_fixed) value_error("this set is an AESGCM's, which has one key; make a KeySet");
+    if (index >= keys.size())
+        value_error("index is " + std::to_string(index) + "; the set has " +
+                    std::to_string(keys.size()) + " keys");
+    uses->begin_replacing();
+    const dael_status status = dael_keyset_replace(get(), index, fresh.get(), stream);
+    if (status == DAEL_OK) std::swap(keys[index], fresh);
+    uses->end_replacing();
+    check(status);
 }
 
 Device Device::of(const Engine& engine, const void* memory) {
@@ -106,18 +147,52 @@ Device Device::of(const Engine& engine, const void* memory) {
     return {{device, dael_device_free}};
 }
 
-Order::Order(const Engine& engine, const Memory& memory, nb::handle stream)
-    : stream_(stream.is_none() ? memory.stream : stream_of(stream)),
-      producers_(memory.stream),
-      exceptions_(std::uncaught_exceptions()) {
-    if (stream_ == producers_) return;
-    device_ = &engine.device_of(memory);
-    check(device_->follow(producers_, stream_));
+Order::Order(const Engine& engine, const Memory& first, std::span<const Memory* const> others,
+             nb::handle stream)
+    : stream_(stream.is_none() ? first.stream : stream_of(stream)) {
+    add(&first);
+    for (const Memory* memory : others) add(memory);
+    begin(engine);
+}
+
+Order::Order(const Engine& engine, const Memory& first, const std::vector<Memory>& others,
+             nb::handle stream)
+    : stream_(stream.is_none() ? first.stream : stream_of(stream)) {
+    add(&first);
+    for (const Memory& memory : others) add(&memory);
+    begin(engine);
+}
+
+void Order::add(const Memory* memory) {
+    if (!memory || !memory->on_device) return;
+    if (memory->data && !somewhere_) somewhere_ = memory;
+    if (!memory->in_stream_order && memory->data) foreign_.push_back(memory);
+    if (memory->stream != stream_ &&
+        std::ranges::find(producers_, memory->stream) == producers_.end())
+        producers_.push_back(memory->stream);
+}
+
+void Order::begin(const Engine& engine) {
+    exceptions_ = std::uncaught_exceptions();
+    if ((producers_.empty() && foreign_.empty()) || !somewhere_) return;
+    device_ = &engine.device_of(*somewhere_);
+    for (void* producer : producers_) check(device_->follow(producer, stream_));
 }
 
 Order::~Order() noexcept(false) {
-    if (stream_ == producers_) return;
-    const dael_status status = device_->follow(stream_, producers_);
+    if (!device_) return;
+    dael_status status = DAEL_OK;
+    if (!foreign_.empty()) {
+        {
+            const Released released;
+            status = dael_stream_wait(device_->get(), stream_);
+        }
+        if (status != DAEL_OK)
+            for (const Memory* memory : foreign_) memory->keep_for_good();
+    }
+    for (void* producer : producers_)
+        if (const dael_status followed = device_->follow(stream_, producer); followed != DAEL_OK)
+            status = followed;
     if (std::uncaught_exceptions() == exceptions_) check(status);
 }
 
@@ -126,7 +201,7 @@ namespace {
 // Numbers that are handed out once, in this process alone: a child of fork() would repeat them.
 class NonceCounter {
   public:
-    NonceCounter(nb::handle fixed, std::uint64_t first) : process_(getpid()) {
+    NonceCounter(nb::handle fixed, std::uint64_t first) : process_(this_process()) {
         const Memory four(fixed, Access::read, "fixed");
         if (four.on_device || four.size != 4)
             value_error("fixed is " + std::to_string(four.size) + " bytes; it takes 4");
@@ -159,12 +234,12 @@ class NonceCounter {
 
   private:
     void here() const {
-        if (getpid() == process_) return;
+        if (this_process() == process_) return;
         raise("LimitError",
               "this NonceCounter was made before fork(), and its parent hands out the same "
               "nonces; make one in each process, with `fixed` bytes of its own");
     }
-    pid_t process_;
+    std::uint64_t process_;
     std::shared_ptr<dael_nonces> handle_;
 };
 
@@ -227,10 +302,7 @@ void bind_engine(nb::module_& m) {
         .def(
             "replace",
             [](KeySet& set, std::uint32_t index, nb::handle key, nb::handle stream) {
-                Key fresh = Key::from(key);
-                check(dael_keyset_replace(set.get(), index, fresh.get(),
-                                          stream.is_none() ? nullptr : stream_of(stream)));
-                set.keys[index] = std::move(fresh);
+                set.replace(index, Key::from(key), stream.is_none() ? nullptr : stream_of(stream));
             },
             nb::arg("index"), nb::arg("key"), nb::kw_only(), nb::arg("stream") = nb::none());
 
@@ -242,6 +314,9 @@ void bind_engine(nb::module_& m) {
 
     m.def("list_backends", list_backends);
     m.def("version", dael_version);
+    m.def(
+        "writable", [](nb::handle buffer) { return Memory(buffer, Access::write, "out").size; },
+        nb::arg("buffer"));
     m.def(
         "wipe",
         [](nb::handle buffer) {

@@ -2,7 +2,10 @@
 // Engines, keys and key sets as Python's objects: handles of the C interface that may be copied.
 #pragma once
 
+#include <atomic>
+#include <initializer_list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "buffer.hpp"
@@ -38,13 +41,60 @@ struct Key {
     dael_key* get() const { return handle.get(); }
 };
 
+// Whether a set is in use, and by how many calls; or one of its keys is being replaced, which
+// excludes every use. Calls wait for a replacement, which takes no time; a replacement does not
+// wait for calls, but is refused. A child of fork() has its parent's uses for good, which is why it
+// replaces none, and cannot use a set in which its parent was replacing a key.
+class Uses {
+  public:
+    void begin();
+    void end() noexcept { count_.fetch_sub(1, std::memory_order_release); }
+    void begin_replacing();
+    void end_replacing() noexcept { count_.store(0, std::memory_order_release); }
+
+  private:
+    std::atomic<std::int64_t> count_{0};  // -1: being replaced
+    std::atomic<std::uint64_t> process_{0};
+};
+
 struct KeySet {
+    // The keys by number, for who makes GCM's start from a nonce of any size.
+    class List {
+      public:
+        explicit List(std::vector<Key> keys)
+            : all_(std::make_shared<std::vector<Key>>(std::move(keys))) {}
+        std::size_t size() const { return all_->size(); }
+        Key& operator[](std::size_t i) const { return (*all_)[i]; }
+
+      private:
+        std::shared_ptr<std::vector<Key>> all_;
+    };
+
     Engine engine;
     std::shared_ptr<dael_keyset> handle;
-    std::vector<Key> keys;
+    List keys;
+    std::shared_ptr<Uses> uses = std::make_shared<Uses>();
+    bool is_fixed = false;  // an AESGCM's
 
     static KeySet make(const Engine& engine, std::vector<Key> keys);
     dael_keyset* get() const { return handle.get(); }
+    void replace(std::uint32_t index, Key fresh, void* stream);
+};
+
+// For as long as a call reads keys or runs with them.
+class InUse {
+  public:
+    explicit InUse(const KeySet& set) : uses_(set.is_fixed ? nullptr : set.uses.get()) {
+        if (uses_) uses_->begin();
+    }
+    ~InUse() {
+        if (uses_) uses_->end();
+    }
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+  private:
+    Uses* uses_;
 };
 
 // The device that holds this memory.
@@ -54,20 +104,35 @@ struct Device {
     dael_device* get() const { return handle.get(); }
 };
 
-// Runs work on the stream that its caller named, after what the tensors' producer has queued so far
-// and before what it queues later, so that memory may be freed as soon as the call returns. Where
-// no stream was named, the producer's own is used, and nothing need be done for it.
+// Runs work on the stream that its caller named, else on that of the `first` tensor's producer:
+// after what the producers of all its tensors have queued so far, and before what they queue later,
+// so that memory may be freed as soon as the call returns. For producers that hand memory on in an
+// order of their own, neither torch nor cupy, the call waits until the work is done; what could not
+// be waited for is kept for good. The tensors outlive this.
 class Order {
   public:
-    Order(const Engine& engine, const Memory& memory, nb::handle stream);
+    using Tensors = std::initializer_list<const Memory*>;  // null, and those of the host: left out
+    Order(const Engine& engine, const Memory& first, nb::handle stream)
+        : Order(engine, first, Tensors{}, stream) {}
+    Order(const Engine& engine, const Memory& first, Tensors others, nb::handle stream)
+        : Order(engine, first, std::span(others.begin(), others.size()), stream) {}
+    Order(const Engine& engine, const Memory& first, const std::vector<Memory>& others,
+          nb::handle stream);
     ~Order() noexcept(false);
     Order(const Order&) = delete;
     Order& operator=(const Order&) = delete;
     void* stream() const { return stream_; }
 
   private:
+    Order(const Engine& engine, const Memory& first, std::span<const Memory* const> others,
+          nb::handle stream);
+    void add(const Memory* memory);
+    void begin(const Engine& engine);
+
     void* stream_;
-    void* producers_;
+    std::vector<void*> producers_;        // the other ones, each once
+    std::vector<const Memory*> foreign_;  // of which the producer's order is not known
+    const Memory* somewhere_ = nullptr;   // one that is not empty
     KeptDevice* device_ = nullptr;
     int exceptions_ = 0;
 };

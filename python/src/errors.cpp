@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.hpp"
 
+#include <unistd.h>
+
 namespace daelpy {
 namespace {
 
@@ -41,8 +43,13 @@ const char* name_of(int status) {
 
 }  // namespace
 
+void stop_for_good() noexcept {
+    for (;;) pause();
+}
+
 void raise(const char* name, const std::string& message) {
-    const nb::object type = nb::module_::import_("daelstrom.exceptions").attr(name);
+    const nb::object type = through_python(
+        [&] { return nb::object(nb::module_::import_("daelstrom.exceptions").attr(name)); });
     PyErr_SetString(type.ptr(), message.c_str());
     throw nb::python_error();
 }

@@ -2,6 +2,7 @@
 // Errors of the library as Python's exceptions, which daelstrom/exceptions.py defines.
 #pragma once
 
+#include <cxxabi.h>
 #include <daelstrom/daelstrom.h>
 #include <nanobind/nanobind.h>
 
@@ -27,12 +28,26 @@ inline void check(dael_status status) {
 // What became of one message of a batch.
 [[noreturn]] void raise_code(std::int32_t code);
 
+// A thread that comes back to Python while that ends is ended there, up to 3.13 by pthread_exit():
+// by unwinding, which the functions of C++ that are noexcept do not let through; the process would
+// abort. Such a thread stops here for good, as it does in Python itself from 3.14 on.
+[[noreturn]] void stop_for_good() noexcept;
+// A call that may run code of Python's, and come back to it.
+template <class Call>
+decltype(auto) through_python(Call&& call) {
+    try {
+        return call();
+    } catch (abi::__forced_unwind&) {
+        stop_for_good();
+    }
+}
+
 // While it lives, other threads of Python run.
 class Released {
   public:
     explicit Released(bool really = true) : state_(really ? PyEval_SaveThread() : nullptr) {}
     ~Released() {
-        if (state_) PyEval_RestoreThread(state_);
+        if (state_) through_python([&] { PyEval_RestoreThread(state_); });
     }
     Released(const Released&) = delete;
     Released& operator=(const Released&) = delete;

@@ -46,6 +46,7 @@ struct Out {
         same_place(data, *memory);
         bytes = memory->data;
     }
+    const Memory* given() const { return memory ? &*memory : nullptr; }
     nb::object object;
     std::optional<Memory> memory;
     std::uint8_t* bytes = nullptr;
@@ -58,6 +59,7 @@ Memory into(nb::handle out, const Memory& data, std::uint64_t size) {
     return memory;
 }
 
+// `data` is looked at after the nonce: who confuses the two hears of the nonce first.
 std::uint64_t opened_size(const Memory& data) {
     if (data.size < kTag) raise("InvalidTag", "data is shorter than a tag of 16 bytes");
     return data.size - kTag;
@@ -66,17 +68,17 @@ std::uint64_t opened_size(const Memory& data) {
 }  // namespace
 
 AesGcm::AesGcm(nb::handle key, const Engine* engine)
-    : set_(KeySet::make(Engine::or_usual(engine), {Key::from(key)})),
-      on_devices_(std::make_shared<DeviceGcm>(set_)) {}
+    : set_(KeySet::make(Engine::or_usual(engine), {Key::from(key)})) {
+    set_.is_fixed = true;
+    on_devices_ = std::make_shared<DeviceGcm>(set_);
+}
 
-dael_message AesGcm::message(nb::handle nonce, const Memory& data, const Memory& aad,
-                             std::uint64_t size) const {
+dael_message AesGcm::message(nb::handle nonce, const Memory& data, const Memory& aad) const {
     const Memory iv(nonce, Access::read, "nonce");
     if (iv.size < 8 || iv.size > 128) value_error("Nonce must be between 8 and 128 bytes");
     dael_message m{};
     gcm_start(set_.keys[0], iv, m.start);
     m.in = data.data;
-    m.size = size;
     m.aad = aad.data;
     m.aad_size = aad.size;
     return m;
@@ -91,8 +93,7 @@ void AesGcm::run(dael_direction direction, const dael_message& message) {
         status =
             dael_run_batch(set_.engine.get(), &cipher, set_.get(), &message, 1, &code, nullptr);
         // In place the ciphertext is there again; elsewhere nothing is.
-        if ((status != DAEL_OK || code != DAEL_OK) && direction == DAEL_DECRYPT &&
-            message.in != message.out)
+        if (direction == DAEL_DECRYPT && message.in != message.out && left_unverified(status, code))
             dael_wipe(message.out, message.size);
     }
     check(status);
@@ -101,29 +102,32 @@ void AesGcm::run(dael_direction direction, const dael_message& message) {
 }
 
 void AesGcm::run_on_device(dael_direction direction, const dael_message& message,
-                           const Memory& data, const Memory& aad, nb::handle stream) {
-    const Order order(set_.engine, data, stream);
+                           const Memory& data, const Memory& aad, const Memory* out,
+                           nb::handle stream) {
+    const Order order(set_.engine, data, {out, &aad}, stream);
     on_devices_->run(direction, message, data.device, aad.size != 0 && !aad.on_device,
                      order.stream());
 }
 
 void AesGcm::run_where_it_lies(dael_direction direction, const dael_message& message,
-                               const Memory& data, const Memory& additional, nb::handle stream) {
-    if (data.on_device)
-        run_on_device(direction, message, data, additional, stream);
-    else
-        run(direction, message);
+                               const Memory& data, const Memory& additional, const Memory* out,
+                               nb::handle stream) {
+    if (data.on_device) return run_on_device(direction, message, data, additional, out, stream);
+    if (additional.on_device)
+        value_error("associated_data lies on a device and data in the host's memory");
+    run(direction, message);
 }
 
 nb::object AesGcm::encrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
                            nb::handle stream) {
     const Memory in(data, Access::read, "data"),
         additional = optional_memory(aad, "associated_data");
-    dael_message m = message(nonce, in, additional, in.size);
+    dael_message m = message(nonce, in, additional);
     const Out to(out, data, in, in.size + kTag);
+    m.size = in.size;
     m.out = to.bytes;
     m.tag = to.bytes + in.size;
-    run_where_it_lies(DAEL_ENCRYPT, m, in, additional, stream);
+    run_where_it_lies(DAEL_ENCRYPT, m, in, additional, to.given(), stream);
     return to.object;
 }
 
@@ -131,12 +135,12 @@ nb::object AesGcm::decrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb
                            nb::handle stream) {
     const Memory in(data, Access::read, "data"),
         additional = optional_memory(aad, "associated_data");
-    const std::uint64_t size = opened_size(in);
-    dael_message m = message(nonce, in, additional, size);
-    const Out to(out, data, in, size);
+    dael_message m = message(nonce, in, additional);
+    m.size = opened_size(in);
+    const Out to(out, data, in, m.size);
     m.out = to.bytes;
-    m.tag = in.data + size;
-    run_where_it_lies(DAEL_DECRYPT, m, in, additional, stream);
+    m.tag = in.data + m.size;
+    run_where_it_lies(DAEL_DECRYPT, m, in, additional, to.given(), stream);
     return to.object;
 }
 
@@ -144,11 +148,12 @@ std::uint64_t AesGcm::encrypt_into(nb::handle nonce, nb::handle data, nb::handle
                                    nb::handle out, nb::handle stream) {
     const Memory in(data, Access::read, "data"),
         additional = optional_memory(aad, "associated_data");
-    dael_message m = message(nonce, in, additional, in.size);
+    dael_message m = message(nonce, in, additional);
     const Memory to = into(out, in, in.size + kTag);
+    m.size = in.size;
     m.out = to.data;
     m.tag = to.data + in.size;
-    run_where_it_lies(DAEL_ENCRYPT, m, in, additional, stream);
+    run_where_it_lies(DAEL_ENCRYPT, m, in, additional, &to, stream);
     return to.size;
 }
 
@@ -156,12 +161,12 @@ std::uint64_t AesGcm::decrypt_into(nb::handle nonce, nb::handle data, nb::handle
                                    nb::handle out, nb::handle stream) {
     const Memory in(data, Access::read, "data"),
         additional = optional_memory(aad, "associated_data");
-    const std::uint64_t size = opened_size(in);
-    dael_message m = message(nonce, in, additional, size);
-    const Memory to = into(out, in, size);
+    dael_message m = message(nonce, in, additional);
+    m.size = opened_size(in);
+    const Memory to = into(out, in, m.size);
     m.out = to.data;
-    m.tag = in.data + size;
-    run_where_it_lies(DAEL_DECRYPT, m, in, additional, stream);
+    m.tag = in.data + m.size;
+    run_where_it_lies(DAEL_DECRYPT, m, in, additional, &to, stream);
     return to.size;
 }
 

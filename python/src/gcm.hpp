@@ -26,17 +26,26 @@ class AesGcm {
     const KeySet& keys() const { return set_; }
 
   private:
-    dael_message message(nb::handle nonce, const Memory& data, const Memory& aad,
-                         std::uint64_t size) const;
+    dael_message message(nb::handle nonce, const Memory& data, const Memory& aad) const;
     void run(dael_direction direction, const dael_message& message);
     void run_where_it_lies(dael_direction direction, const dael_message& message,
-                           const Memory& data, const Memory& additional, nb::handle stream);
+                           const Memory& data, const Memory& additional, const Memory* out,
+                           nb::handle stream);
     void run_on_device(dael_direction direction, const dael_message& message, const Memory& data,
-                       const Memory& aad, nb::handle stream);
+                       const Memory& aad, const Memory* out, nb::handle stream);
 
     KeySet set_;
     std::shared_ptr<DeviceGcm> on_devices_;
 };
+
+// Whether plaintext that nobody has verified may lie in an output, which is then wiped: after a tag
+// that did not match, or a failure amid the work. A message that was refused has cost its caller
+// nothing.
+inline bool left_unverified(dael_status status, std::int32_t code) noexcept {
+    const int which = status != DAEL_OK ? static_cast<int>(status) : code;
+    return which == DAEL_AUTHENTICATION || which == DAEL_DEVICE || which == DAEL_INTERNAL ||
+           which == DAEL_OUT_OF_MEMORY;
+}
 
 // The pre-counter block of a nonce of 12 bytes, or of another size, which takes the key.
 void gcm_start(const Key& key, const Memory& nonce, std::uint8_t start[DAEL_BLOCK_SIZE]);

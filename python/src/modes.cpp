@@ -53,7 +53,7 @@ nb::object transform(const Engine& engine, nb::handle data, nb::handle out, nb::
     dael_status status;
     if (in.size == 0) return result;
     if (in.on_device) {
-        const Order order(engine, in, stream);
+        const Order order(engine, in, {to ? &*to : nullptr}, stream);
         const Released released;
         status = go(in.data, bytes, in.size, true, order.stream());
     } else {

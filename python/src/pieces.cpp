@@ -208,12 +208,13 @@ class AeadEncryption final : public AeadContext {
 
 class AeadDecryption final : public AeadContext {
   public:
-    // `tag` may come later; of a size that is not known before, if `least` is less than 16. Then
-    // the plaintext is encrypted once more, which makes the tag to compare with.
+    // `tag` may come later; of a size that is not known before, if `least` is less than 16, or of
+    // one that the library has not got (pyca has all from 4 bytes on). Then the plaintext is
+    // encrypted once more, which makes the tag to compare with.
     AeadDecryption(const Engine& engine, dael_cipher cipher, Key key, const std::uint8_t* start,
                    std::vector<std::uint8_t> tag, std::size_t least)
         : AeadContext(engine, cipher, std::move(key), start), tag_(std::move(tag)), least_(least) {
-        if (!tag_.empty() || least_ >= DAEL_TAG_SIZE) return;
+        if (tag_.empty() ? least_ >= DAEL_TAG_SIZE : known_size(tag_.size())) return;
         const dael_cipher other{DAEL_GCM, DAEL_ENCRYPT, DAEL_TAG_SIZE, 0, 0};
         check(dael_begin(engine_.get(), &other, key_.get(), start_, &shadow_.get));
     }
@@ -236,6 +237,8 @@ class AeadDecryption final : public AeadContext {
         return end(tag.data, tag.size);
     }
 
+    static bool known_size(std::size_t tag) { return tag == 4 || tag == 8 || tag >= 12; }
+
   protected:
     void add_aad(const Memory& aad) override {
         AeadContext::add_aad(aad);
@@ -246,11 +249,12 @@ class AeadDecryption final : public AeadContext {
         updated_ = true;
         dael_status status;
         {
+            std::vector<std::uint8_t> nowhere(shadow_.get ? size : 0);
             const Released released(size >= kWorthReleasing);
             status = dael_pieces_update_unverified(pieces_.get, in, out, size);
             if (status == DAEL_OK && shadow_.get) {
-                std::vector<std::uint8_t> nowhere(size);
                 status = dael_pieces_update(shadow_.get, out, size, nowhere.data(), size, nullptr);
+                finalized_ = status != DAEL_OK;  // the two have parted
             }
         }
         check(status);
@@ -261,7 +265,7 @@ class AeadDecryption final : public AeadContext {
         finalized_ = true;
         if (shadow_.get) {
             std::uint8_t right[DAEL_TAG_SIZE] = {};
-            check(dael_pieces_finish(shadow_.get, right, size, nullptr));
+            check(dael_pieces_finish(shadow_.get, right, sizeof right, nullptr));
             const bool same = equal(right, tag, size);
             dael_wipe(right, sizeof right);
             if (!same) raise_code(DAEL_AUTHENTICATION);
@@ -303,7 +307,12 @@ nb::object begin(int mode, int direction, nb::handle key, nb::handle start, nb::
     if (!tag.is_none()) {
         const Memory memory = host_memory(tag, "tag");
         expected.assign(memory.data, memory.data + memory.size);
-        cipher.tag = static_cast<std::uint8_t>(memory.size);
+        if (memory.size < std::min<std::size_t>(least, DAEL_TAG_SIZE) || memory.size < 4 ||
+            memory.size > DAEL_TAG_SIZE)
+            value_error("tag is " + std::to_string(memory.size) + " bytes; it takes " +
+                        std::to_string(least) + " to 16");
+        if (AeadDecryption::known_size(memory.size))
+            cipher.tag = static_cast<std::uint8_t>(memory.size);
     }
     return nb::cast(
         new AeadDecryption(engine, cipher, std::move(ready), block, std::move(expected), least),

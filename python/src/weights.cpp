@@ -152,7 +152,7 @@ nb::object move_tensors(const KeySet& keys, int descriptor, nb::sequence list, n
     const Pieces pieces = split(given.tensors);
     const Device device = Device::of(keys.engine, given.on_device->data);
     {
-        const Order order(keys.engine, *given.on_device, stream);
+        const Order order(keys.engine, *given.on_device, given.held, stream);
         const Released released;
         on_host(pieces.empty);
         if (!fault.any())

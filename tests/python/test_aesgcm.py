@@ -95,6 +95,12 @@ def test_pycas_expectations():
         with pytest.raises(ValueError, match="between 8 and 128"):
             ours.decrypt(bytes(size), bytes(16), None)
     for size in range(16):
+        # The nonce is looked at first.
+        for call in (lambda nonce: ours.decrypt(nonce, bytes(size), None),
+                     lambda nonce: ours.decrypt_into(nonce, bytes(size), None, bytearray(size))):  # fmt: skip
+            for nonce, error in ((None, TypeError), ("text", TypeError), (bytes(3), ValueError)):
+                with pytest.raises(error):
+                    call(nonce)
         with pytest.raises(InvalidTag):
             ours.decrypt(NONCE, bytes(size), None)
         with pytest.raises(InvalidTag):
@@ -223,6 +229,19 @@ def test_overlapping_memory_is_refused_or_in_place():
     with pytest.raises(ValueError, match="overlap"):
         ours.encrypt_into(NONCE, view[4:20], None, view[0:32])
     assert ours.encrypt_into(NONCE, view[:16], None, view[:32]) == 32
+
+
+def test_what_is_refused_costs_no_ciphertext():
+    ours = AESGCM(KEYS[0])
+    room = bytearray(4) + bytearray(ours.encrypt(NONCE, b"a message, of which there is one copy"))
+    before, view = bytes(room), memoryview(room)
+    for sealed, out in ((view[4:], view[:-20]), (view[4:], view[5:-15])):
+        with pytest.raises(ValueError, match="overlap"):
+            ours.decrypt_into(NONCE, sealed, None, out)
+        with pytest.raises(ValueError, match="overlap"):
+            ours.decrypt(NONCE, sealed, None, out=out)
+        assert room == before
+    assert ours.decrypt(NONCE, view[4:]) == b"a message, of which there is one copy"
 
 
 def test_an_engine_by_name_makes_the_same():

@@ -2,10 +2,13 @@
 """Tensors: DLPack in its three forms, and the CUDA array interface, from producers made here. Those of real libraries
 are in test_torch.py and test_gpu.py."""
 
+import array
 import ctypes
 import gc
 import os
+import re
 import sys
+import threading
 
 import numpy
 import pytest
@@ -13,6 +16,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM as Theirs
 
 import daelstrom
 from daelstrom import AESGCM
+from daelstrom.ciphers import Cipher, algorithms, modes
+from daelstrom.random import Generator
 
 KEY, NONCE = bytes(range(16)), bytes(12)
 
@@ -20,8 +25,9 @@ KEY, NONCE = bytes(range(16)), bytes(12)
 class Tensor:
     """What has DLPack and no buffers; of numpy's memory, and by its capsules, with what the consumer asked for."""
 
-    def __init__(self, array, versioned=True):
+    def __init__(self, array, versioned=True, **also):
         self.array, self.versioned, self.asked = array, versioned, []
+        self.__dict__.update(also)
 
     def __dlpack_device__(self):
         return self.array.__dlpack_device__()
@@ -107,7 +113,7 @@ def exchanging(major, calls):
         array = tensor.array
         tensor.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
         tensor.strides = (ctypes.c_int64 * array.ndim)(*(stride // array.itemsize for stride in array.strides))
-        out[0] = DLTensor(array.ctypes.data, tensor.kind, 0, array.ndim, 1, 8 * array.itemsize, 1, tensor.shape,
+        out[0] = DLTensor(tensor.at, tensor.kind, 0, array.ndim, tensor.code, 8 * array.itemsize, 1, tensor.shape,
                           tensor.strides, 0)  # fmt: skip
         return 0
 
@@ -119,8 +125,10 @@ def exchanging(major, calls):
         keep = api
         __dlpack_c_exchange_api__ = capsule(ctypes.addressof(api), b"dlpack_exchange_api", None)
 
-        def __init__(self, array, kind=1, broken=False):
+        def __init__(self, array, kind=1, broken=False, code=1, at=None, **also):
             self.array, self.kind, self.broken = array, kind, broken
+            self.code, self.at = code, array.ctypes.data if at is None else at
+            self.__dict__.update(also)
 
         def __dlpack_device__(self):
             return self.array.__dlpack_device__()
@@ -163,17 +171,24 @@ class CudaArray:
 def test_the_cuda_array_interface_is_understood():
     from daelstrom._tensors import read_interface
 
-    assert read_interface(CudaArray()) == (0x7F0000000000, 64, True, False, 0)
-    assert read_interface(CudaArray(strides=(16, 4), stream=7)) == (0x7F0000000000, 64, True, False, 7)
+    assert read_interface(CudaArray()) == (0x7F0000000000, 64, True, False, 0, False)
+    assert read_interface(CudaArray(strides=(16, 4), stream=7)) == (0x7F0000000000, 64, True, False, 7, False)
     assert read_interface(CudaArray(strides=(4, 16)))[2] is False
     assert read_interface(CudaArray(shape=(0, 4), strides=(4, 16)))[1:3] == (0, True)
-    assert read_interface(CudaArray(data=(0, True)))[3] is True
+    assert read_interface(CudaArray(data=(4096, True)))[3] is True
+    for wrong, what in (({"typestr": "|O8"}, "of type '|O8'"), ({"mask": CudaArray()}, "is masked"),
+                        ({"data": (0, False)}, "64 bytes at 0"), ({"shape": (-4, 4)}, "-64 bytes"),
+                        ({"shape": (1 << 60, 1)}, "is said to have")):  # fmt: skip
+        with pytest.raises(BufferError, match=re.escape(what)):
+            daelstrom.ctr(KEY, bytes(16), CudaArray(**wrong), out=CudaArray())
     with pytest.raises(BufferError, match="data is not contiguous"):
         daelstrom.ctr(KEY, bytes(16), CudaArray(strides=(4, 16)), out=CudaArray())
     with pytest.raises(BufferError, match="out is read-only"):
         daelstrom.ctr(KEY, bytes(16), CudaArray(), out=CudaArray(data=(0x7F0000000000, True)))
     with pytest.raises(ValueError, match="data lies on a device and out in the host's memory"):
         daelstrom.ctr(KEY, bytes(16), CudaArray(), out=bytearray(64))
+    with pytest.raises(ValueError, match="associated_data lies on a device and data in the host's memory"):
+        AESGCM(KEY).encrypt(NONCE, b"data", CudaArray())
     with pytest.raises(ValueError, match="key lies in a device's memory"):
         AESGCM(CudaArray(shape=(16,), typestr="|u1"))
 
@@ -205,3 +220,143 @@ def test_streams_are_what_they_say():
     assert [stream(given) for given in (5, Torchs(), Cupys(), Protocol())] == [5, 11, 12, 13]
     with pytest.raises(TypeError, match="stream is object"):
         stream(object())
+
+
+class Pair(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_int), ("what", ctypes.py_object)]
+
+
+def of_objects():
+    """Buffers whose bytes are addresses."""
+    yield numpy.array([None, "text", 1], object)
+    yield numpy.empty(2, [("a", "<i4"), ("b", object)])
+    yield numpy.empty(2, [("a", "M8[s]"), ("b", object)])  # which has no format at all
+    yield memoryview(numpy.array([None], object))
+    yield (ctypes.py_object * 2)()
+    yield (ctypes.c_void_p * 2)()
+    yield (ctypes.POINTER(ctypes.c_int) * 2)()
+    yield (ctypes.c_char_p * 2)()
+    yield (ctypes.c_wchar_p * 2)()
+    yield Pair()
+    if hasattr(numpy, "dtypes") and hasattr(numpy.dtypes, "StringDType"):
+        yield numpy.array(["text", "a longer text than those that lie within the array"], numpy.dtypes.StringDType())
+
+
+def test_addresses_are_no_bytes():
+    """They are neither read nor written to, and whatever a call is given instead of is named."""
+    ready = AESGCM(KEY)
+    for wrong in of_objects():
+        size = memoryview(wrong).nbytes if not hasattr(wrong, "nbytes") else wrong.nbytes
+        before = ctypes.string_at(wrong.ctypes.data if hasattr(wrong, "ctypes") else 0, size) if hasattr(wrong, "ctypes") else b""
+        for call, name in (
+            (lambda: ready.encrypt(NONCE, wrong), "data"),
+            (lambda: ready.encrypt(NONCE, b"", wrong), "associated_data"),
+            (lambda: ready.encrypt(NONCE, bytes(max(size - 16, 0)), out=wrong), "out"),
+            (lambda: ready.encrypt_into(NONCE, bytes(max(size - 16, 0)), None, wrong), "buf"),
+            (lambda: ready.encrypt(wrong, b""), "nonce"),
+            (lambda: AESGCM(wrong), "key"),
+            (lambda: daelstrom.ctr(KEY, bytes(16), bytes(size), out=wrong), "out"),
+            (lambda: daelstrom.ctr(KEY, bytes(16), wrong), "data"),
+            (lambda: daelstrom.seal_batch(KEY, [NONCE], [wrong]), "data"),
+            (lambda: daelstrom.wipe(wrong), "buffer"),
+            (lambda: Generator(KEY).fill(wrong), "out"),
+            (lambda: Cipher(algorithms.AES(KEY), modes.CTR(bytes(16))).encryptor().update(wrong), "data"),
+        ):
+            with pytest.raises(BufferError, match=f"^{name} (holds Python's objects|is read-only)"):
+                call()
+        if before:
+            assert ctypes.string_at(wrong.ctypes.data, size) == before
+
+
+def test_numbers_without_a_name_in_the_buffer_protocol_are_bytes():
+    """numpy's dates have none; a field may be called what an object's letter is."""
+    for given in (numpy.arange(5).astype("M8[s]"), numpy.arange(5).astype("m8[ns]"),
+                  numpy.zeros(3, [("O", "<i4"), ("&z", "M8[s]")]), numpy.zeros(3, [("O", "<i4"), ("z", "<c8")]),
+                  numpy.arange(4).astype("c16"), numpy.arange(4).astype("f2"), numpy.array([True, False]),
+                  numpy.array(["ab", "c"]), numpy.array([b"ab", b"c"]), array.array("d", [1, 2]),
+                  (ctypes.c_int * 3)(1, 2, 3)):  # fmt: skip
+        raw = given.tobytes() if hasattr(given, "tobytes") else bytes(given)
+        assert AESGCM(KEY).encrypt(NONCE, given) == Theirs(KEY).encrypt(NONCE, raw, None)
+    dates = numpy.zeros(4, "M8[s]")
+    assert AESGCM(KEY).decrypt_into(NONCE, Theirs(KEY).encrypt(NONCE, bytes(range(32)), None), None, dates) == 32
+    assert dates.tobytes() == bytes(range(32))
+    fixed = numpy.zeros(4, "M8[s]")
+    fixed.flags.writeable = False
+    for wrong, what in ((dates[::2], "contiguous"), (fixed, "read-only|readonly")):
+        with pytest.raises((BufferError, ValueError), match=what):
+            daelstrom.ctr(KEY, bytes(16), bytes(wrong.nbytes), out=wrong)
+
+
+def no():
+    return False
+
+
+def yes():
+    return True
+
+
+def test_values_that_are_not_computed_yet_are_refused_both_ways():
+    """torch's conjugates and negatives share the memory of what they are made from."""
+    array = numpy.arange(4).astype("c8")
+    for make in (exchanging(1, []), Tensor):
+        make = type(make.__name__, (make,), {"is_conj": lambda self: self.conj(), "is_neg": lambda self: self.neg(),
+                                            "detach": lambda self: self})  # fmt: skip
+        plain = {"conj": no, "neg": no, "requires_grad": False}
+        sealed = Theirs(KEY).encrypt(NONCE, array.tobytes(), None)
+        room = bytearray(48)
+        assert AESGCM(KEY).encrypt(NONCE, make(array, **plain), out=room) == sealed
+        assert AESGCM(KEY).encrypt(NONCE, make(array, **{**plain, "requires_grad": True}), out=room) == sealed
+        for bits, what in (({"conj": yes}, r"data is a conjugate .* pass data\.resolve_conj\(\)"),
+                           ({"neg": yes}, r"data is a negative .* pass data\.resolve_neg\(\)")):  # fmt: skip
+            with pytest.raises(BufferError, match=what):
+                AESGCM(KEY).encrypt(NONCE, make(array, **{**plain, **bits}), out=room)
+        before = array.copy()
+        for bits, what in (({"conj": yes}, r"out\.resolve_conj"), ({"neg": yes}, r"out\.resolve_neg"),
+                           ({"requires_grad": True}, r"out requires grad.* out\.detach\(\)")):  # fmt: skip
+            with pytest.raises(BufferError, match=what):
+                AESGCM(KEY).encrypt(NONCE, bytes(16), out=make(array, **{**plain, **bits}))
+        assert (array == before).all()
+
+
+def test_tensors_that_are_no_memory_say_what_they_are():
+    array = numpy.zeros(8, numpy.uint8)
+    shown = exchanging(1, [])
+
+    class Refusing(Tensor):
+        def __dlpack__(self, **how):
+            raise RuntimeError("what the library says\nand its backtrace")
+
+    for make in (lambda **also: shown(array, broken=True, **also), lambda **also: Refusing(array, **also)):
+        for also, what in (({"layout": "torch.sparse_coo"}, r"data is a sparse tensor .* data\.to_dense\(\)"),
+                           ({"is_quantized": True}, "data is a quantized tensor"),
+                           ({"is_nested": True}, "data is a nested tensor"), ({"is_meta": True}, "data is a meta tensor"),
+                           ({}, "data is not shown as memory by ")):  # fmt: skip
+            with pytest.raises(BufferError, match=what) as refused:
+                AESGCM(KEY).encrypt(NONCE, make(**also), out=bytearray(24))
+            assert "backtrace" not in str(refused.value)
+    with pytest.raises(BufferError, match="data has no memory of its own"):
+        AESGCM(KEY).encrypt(NONCE, shown(array, at=0), out=bytearray(24))
+    with pytest.raises(BufferError, match="data holds Python's objects, or addresses"):
+        AESGCM(KEY).encrypt(NONCE, shown(array, code=3), out=bytearray(24))
+    assert AESGCM(KEY).encrypt(NONCE, shown(array[:0], at=0), out=bytearray(16)) == Theirs(KEY).encrypt(NONCE, b"", None)
+
+
+def test_what_is_shown_is_held_meanwhile():
+    """A tensor that the C exchange API only lends, and bytes that nobody else has."""
+    calls = []
+    tensor = exchanging(1, calls)(numpy.zeros(1 << 20, numpy.uint8))
+    before = sys.getrefcount(tensor)
+    started, seen = threading.Event(), []
+
+    def call():
+        started.set()
+        daelstrom.ctr(KEY, bytes(16), tensor, out=bytearray(1 << 20), engine=daelstrom.Engine("reference", threads=1))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    started.wait()
+    while thread.is_alive() and not seen:
+        seen += [1] if sys.getrefcount(tensor) > before + len(calls) else []
+    thread.join()
+    calls.clear()
+    assert seen and sys.getrefcount(tensor) == before

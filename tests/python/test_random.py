@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generator: AES's keystream, and numbers that follow from it alone."""
 
+import copy
+import linecache
 import os
+import pickle
 import statistics
+import sys
 import threading
+import traceback
 
 import numpy
 import pytest
@@ -162,17 +167,164 @@ def test_seeds_and_keys_of_their_own():
     assert Generator().bytes(16) != Generator().bytes(16)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_has_another_key_if_nobody_chose_it():
-    generator, chosen = Generator(), Generator(KEY)
+def in_child(work):
+    """What a child of fork() writes."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.write(write, generator.bytes(16) + chosen.bytes(16))
-        os._exit(0)
+        try:
+            os.write(write, work())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+    os.close(write)
+    with open(read, "rb") as file:
+        got = file.read()
     assert os.waitpid(pid, 0)[1] == 0
-    childs = os.read(read, 32)
+    return got
+
+
+def by_threads(draw, count):
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(draw())) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return b"".join(got)
+
+
+def test_a_child_has_another_key_if_nobody_chose_it():
+    generator, chosen = Generator(), Generator(KEY)
+    childs = in_child(lambda: generator.bytes(16) + chosen.bytes(16))
     assert childs[:16] != generator.bytes(16) and childs[16:] == chosen.bytes(16)
+
+
+@pytest.mark.parametrize("drawn_before", [0, 1])
+def test_threads_of_a_child_have_one_new_key(drawn_before):
+    """All of them at once, however the interpreter takes turns, and children of children."""
+    generator, interval = Generator(), sys.getswitchinterval()
+    drawn = {generator.bytes(16) for _ in range(drawn_before)}
+    count = len(drawn)
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(60):
+            barrier = threading.Barrier(4)
+
+            def draw():
+                barrier.wait(30)
+                return generator.bytes(16) + generator.bytes(16)
+
+            got = in_child(lambda: by_threads(draw, 4))
+            drawn |= {got[at : at + 16] for at in range(0, 128, 16)}
+            count += 8
+    finally:
+        sys.setswitchinterval(interval)
+    drawn.add(generator.bytes(16))
+    assert len(drawn) == count + 1
+
+
+class Interrupt(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("lines", range(25))
+def test_an_interrupt_between_any_two_lines_repeats_nothing(lines):
+    """In a child, while it takes its new key: whatever was done before, the numbers are not its parent's and are drawn
+    once."""
+    generator = Generator()
+    seen = {generator.bytes(16)}
+
+    def work():
+        left = [lines]
+
+        def trace(frame, event, argument):
+            # A lock's block is left on its first line, where no signal is looked at.
+            if frame.f_code.co_filename.endswith("random.py") and event == "line" and "with self._lock" not in (
+                linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            ):
+                left[0] -= 1
+                if left[0] < 0:
+                    sys.settrace(None)
+                    raise Interrupt
+            return trace
+
+        got = b""
+        sys.settrace(trace)
+        try:
+            got = generator.bytes(16)
+        except Interrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        return got + by_threads(lambda: generator.bytes(16), 2) + generator.bytes(16)
+
+    got = in_child(work)
+    drawn = {got[at : at + 16] for at in range(0, len(got), 16)}
+    assert len(drawn) == len(got) // 16 and not drawn & seen
+
+
+def test_a_fork_amid_the_calls_of_other_threads():
+    """The child finds no lock taken, with a key and without one."""
+    generators, stop = [Generator(), Generator(KEY)], threading.Event()
+
+    def draw():
+        while not stop.is_set():
+            for one in generators:
+                one.bytes(8)
+                one.state
+
+    threads = [threading.Thread(target=draw) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(20):
+            assert len(in_child(lambda: b"".join(one.bytes(8) for one in generators))) == 16
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_copies_would_repeat_and_are_not_made():
+    for generator in (Generator(), Generator(KEY)):
+        for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match=r"not copied or pickled.*jumped\(\)"):
+                copier(generator)
+    own = Generator()
+    assert own.jumped().bytes(16) != own.bytes(16)
+    mine = own.jumped()
+    assert in_child(lambda: mine.bytes(16)) != mine.bytes(16)  # of a key of the process's too
+
+
+def test_counts_at_the_ends_of_64_bits():
+    """2^63 numbers: of each 64 bits as many as it takes, like a single number's."""
+    words = numpy.frombuffer(keystream(8 * 1000), "<u8") >> 1
+    for low in (0, -(1 << 62), -(1 << 63)):
+        got = Generator(KEY).integers(low, low + (1 << 63), 1000)
+        assert got.tolist() == [int(word) + low for word in words]
+        one = Generator(KEY)
+        assert [one.integers(low, low + (1 << 63)) for _ in range(20)] == got[:20].tolist()
+    assert (Generator(KEY).integers(0, numpy.iinfo("int64").max, 1000, endpoint=True) == words).all()
+    for count in ((1 << 63) - 1, (1 << 62) + 1, 1 << 62):
+        got, one = Generator(KEY).integers(count, size=1), Generator(KEY)
+        assert got[0] < count and one.integers(count) == got[0]
+    for wrong in (1.5, "7", None):
+        with pytest.raises(TypeError):
+            Generator(KEY).integers(0, wrong) if wrong is not None else Generator(KEY).integers(None)
+
+
+def test_what_is_refused_takes_nothing():
+    generator = Generator(KEY)
+    fixed = numpy.zeros(4)
+    fixed.flags.writeable = False
+    for wrong in (numpy.array([None, 1], object), fixed, numpy.zeros((4, 4))[:, 1], b"bytes", "text", None):
+        with pytest.raises((TypeError, BufferError)):
+            generator.fill(wrong)
+    with pytest.raises(ValueError):
+        generator.bytes(-1)
+    assert generator.state == {"stream": 0, "position": 0}
 
 
 def test_threads_share_without_repeats():

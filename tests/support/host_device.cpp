@@ -271,10 +271,11 @@ Result<> HostDevice::record(Event event, Stream stream) {
     {
         const std::lock_guard lock(mark->mutex);
         which = ++mark->recorded;
+        mark->ahead.insert(which);
     }
     enqueue(stream, [mark, which] {
         const std::lock_guard lock(mark->mutex);
-        mark->reached = which;
+        mark->ahead.erase(which);
         mark->when = std::chrono::steady_clock::now();
         mark->passed.notify_all();
     });

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <set>
 #include <thread>
 
 #include "support/host_device.hpp"
@@ -45,16 +46,17 @@ struct HostDevice::Queue {
     }
 };
 
-// An event: the number of times it was recorded, and how many of those the streams have passed.
+// An event: the number of times it was recorded, and which of those no stream has passed yet.
 struct HostDevice::Mark {
     std::mutex mutex;
     std::condition_variable passed;
-    std::uint64_t recorded = 0, reached = 0;
+    std::uint64_t recorded = 0;
+    std::set<std::uint64_t> ahead;  // recorded, each on a stream of its own, and not reached yet
     std::chrono::steady_clock::time_point when;
 
     void wait_for(std::uint64_t which) {
         std::unique_lock lock(mutex);
-        passed.wait(lock, [&] { return reached >= which; });
+        passed.wait(lock, [&] { return !ahead.contains(which); });
     }
 };
 
