@@ -3,14 +3,19 @@
 
 #include <openssl/rand.h>
 
-#include <algorithm>
-
 namespace dael::provider {
+namespace {
+
+// OpenSSL counts on eight bytes all the same, beyond it.
+constexpr char kShort[] = "an IV that counts records has eight bytes or more";
+constexpr char kVoid[] = "the IV is void since another size was set";
+
+}  // namespace
 
 Gcm::Gcm(const Provider& provider, std::size_t offer) noexcept
     : inner_(provider, offer),
       provider_(&provider),
-      key_bytes_(kOffers[offer].key_bytes),
+      key_bytes_(static_cast<Bytes>(kOffers[offer].key_bytes)),
       quick_(by_vector_units()) {}
 Gcm::~Gcm() {
     worker_.tell();
@@ -33,13 +38,11 @@ bool Gcm::after_copy() noexcept {
     wide_ = nullptr;
     pipes_ = nullptr;
     inner_.context = nullptr;
-    if (basis && (way_ == Way::basis || basis_counts_)) {
+    if (way_ == Way::basis) {
         if (inner_.basis->dupctx) inner_.context = inner_.basis->dupctx(basis);
-        if (!inner_.context) return false;
-    } else {
-        basis_keyed_ = basis_directed_ = false;
-        basis_iv_size_ = kNonce;
+        return inner_.context != nullptr;
     }
+    told_ = {};
     return copy_handles(theirs);
 }
 
@@ -54,79 +57,109 @@ void Gcm::drop_handles() noexcept {
     wide_ = nullptr;
 }
 
+// The one place where the key changes, with all that is made of it.
+void Gcm::take_key(const unsigned char* key, std::size_t size) noexcept {
+    if (keyed_ && worker_.same(key, size)) return;
+    drop_handles();
+    worker_.set(key, size);
+    keyed_ = true;
+    vector_keyed_ = told_.keyed = false;
+}
+// The one place where a message begins, of the IV in iv_.
+void Gcm::begin_message() noexcept {
+    way_ = Way::open;
+    aad_size_ = 0;
+    made_ = aad_over_ = void_ = false;
+}
+// The tag that the basis made, if it did.
+void Gcm::fetch_tag() noexcept {
+    OSSL_PARAM made[] = {OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, kTag),
+                         OSSL_PARAM_construct_end()};
+    ERR_set_mark();
+    if (inner_.basis->get_ctx_params(inner_.context, made) == 1) tag_size_ = kTag;
+    ERR_pop_to_mark();
+}
+// A record's header that is with the basis is still to be followed by the record, wherever.
+void Gcm::leave_basis() noexcept {
+    if (!header_below_) return;
+    record_ = Record::refused;
+    header_below_ = false;
+    inner_.drop();
+    told_ = {};
+}
+// An IV, given or of its own making.
+bool Gcm::has_iv_below() noexcept {
+    Bytes iv[128];
+    OSSL_PARAM asked[] = {OSSL_PARAM_construct_octet_string(OSSL_CIPHER_PARAM_IV, iv, sizeof iv),
+                          OSSL_PARAM_construct_end()};
+    ERR_set_mark();
+    const bool has = inner_.basis->get_ctx_params(inner_.context, asked) == 1;
+    ERR_pop_to_mark();
+    return has;
+}
+
 bool Gcm::tell_setting(const char* name, void* data, std::size_t size) noexcept {
     OSSL_PARAM params[] = {OSSL_PARAM_construct_octet_string(name, data, size),
                            OSSL_PARAM_construct_end()};
     return inner_.basis->set_ctx_params(inner_.context, params) == 1;
 }
 
-// Makes the basis know what it lacks: of the IV only if it is asked for.
-bool Gcm::tell(bool with_iv) noexcept {
+// Makes the basis know what it lacks, but for the IV.
+bool Gcm::tell() noexcept {
     if (!inner_.make()) return false;
-    if (basis_iv_size_ != iv_size_) {
+    if (told_.iv_size != iv_size_) {
         OSSL_PARAM params[] = {OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &iv_size_),
                                OSSL_PARAM_construct_end()};
         if (inner_.basis->set_ctx_params(inner_.context, params) != 1) return false;
-        basis_iv_size_ = iv_size_;
+        told_.iv_size = iv_size_;
     }
-    const bool with_key = keyed_ && !basis_keyed_;
-    if (with_key || with_iv || !basis_directed_ || basis_encrypts_ != encrypts_) {
+    const bool with_key = keyed_ && !told_.keyed;
+    if (with_key || !told_.directed || told_.encrypts != encrypts_) {
         if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
-                         with_iv ? iv_ : nullptr, with_iv ? kNonce : 0, nullptr))
+                         nullptr, 0, nullptr))
             return false;
-        basis_keyed_ = basis_keyed_ || with_key;
-        basis_directed_ = true;
-        basis_encrypts_ = encrypts_;
+        told_.keyed = told_.keyed || with_key;
+        told_.directed = true;
+        told_.encrypts = encrypts_;
     }
-    if (!encrypts_ && tag_size_ != 0 && !tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_))
-        return false;
-    // From here on it counts, not we. All of the IV at once is what a size of -1 says.
-    if (counts_) {
-        if (!tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, iv_, SIZE_MAX)) return false;
-        counts_ = false;
-        basis_counts_ = true;
-    }
-    if (!record_next_) return true;
-    record_next_ = false;
-    const std::size_t size = (std::size_t{tls_aad_[kTlsAad - 2]} << 8 | tls_aad_[kTlsAad - 1]) +
-                             kExplicit + (encrypts_ ? 0 : kTag);
-    tls_aad_[kTlsAad - 2] = static_cast<unsigned char>(size >> 8);
-    tls_aad_[kTlsAad - 1] = static_cast<unsigned char>(size);
-    return tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_AAD, tls_aad_, kTlsAad);
+    return encrypts_ || tag_size_ == 0 || tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_);
 }
 
 int Gcm::init(bool encrypts, const unsigned char* key, std::size_t key_size,
               const unsigned char* iv, std::size_t iv_size, const OSSL_PARAM* params) noexcept {
     const bool turns = encrypts != encrypts_;
-    const bool plain =
-        (!key || key_size == key_bytes_) && (!iv || (iv_size == kNonce && iv_size_ == kNonce));
-    const bool new_key = key && !(keyed_ && worker_.same(key, key_size));
+    const bool plain = (!key || key_size == key_bytes_) && (!iv || iv_size == kNonce);
     // What the basis is amid of, it goes on with; and it says what is wrong with what is not plain.
     const bool theirs = !plain || (!iv && way_ == Way::basis);
-    if (theirs && way_ == Way::open && !iv && !to_basis()) return 0;
+    if (theirs && !iv && way_ == Way::open && !to_basis()) return 0;
+    // As OpenSSL has it, the tag that was made is what the next message is held against.
+    if (turns && encrypts_ && way_ == Way::basis) fetch_tag();
     encrypts_ = encrypts;
     if (theirs) {
-        if (!tell(false) || !inner_.init(encrypts, key, key_size, iv, iv_size, nullptr)) return 0;
+        if (way_ != Way::none && way_ != Way::basis) way_ = Way::ended;  // if it fails
+        if (!tell()) return 0;
+        // That records are counted is known for good, whatever the IV.
+        if (iv && generates_ && iv_size == iv_size_ &&
+            !tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, const_cast<Bytes*>(iv), SIZE_MAX))
+            return 0;
+        if (!inner_.init(encrypts, key, key_size, iv, iv_size, nullptr)) return 0;
+        if (iv) {
+            iv_size_ = told_.iv_size = iv_size;
+            void_ = made_ = false;
+        }
         way_ = Way::basis;
-        made_ = false;
     } else if (iv) {
+        leave_basis();
         std::memcpy(iv_, iv, kNonce);
-        way_ = Way::open;
-        made_ = false;
-        aad_size_ = 0;
-    } else if ((new_key || turns) &&
-               (way_ == Way::vectors || way_ == Way::pieces || way_ == Way::wide)) {
-        // Only a new IV begins another message; what is under way with the old key is over.
+        iv_size_ = kNonce;
+        begin_message();
+    } else if ((under_way() && (key || turns)) || (key && way_ == Way::open && aad_size_ != 0)) {
+        // Only a new IV begins another message. (OpenSSL goes on here, from a counter of zeros.)
         way_ = Way::ended;
     }
     if (key && key_size == key_bytes_) {
-        if (new_key) {
-            drop_handles();
-            worker_.set(key, key_size);
-            vector_keyed_ = false;
-            basis_keyed_ = theirs;
-        }
-        keyed_ = true;
+        take_key(key, key_size);
+        if (theirs) told_.keyed = true;
     }
     return params ? set(params) : 1;
 }
@@ -134,73 +167,124 @@ int Gcm::init(bool encrypts, const unsigned char* key, std::size_t key_size,
 // libssl's way with TLS 1.2: of the IV, the part that stays; when encrypting the rest, which counts
 // the records, begins with a random number (RFC 5288 3 leaves it to the sender).
 bool Gcm::set_fixed_iv(const OSSL_PARAM* p) noexcept {
-    if (p->data_size == SIZE_MAX) {
+    if (p->data_size == SIZE_MAX) {  // all of the IV at once
         std::memcpy(iv_, p->data, kNonce);
     } else {
         if (p->data_size != kNonce - kExplicit) return false;
+        Bytes random[kExplicit];
+        if (encrypts_ && RAND_bytes_ex(provider_->library, random, kExplicit, 0) != 1) return false;
         std::memcpy(iv_, p->data, p->data_size);
-        if (encrypts_ && RAND_bytes_ex(provider_->library, iv_ + p->data_size, kExplicit, 0) != 1)
-            return false;
+        if (encrypts_) std::memcpy(iv_ + p->data_size, random, kExplicit);
     }
-    way_ = Way::open;
-    aad_size_ = 0;
-    made_ = false;
-    counts_ = true;
-    basis_counts_ = false;
+    begin_message();
+    generates_ = true;
     return true;
 }
-// The length in a record's AAD is that of what is in the record; GCM's AAD has the data's alone.
+// The length in a record's header is that of what is in the record; GCM's AAD has the data's alone.
+// As OpenSSL has it, the header lies where a tag would.
 bool Gcm::set_tls_aad(const OSSL_PARAM* p) noexcept {
-    record_next_ = false;
     if (p->data_size != kTlsAad) return fault(PROV_R_INVALID_AAD, "a record's AAD has 13 bytes");
-    std::memcpy(tls_aad_, p->data, kTlsAad);
-    std::size_t size = std::size_t{tls_aad_[kTlsAad - 2]} << 8 | tls_aad_[kTlsAad - 1];
+    std::memcpy(tag_, p->data, kTlsAad);
+    made_ = false;
+    std::size_t size = std::size_t{tag_[kTlsAad - 2]} << 8 | tag_[kTlsAad - 1];
     const std::size_t around = kExplicit + (encrypts_ ? 0 : kTag);
-    if (size < around) return fault(PROV_R_INVALID_AAD, "a record is shorter than it can be");
+    if (size < around) {
+        record_ = Record::refused;
+        return fault(PROV_R_INVALID_AAD, "a record is shorter than it can be");
+    }
     size -= around;
-    tls_aad_[kTlsAad - 2] = static_cast<unsigned char>(size >> 8);
-    tls_aad_[kTlsAad - 1] = static_cast<unsigned char>(size);
-    record_next_ = true;
+    tag_[kTlsAad - 2] = static_cast<unsigned char>(size >> 8);
+    tag_[kTlsAad - 1] = static_cast<unsigned char>(size);
+    record_ = Record::next;
+    headers_ = true;
     return true;
 }
 
 // `theirs`: the basis is to be told, and does what comes then.
 bool Gcm::set_one(const OSSL_PARAM* p, bool& theirs) noexcept {
     const bool octets = p->data_type == OSSL_PARAM_OCTET_STRING && p->data;
+    const bool below = way_ == Way::basis;
     if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG)) {
-        if (!octets || p->data_size == 0 || p->data_size > kTag || encrypts_)
+        const bool fits = octets && p->data_size != 0 && p->data_size <= kTag;
+        // As OpenSSL has it, over a tag that was made, also where it is refused: so the made one is
+        // not given out any more.
+        if (fits) made_ = false;
+        if (fits && !(encrypts_ && below)) std::memcpy(tag_, p->data, p->data_size);
+        if (encrypts_ && below) {
+            theirs = true;
+            return true;
+        }
+        if (!fits || encrypts_)
             return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and decryption is told it");
-        std::memcpy(tag_, p->data, p->data_size);
-        tag_size_ = p->data_size;
-        made_ = false;
-        if (way_ == Way::basis) theirs = true;
-    } else if (is(p, OSSL_CIPHER_PARAM_AEAD_IVLEN)) {
+        tag_size_ = tag_length_ = static_cast<Bytes>(p->data_size);
+        return !below || tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_);
+    }
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_IVLEN)) {
         std::size_t size = 0;
         if (!OSSL_PARAM_get_size_t(p, &size)) return false;
         if (size == 0 || size > 128)
             return fault(PROV_R_INVALID_IV_LENGTH, "an IV has 1 to 128 bytes");
         if (size == iv_size_) return true;
-        // As OpenSSL has it, an IV of that size is needed then.
+        // As OpenSSL has it, an IV that is there is void then.
+        if (below && !has_iv_below()) {
+            iv_size_ = size;
+            return tell();
+        }
         iv_size_ = size;
-        if (way_ == Way::basis)
-            theirs = true;
-        else if (way_ != Way::none)
-            way_ = way_ == Way::open ? Way::none : Way::ended;
-    } else if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) {
+        if (way_ != Way::none) {
+            if (below && encrypts_) fetch_tag();
+            leave_basis();
+            way_ = Way::ended;
+            void_ = true;
+        }
+        return true;
+    }
+    if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) {
         std::size_t size = 0;
         if (!OSSL_PARAM_get_size_t(p, &size) || size != key_bytes_)
             return fault(PROV_R_INVALID_KEY_LENGTH, "the size of an AES key is its cipher's");
-    } else if (quick_ && octets && iv_size_ == kNonce &&
-               is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED)) {
-        return set_fixed_iv(p);
-    } else if (octets && counts_ && is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD)) {
-        return set_tls_aad(p);
-    } else if (pipes_ && is(p, kPipelineTag)) {
-        return pipes_->set(p);
-    } else if (!is(p, OSSL_CIPHER_PARAM_PADDING)) {
-        theirs = true;
+        return true;
     }
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED)) {
+        if (!below && octets && iv_size_ == kNonce && !(void_ && !encrypts_))
+            return set_fixed_iv(p);
+        if (!below && way_ != Way::none && !encrypts_ && p->data_size != SIZE_MAX)
+            return fault(PROV_R_INVALID_IV_LENGTH, kVoid);
+        // OpenSSL would write beyond its context (its difference of sizes has no sign).
+        if (p->data_size != SIZE_MAX && p->data_size + kExplicit > iv_size_) return false;
+        theirs = true;
+        return true;
+    }
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD)) {
+        if (iv_size_ < kExplicit) return fault(PROV_R_INVALID_IV_LENGTH, kShort);
+        // Records are made here by the vector units alone. They need no more than the IV.
+        if (!below && !quick_ && generates_ && iv_size_ == kNonce && !to_basis(true)) return false;
+        theirs = way_ == Way::basis;
+        if (theirs) header_below_ = true;
+        return theirs || (octets && set_tls_aad(p));
+    }
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_SET_IV_INV)) {
+        // It begins a message anew from the IV that is there. (OpenSSL would write beyond a
+        // shorter one.)
+        if (!octets || p->data_size > iv_size_) return false;
+        if (!below && (!generates_ || !keyed_ || encrypts_ || !to_basis(true))) return false;
+        theirs = true;
+        return true;
+    }
+    if (pipes_ && is(p, kPipelineTag)) return pipes_->set(p);
+    if (!knows(inner_.basis->settable_ctx_params
+                   ? inner_.basis->settable_ctx_params(nullptr, inner_.provider_context)
+                   : nullptr,
+               p))
+        return true;  // as OpenSSL has it, it says nothing to what it does not know
+    if (under_way() || way_ == Way::ended)
+        return fault(PROV_R_FAILED_TO_SET_PARAMETER, "this is to be set before a message begins");
+    theirs = true;
     return true;
+}
+
+bool Gcm::knows(const OSSL_PARAM* list, const OSSL_PARAM* p) const noexcept {
+    return list && OSSL_PARAM_locate_const(list, p->key);
 }
 
 int Gcm::set(const OSSL_PARAM* params) noexcept {
@@ -208,54 +292,73 @@ int Gcm::set(const OSSL_PARAM* params) noexcept {
         bool theirs = false;
         if (!set_one(p, theirs)) return 0;
         if (!theirs) continue;
-        // A message that has begun elsewhere is over; one that has an IV goes on there.
-        if (way_ == Way::open ? !to_basis() : !tell(false)) return 0;
-        if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG)) continue;  // it has been told
+        if (way_ == Way::open ? !to_basis() : !tell()) return 0;
         const OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
         if (inner_.basis->set_ctx_params(inner_.context, one) != 1) return 0;
+        if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED)) {
+            generates_ = true;
+            void_ = false;
+        }
         way_ = Way::basis;
         made_ = false;
     }
     return 1;
 }
 
-// What can be said without the basis.
-bool Gcm::get_one(OSSL_PARAM* p) noexcept {
+bool Gcm::get_iv(OSSL_PARAM* p) noexcept {
+    if (way_ == Way::none) return false;
+    if (void_) return fault(PROV_R_INVALID_IV_LENGTH, kVoid);
+    if (p->data_type == OSSL_PARAM_OCTET_STRING && p->data_size < kNonce)
+        return fault(PROV_R_INVALID_IV_LENGTH, "there is too little room for the IV");
+    return OSSL_PARAM_set_octet_string(p, iv_, kNonce) == 1 ||
+           OSSL_PARAM_set_octet_ptr(p, iv_, kNonce) == 1;
+}
+
+// `theirs`: the basis is to be asked.
+bool Gcm::get_one(OSSL_PARAM* p, bool& theirs) noexcept {
     if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) return OSSL_PARAM_set_size_t(p, key_bytes_) == 1;
     if (is(p, OSSL_CIPHER_PARAM_AEAD_IVLEN)) return OSSL_PARAM_set_size_t(p, iv_size_) == 1;
-    if (way_ == Way::basis || way_ == Way::none) return false;
+    if (pipes_ && is(p, kPipelineTag)) return pipes_->get(p);
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN) && iv_size_ < kExplicit)
+        return fault(PROV_R_INVALID_IV_LENGTH, kShort);
+    // From the end of its message to the next IV.
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG) && !made_)
+        return fault(PROV_R_INVALID_TAG, "there is no tag yet");
     if (is(p, OSSL_CIPHER_PARAM_AEAD_TAGLEN))
-        return OSSL_PARAM_set_size_t(p, tag_size_ != 0 ? tag_size_ : kTag) == 1;
-    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD_PAD) && record_next_)
-        return OSSL_PARAM_set_size_t(p, kTag) == 1;
-    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG) && made_)
-        return p->data_size != 0 && p->data_size <= kTag && encrypts_ &&
-               OSSL_PARAM_set_octet_string(p, tag_, p->data_size) == 1;
-    if (is(p, OSSL_CIPHER_PARAM_IV) || is(p, OSSL_CIPHER_PARAM_UPDATED_IV)) {
-        if (p->data_type == OSSL_PARAM_OCTET_STRING && p->data_size < kNonce)
-            return fault(PROV_R_INVALID_IV_LENGTH, "the IV has 12 bytes");
-        return OSSL_PARAM_set_octet_string(p, iv_, kNonce) == 1 ||
-               OSSL_PARAM_set_octet_ptr(p, iv_, kNonce) == 1;
+        return OSSL_PARAM_set_size_t(p, tag_length_ != 0 ? tag_length_ : kTag) == 1;
+    if (way_ == Way::basis) {
+        theirs = true;
+        return true;
     }
-    return false;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD_PAD))
+        return OSSL_PARAM_set_size_t(p, headers_ ? kTag : 0) == 1;
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG)) {
+        if (!encrypts_ || p->data_size == 0 || p->data_size > kTag)
+            return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and encryption makes it");
+        return OSSL_PARAM_set_octet_string(p, tag_, p->data_size) == 1;
+    }
+    if (is(p, OSSL_CIPHER_PARAM_IV) || is(p, OSSL_CIPHER_PARAM_UPDATED_IV)) return get_iv(p);
+    if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) {
+        // It begins a message anew from the IV that is there, which it counts on.
+        theirs = true;
+        return generates_ && keyed_ && p->data && to_basis(true);
+    }
+    theirs = knows(inner_.basis->gettable_ctx_params
+                       ? inner_.basis->gettable_ctx_params(nullptr, inner_.provider_context)
+                       : nullptr,
+                   p);
+    return !theirs || tell();
 }
 
 int Gcm::get(OSSL_PARAM* params) noexcept {
     for (OSSL_PARAM* p = params; p && p->key; ++p) {
-        if (get_one(p)) continue;
-        if (pipes_ && is(p, kPipelineTag)) {
-            if (!pipes_->get(p)) return 0;
-            continue;
-        }
-        // To ask for an IV that TLS counts is to go the basis's way.
-        if (way_ == Way::open && is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) {
-            if (!to_basis()) return 0;
-        } else if (way_ != Way::basis && !tell(false)) {
-            return 0;
-        }
+        bool theirs = false;
+        if (!get_one(p, theirs)) return 0;
+        if (!theirs) continue;
         OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
         if (inner_.basis->get_ctx_params(inner_.context, one) != 1) return 0;
         p->return_size = one[0].return_size;
+        if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) made_ = false;  // another message
     }
     return 1;
 }

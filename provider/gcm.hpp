@@ -4,6 +4,13 @@
 // provider's context (the basis), which hears of a key and of an IV when it needs them. Whatever a
 // program does that is not key, IV of 12 bytes, additional data, data and tag, or a record of TLS
 // 1.2, is the basis's.
+//
+// The basis makes an IV when it is to seal and has none. So it is never asked to go on with a
+// message that has begun elsewhere or has ended: it gets one with its IV, or one that has none, or
+// nothing; and who has an IV of its making keeps it, copies included.
+//
+// Threads, freeing, fork(): as blocks.hpp says. A child that goes on with a message that its parent
+// has begun seals under the same nonce as the parent: one of the two is to set another.
 #pragma once
 
 #include "contest.hpp"
@@ -42,20 +49,33 @@ class Gcm {
     static constexpr std::size_t kExplicit = 8;  // of a record's nonce: RFC 5288 3
 
   private:
-    // none: no IV of this message is here; open: not chosen yet.
+    // none: no IV came yet; open: an IV, and not chosen yet; ended: only another IV begins anew.
     enum class Way : Bytes { none, open, basis, vectors, pieces, wide, ended };
+    // next: the header of a TLS record has come, in tag_, so that the record is what comes next;
+    // refused: one that made no sense, and so does not.
+    enum class Record : Bytes { none, next, refused };
     static constexpr std::size_t kShortAad = 32;  // kept until the data comes
 
+    bool under_way() const noexcept {
+        return way_ == Way::vectors || way_ == Way::pieces || way_ == Way::wide;
+    }
     // gcm.cpp
-    bool tell(bool with_iv) noexcept;
+    void take_key(const Bytes* key, std::size_t size) noexcept;
+    void begin_message() noexcept;
+    bool has_iv_below() noexcept;
+    void fetch_tag() noexcept;
+    void leave_basis() noexcept;
+    bool tell() noexcept;
     bool tell_setting(const char* name, void* data, std::size_t size) noexcept;
     bool set_one(const OSSL_PARAM* p, bool& theirs) noexcept;
     bool set_fixed_iv(const OSSL_PARAM* p) noexcept;
     bool set_tls_aad(const OSSL_PARAM* p) noexcept;
-    bool get_one(OSSL_PARAM* p) noexcept;
+    bool knows(const OSSL_PARAM* list, const OSSL_PARAM* p) const noexcept;
+    bool get_iv(OSSL_PARAM* p) noexcept;
+    bool get_one(OSSL_PARAM* p, bool& theirs) noexcept;
     void drop_handles() noexcept;
     // gcm_message.cpp
-    bool to_basis() noexcept;
+    bool to_basis(bool anew = false) noexcept;
     bool to_vectors() noexcept;
     bool to_wide() noexcept;
     bool to_pieces() noexcept;
@@ -69,34 +89,48 @@ class Gcm {
     VectorGcmKey& vector_key() noexcept;
     int add_aad(std::size_t* written, const Bytes* in, std::size_t size) noexcept;
     int record(Bytes* out, std::size_t* written, const Bytes* in, std::size_t size) noexcept;
+    int no_record() noexcept;
+    void note_made() noexcept;
+    int below(OSSL_FUNC_cipher_update_fn* function, Bytes* out, std::size_t* written,
+              std::size_t room, const Bytes* in, std::size_t size) noexcept;
     dael_pieces*& pieces() noexcept { return pieces_[encrypts_ ? 0 : 1]; }
 
+    // What the basis's context was told: gone with it.
+    struct Told {
+        bool keyed = false, directed = false, encrypts = true;
+        std::size_t iv_size = kNonce;
+    };
+
+    VectorGcmKey vector_key_;
+    VectorGcm message_;
     Inner inner_;
+    Told told_;
     const Provider* const provider_;
-    const std::size_t key_bytes_;
+    const Bytes key_bytes_;
     const bool quick_;  // the vector units may do messages
     Way way_ = Way::none;
+    Record record_ = Record::none;
     bool encrypts_ = true, keyed_ = false;
     bool vector_keyed_ = false;  // vector_key_ is the key's
-    bool made_ = false;          // `tag_` is what we made of the last message
-    // What the basis knows.
-    bool basis_keyed_ = false, basis_directed_ = false, basis_encrypts_ = true;
-    std::size_t basis_iv_size_ = kNonce;
-    // TLS 1.2: iv_ is the fixed part and the number of the next record; a record's AAD has come.
-    bool counts_ = false, record_next_ = false, basis_counts_ = false;
+    bool made_ = false;          // tag_ is what we made of the last message
+    bool aad_over_ = false;      // an empty EVP_Cipher() came: it ends the additional data
+    bool generates_ = false;     // TLS 1.2: a fixed part of the IV came, and records are counted
+    bool headers_ = false;       // a header has come
+    bool header_below_ = false;  // the basis has one, and no record came since
+    bool void_ = false;          // another size was set since the IV came
+    Bytes aad_size_ = 0;
+    Bytes tag_size_ = 0;    // in tag_: that the caller set, or 16 of ours; 0: none
+    Bytes tag_length_ = 0;  // of the last one, set or made anywhere
     std::size_t iv_size_ = kNonce;
-    std::size_t aad_size_ = 0;
-    std::size_t tag_size_ = 0;  // that the caller set, or 16 of ours; 0: none
     Bytes iv_[kNonce] = {};
     Bytes aad_[kShortAad];
-    Bytes tls_aad_[kTlsAad];
     Bytes tag_[kTag];
     dael_pieces* pieces_[2] = {};  // by direction
     WideGcm* wide_ = nullptr;
     Pipes* pipes_ = nullptr;
     Worker worker_;
-    VectorGcm message_;
-    VectorGcmKey vector_key_;
 };
+// What the C library's allocator gives without a lock, of its last size, is 1032 bytes.
+static_assert(sizeof(Gcm) <= 1032);
 
 }  // namespace dael::provider

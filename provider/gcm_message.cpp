@@ -19,14 +19,55 @@ int at_its_end() noexcept {
 
 }  // namespace
 
-bool Gcm::to_basis() noexcept {
-    if (!tell(way_ == Way::open)) return false;
-    std::size_t made = 0;
-    if (way_ == Way::open && aad_size_ != 0 &&
-        inner_.basis->update(inner_.context, nullptr, &made, aad_size_, aad_, aad_size_) != 1)
-        return false;
+// A message that has not begun elsewhere goes on in the basis, or none that has an IV. `anew`: what
+// was begun is over, and of the IV in iv_ the basis makes others.
+bool Gcm::to_basis(bool anew) noexcept {
+    if (record_ == Record::refused || (anew && (void_ || iv_size_ != kNonce)))
+        return fault(PROV_R_CIPHER_OPERATION_FAILED,
+                     "there is no message to go on with: set an IV");
+    if (!tell()) return false;
+    if (way_ == Way::open || anew) {
+        made_ = false;
+        // An IV that counts is told by the setting for it, of which -1 is the size of all.
+        if (generates_ ? !tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, iv_, SIZE_MAX)
+                       : !inner_.init(encrypts_, nullptr, 0, iv_, kNonce, nullptr))
+            return false;
+        std::size_t made = 0;
+        if (!anew && aad_size_ != 0 &&
+            inner_.basis->update(inner_.context, nullptr, &made, aad_size_, aad_, aad_size_) != 1)
+            return false;
+    }
+    if (record_ == Record::next) {
+        const std::size_t size = (std::size_t{tag_[kTlsAad - 2]} << 8 | tag_[kTlsAad - 1]) +
+                                 kExplicit + (encrypts_ ? 0 : kTag);
+        Bytes header[kTlsAad];
+        std::memcpy(header, tag_, kTlsAad);
+        header[kTlsAad - 2] = static_cast<unsigned char>(size >> 8);
+        header[kTlsAad - 1] = static_cast<unsigned char>(size);
+        if (!tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_AAD, header, kTlsAad)) return false;
+        record_ = Record::none;
+        header_below_ = true;
+    }
     way_ = Way::basis;
     return true;
+}
+
+int Gcm::below(OSSL_FUNC_cipher_update_fn* function, Bytes* out, std::size_t* written,
+               std::size_t room, const Bytes* in, std::size_t size) noexcept {
+    const bool record = header_below_, empty = size == 0 && function == inner_.basis->update;
+    if (!empty) header_below_ = false;
+    if (function(inner_.context, out, written, room, in, size) != 1) return 0;
+    if (record && !empty) tag_length_ = kTag;
+    if (!in && !empty) note_made();  // who brings nothing is at the end
+    return 1;
+}
+
+// The basis is at the end of a message.
+void Gcm::note_made() noexcept {
+    if (!encrypts_) return;
+    made_ = true;
+    tag_size_ = 0;  // it is there
+    tag_length_ = kTag;
 }
 
 VectorGcmKey& Gcm::vector_key() noexcept {
@@ -80,8 +121,8 @@ bool Gcm::to_pieces() noexcept {
 // The way of a message whose first data, or end, has come.
 bool Gcm::choose(std::size_t size) noexcept {
     // An IV that counts records is the basis's to use otherwise.
-    if (!keyed_ || counts_) return to_basis();
-    if (size >= kWideFrom * settings().threshold && worker_.ready(size) && to_wide()) return true;
+    if (!keyed_ || generates_) return to_basis();
+    if (size / kWideFrom >= settings().threshold && worker_.ready(size) && to_wide()) return true;
     if (quick_) return to_vectors();
     if (size < kLeast || !worker_.ready(size)) return to_basis();
     return (size >= won_from(*inner_.basis, encrypts_) && to_pieces()) || to_basis();
@@ -90,53 +131,50 @@ bool Gcm::choose(std::size_t size) noexcept {
 int Gcm::add_aad(std::size_t* written, const unsigned char* in, std::size_t size) noexcept {
     *written = size;
     if (way_ == Way::open) {
-        if (size <= kShortAad - aad_size_) {
+        if (keyed_ && size <= kShortAad - aad_size_) {
             std::memcpy(aad_ + aad_size_, in, size);
-            aad_size_ += size;
+            aad_size_ = static_cast<Bytes>(aad_size_ + size);
             return 1;
         }
-        const bool begun = keyed_ && !counts_ &&
+        const bool begun = keyed_ && !generates_ &&
                            (quick_ ? to_vectors()
                                    : worker_.ready(size) &&
                                          size >= won_from(*inner_.basis, encrypts_) && to_pieces());
         if (!begun && !to_basis()) return 0;
         if (way_ == Way::basis)
-            return inner_.basis->update(inner_.context, nullptr, written, size, in, size);
+            return below(inner_.basis->update, nullptr, written, size, in, size);
     }
-    if (way_ == Way::vectors && !message_.has_data()) {
+    if (way_ == Way::vectors && !message_.has_data() && !aad_over_) {
         message_.aad(vector_key(), in, size);
         return 1;
     }
-    if (way_ == Way::pieces && dael_pieces_aad(pieces(), in, size) == DAEL_OK) return 1;
+    if (way_ == Way::pieces && !aad_over_ && dael_pieces_aad(pieces(), in, size) == DAEL_OK)
+        return 1;
     *written = 0;
     return fault(PROV_R_CIPHER_OPERATION_FAILED, "additional data comes before the data");
 }
 
 int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, const unsigned char* in,
                 std::size_t size) noexcept {
-    if (record_next_) {
-        if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
-        return record(out, written, in, size);
-    }
-    if (way_ == Way::basis || way_ == Way::none) {
-        if (way_ == Way::none && !tell(false)) return 0;
-        return inner_.basis->update(inner_.context, out, written, room, in, size);
-    }
     if (size == 0) {
         *written = 0;
         return 1;
     }
+    if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
+    if (record_ != Record::none) return record(out, written, in, size);
+    if (way_ == Way::none && !to_basis()) return 0;
+    if (way_ == Way::basis) return below(inner_.basis->update, out, written, room, in, size);
+    // As OpenSSL has it, who brings nothing is at the end.
+    if (!in) return final(out, written, room) == 1 || at_its_end();
     if (!out) return add_aad(written, in, size);
     *written = 0;
-    if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
     if (way_ == Way::open) {
         if (!choose(size)) return 0;
-        if (way_ == Way::basis)
-            return inner_.basis->update(inner_.context, out, written, room, in, size);
+        if (way_ == Way::basis) return below(inner_.basis->update, out, written, room, in, size);
     }
+    if (entangled(in, out, size, 0))
+        return fault(PROV_R_CIPHER_OPERATION_FAILED, "the output overlaps the input");
     if (way_ == Way::vectors) {
-        if (entangled(in, out, size, 0))
-            return fault(PROV_R_CIPHER_OPERATION_FAILED, "the output overlaps the input");
         if (!message_.crypt(vector_key(), encrypts_, in, out, size)) {
             way_ = Way::ended;
             return fault(PROV_R_CIPHER_OPERATION_FAILED, "a message has at most 2^36 - 32 bytes");
@@ -166,13 +204,19 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, cons
 }
 
 int Gcm::final(unsigned char* out, std::size_t* written, std::size_t room) noexcept {
-    if (way_ == Way::open && !choose(0)) return 0;
-    if (way_ == Way::basis || way_ == Way::none) {
-        if (way_ == Way::none && !tell(false)) return 0;
-        return inner_.basis->final(inner_.context, out, written, room);
-    }
     *written = 0;
+    if (record_ != Record::none) return no_record();
+    if (way_ == Way::none && !to_basis()) return 0;
+    if (way_ == Way::open && !choose(0)) return 0;
+    if (way_ == Way::basis) {
+        header_below_ = false;
+        if (inner_.basis->final(inner_.context, out, written, room) != 1) return 0;
+        note_made();
+        return 1;
+    }
     if (way_ == Way::ended) return at_its_end();
+    // As OpenSSL has it, a tag may still come; nothing says so but the result.
+    if (!encrypts_ && tag_size_ == 0) return 0;
     unsigned char tag[kTag] = {};
     bool ok = true;
     if (way_ == Way::vectors)
@@ -186,25 +230,37 @@ int Gcm::final(unsigned char* out, std::size_t* written, std::size_t room) noexc
     if (!ok) return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
     if (encrypts_) {
         std::memcpy(tag_, tag, kTag);
-        tag_size_ = kTag;
+        tag_size_ = tag_length_ = kTag;
         made_ = true;
         return 1;
     }
     // As OpenSSL has it, a failure is not on its queue: the result alone says so.
-    const bool right = tag_size_ != 0 && CRYPTO_memcmp(tag, tag_, tag_size_) == 0;
+    const bool right = CRYPTO_memcmp(tag, tag_, tag_size_) == 0;
     OPENSSL_cleanse(tag, sizeof tag);
     return right ? 1 : 0;
+}
+
+// What comes after a record's header and is no record.
+int Gcm::no_record() noexcept {
+    // The IV is with the basis, or OpenSSL had one of this record.
+    if (way_ == Way::basis || record_ == Record::refused) void_ = true;
+    record_ = Record::none;
+    way_ = Way::ended;
+    return fault(PROV_R_CIPHER_OPERATION_FAILED,
+                 "a record is in place, with nonce and tag, under a key and a fixed IV");
 }
 
 // A record of TLS 1.2 in place, with eight bytes of nonce before its data and the tag behind (RFC
 // 5288 3). `written` becomes what OpenSSL says: the data's size when it has been decrypted.
 int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* in,
                 std::size_t size) noexcept {
-    record_next_ = false;
-    way_ = Way::ended;
     *written = 0;
-    if (out != in || size < kExplicit + kTag || !keyed_ || !counts_)
-        return fault(PROV_R_CIPHER_OPERATION_FAILED, "a record is in place, with nonce and tag");
+    if (record_ == Record::refused || !in || out != in || size < kExplicit + kTag || !keyed_ ||
+        !generates_ || void_ || iv_size_ != kNonce || !quick_)
+        return no_record();
+    record_ = Record::none;
+    way_ = Way::ended;
+    made_ = false;
     unsigned char* const number = iv_ + kNonce - kExplicit;
     if (encrypts_)
         std::memcpy(out, number, kExplicit);
@@ -217,7 +273,8 @@ int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* i
         }
     unsigned char* const data = out + kExplicit;
     unsigned char* const end = out + size - kTag;
-    message_.aad(key, tls_aad_, kTlsAad);
+    message_.aad(key, tag_, kTlsAad);
+    tag_size_ = tag_length_ = kTag;
     if (!message_.crypt(key, encrypts_, data, data, static_cast<std::size_t>(end - data))) return 0;
     worker_.did_here(size);
     if (encrypts_) {
@@ -239,16 +296,19 @@ int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* i
 
 int Gcm::cipher(unsigned char* out, std::size_t* written, std::size_t room, const unsigned char* in,
                 std::size_t size) noexcept {
-    if (record_next_) {
-        if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
+    if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
+    if (record_ != Record::none) {
         if (record(out, written, in, size) != 1) return 0;
         *written = size;
         return 1;
     }
-    if (way_ == Way::none && !tell(false)) return 0;
-    if (way_ == Way::basis || way_ == Way::none)
-        return inner_.basis->cipher(inner_.context, out, written, room, in, size);
-    return in ? update(out, written, room, in, size) : final(out, written, room);
+    if (way_ == Way::none && !to_basis()) return 0;
+    if (way_ == Way::open && in && out && size == 0 && !choose(0)) return 0;
+    if (way_ == Way::basis) return below(inner_.basis->cipher, out, written, room, in, size);
+    if (!in) return final(out, written, room);
+    if (way_ == Way::ended) return at_its_end();
+    if (out && size == 0) aad_over_ = true;
+    return update(out, written, room, in, size);
 }
 
 // Of a message that the engine is amid of: handles of this context's.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vector_aes.hpp"
 
-#include <cpuid.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -35,6 +33,7 @@ void count_on(unsigned char* counter, std::uint64_t blocks) noexcept {
 
 #if defined(__x86_64__)
 #include "vector_code.hpp"
+#include "vectors/units.hpp"
 
 namespace dael::provider {
 namespace {
@@ -124,19 +123,24 @@ DAEL_AVX512_INLINE void expand_256(Bytes* to, const Bytes* key) noexcept {
 DAEL_AVX512 void expand_all(Schedule& to, const Bytes* key, std::size_t size) noexcept {
     to.rounds = static_cast<int>(size / 4) + 6;
     if (size == 16)
-        expand_128(to.encrypts, key);
+        expand_128(to.keys, key);
     else if (size == 24)
-        expand_192(to.encrypts, key);
+        expand_192(to.keys, key);
     else
-        expand_256(to.encrypts, key);
+        expand_256(to.keys, key);
 }
-DAEL_AVX512 void invert(TwoWaySchedule& to) noexcept {
-    const int rounds = to.rounds;
-    store_block(to.decrypts, load_block(to.encrypts + kBlock * rounds));
-    for (int i = 1; i < rounds; ++i)
-        store_block(to.decrypts + kBlock * i,
-                    _mm_aesimc_si128(load_block(to.encrypts + kBlock * (rounds - i))));
-    store_block(to.decrypts + kBlock * rounds, load_block(to.encrypts));
+// In place: the first with the last, and so on, those between by AESIMC.
+DAEL_AVX512 void invert(Schedule& to) noexcept {
+    Bytes *low = to.keys, *high = to.keys + kBlock * to.rounds;
+    const __m128i first = load_block(low);
+    store_block(low, load_block(high));
+    store_block(high, first);
+    for (low += kBlock, high -= kBlock; low < high; low += kBlock, high -= kBlock) {
+        const __m128i key = _mm_aesimc_si128(load_block(low));
+        store_block(low, _mm_aesimc_si128(load_block(high)));
+        store_block(high, key);
+    }
+    store_block(low, _mm_aesimc_si128(load_block(low)));  // the middle one: rounds are even
 }
 
 // Vectors of 256 bits go through twice as fast as whole ones.
@@ -295,37 +299,17 @@ DAEL_AVX512 void one_block(const Bytes* keys, const Bytes* in, Bytes* out) noexc
 
 }  // namespace
 
-namespace {
-
-// What older compilers' __builtin_cpu_supports() has no words for (clang 14): CPUID leaf 7, ECX.
-bool has_wide_aes() noexcept {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    constexpr unsigned kVaes = 1u << 9, kVpclmulqdq = 1u << 10;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (c & kVaes) != 0 &&
-           (c & kVpclmulqdq) != 0;
-}
-
-}  // namespace
-
 bool vector_units() noexcept {
-    // The compiler's check asks also whether the system saves the wide registers.
-    static const bool there =
-        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") &&
-        __builtin_cpu_supports("bmi2") && has_wide_aes();
-    return there;
+    const Units& there = units();
+    return there.avx512 && there.wide_aes && there.aes && there.pclmul && there.bmi2;
 }
 
-void expand(Schedule& to, const unsigned char* key, std::size_t size) noexcept {
-    expand_all(to, key, size);
-}
-void expand(TwoWaySchedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept {
+void expand(Schedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept {
     expand_all(to, key, size);
     if (inverse) invert(to);
 }
 void encrypt_block(const Schedule& keys, const unsigned char* in, unsigned char* out) noexcept {
-    DAEL_BY_ROUNDS(keys.rounds, one_block)(keys.encrypts, in, out);
+    DAEL_BY_ROUNDS(keys.rounds, one_block)(keys.keys, in, out);
 }
 Code code_for(Kind kind, bool encrypts, int rounds) noexcept {
     switch (kind) {
@@ -353,10 +337,7 @@ bool vector_units() noexcept {
     return false;
 }
 // Never called, as promised.
-void expand(Schedule&, const unsigned char*, std::size_t) noexcept {
-    std::abort();
-}
-void expand(TwoWaySchedule&, const unsigned char*, std::size_t, bool) noexcept {
+void expand(Schedule&, const unsigned char*, std::size_t, bool) noexcept {
     std::abort();
 }
 void encrypt_block(const Schedule&, const unsigned char*, unsigned char*) noexcept {

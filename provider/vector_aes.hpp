@@ -21,24 +21,21 @@ inline constexpr std::size_t kBlock = 16;
 // called where not.
 bool vector_units() noexcept;
 
-// Round keys, as FIPS 197 5.2 has them. Not initialised; a secret, which its owner wipes.
+// Round keys of one direction: as FIPS 197 5.2 has them, or those of the equivalent inverse cipher
+// (5.3.5). Not initialised; a secret, which its owner wipes. Of no alignment beyond its members':
+// it lies in memory of OPENSSL_malloc(), and a program's allocator may align to 8 bytes.
 struct Schedule {
-    alignas(16) unsigned char encrypts[15 * kBlock];
+    unsigned char keys[15 * kBlock];
     int rounds;
 };
-// And those of the equivalent inverse cipher (5.3.5), which ECB's and CBC's decryption need.
-struct TwoWaySchedule : Schedule {
-    alignas(16) unsigned char decrypts[15 * kBlock];
-};
 
-// `size` is 16, 24 or 32.
-void expand(Schedule& to, const unsigned char* key, std::size_t size) noexcept;
-void expand(TwoWaySchedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept;
+// `size` is 16, 24 or 32; `inverse` what wants_inverse() says.
+void expand(Schedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept;
 
+// By keys that are not the inverse cipher's.
 void encrypt_block(const Schedule& keys, const unsigned char* in, unsigned char* out) noexcept;
 
-// A mode in one direction under keys of one size, chosen once. `keys` are the schedule's, those of
-// the inverse cipher for ECB's and CBC's decryption (wants_inverse).
+// A mode in one direction under keys of one size, chosen once. `keys` are the schedule's.
 //   ECB      whole blocks; `iv` is not looked at
 //   CBC      whole blocks; `iv` becomes the last block of ciphertext (SP 800-38A 6.2)
 //   CFB      any size; `iv` becomes the last whole block of ciphertext (6.3, segments of 128 bits)
@@ -46,6 +43,7 @@ void encrypt_block(const Schedule& keys, const unsigned char* in, unsigned char*
 using Code = void (*)(const unsigned char* keys, unsigned char* iv, const unsigned char* in,
                       unsigned char* out, std::size_t size) noexcept;
 Code code_for(Kind kind, bool encrypts, int rounds) noexcept;
+// ECB's and CBC's decryption.
 constexpr bool wants_inverse(Kind kind, bool encrypts) noexcept {
     return !encrypts && (kind == Kind::ecb || kind == Kind::cbc);
 }

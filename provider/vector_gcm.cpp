@@ -264,9 +264,9 @@ DAEL_AVX512 void finish(const Bytes* aes, const Bytes* powers_end, const Bytes* 
 }  // namespace
 
 void VectorGcmKey::set(const unsigned char* key, std::size_t size) noexcept {
-    expand(aes_, key, size);
+    expand(aes_, key, size, false);
     std::memset(powers_ + kPowers * kBlock, 0, sizeof powers_ - kPowers * kBlock);
-    DAEL_BY_ROUNDS(aes_.rounds, hash_subkey)(aes_.encrypts, powers_ + (kPowers - 1) * kBlock);
+    DAEL_BY_ROUNDS(aes_.rounds, hash_subkey)(aes_.keys, powers_ + (kPowers - 1) * kBlock);
     made_ = 1;
 }
 void VectorGcmKey::make(int powers) noexcept {
@@ -325,7 +325,7 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
     size_ += size;
     if (part_size_ != 0) {
         if (!mask_known_) DAEL_BY_ROUNDS(key.aes_.rounds, keystream_block)
-        (key.aes_.encrypts, nonce_, counter_, mask_);
+        (key.aes_.keys, nonce_, counter_, mask_);
         mask_known_ = true;
         for (; part_size_ < kBlock && size != 0; --size, ++in, ++out, ++part_size_) {
             const Bytes before = *in;
@@ -343,7 +343,7 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
     if (size == kBlock) {
         const auto block = encrypts ? DAEL_BY_ROUNDS(rounds, crypt_block, true)
                                     : DAEL_BY_ROUNDS(rounds, crypt_block, false);
-        block(key.aes_.encrypts, end, nonce_, counter_, y_, in, out);
+        block(key.aes_.keys, end, nonce_, counter_, y_, in, out);
         ++counter_;
         return true;
     }
@@ -351,7 +351,7 @@ bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in,
     key.make(static_cast<int>(std::min<std::size_t>(whole / kBlock, VectorGcmKey::kPowers)));
     const auto all = encrypts ? DAEL_BY_ROUNDS(rounds, crypt_all, true)
                               : DAEL_BY_ROUNDS(rounds, crypt_all, false);
-    all(key.aes_.encrypts, end, nonce_, counter_, y_, in, out, size, part_);
+    all(key.aes_.keys, end, nonce_, counter_, y_, in, out, size, part_);
     counter_ += static_cast<std::uint32_t>(whole / kBlock);
     part_size_ = static_cast<unsigned>(rest);
     return true;
@@ -363,7 +363,7 @@ void VectorGcm::tag(VectorGcmKey& key, unsigned char* tag) noexcept {
     // What is left of a block before the begun one came is zeros.
     if (part_size_ != 0) std::memset(part_ + part_size_, 0, kBlock - part_size_);
     DAEL_BY_ROUNDS(key.aes_.rounds, finish)
-    (key.aes_.encrypts, end, nonce_, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
+    (key.aes_.keys, end, nonce_, y_, part_, part_size_ != 0, 8 * aad_size_, 8 * size_, tag);
 }
 
 }  // namespace dael::provider

@@ -55,15 +55,14 @@ int main(int count, char** words) {
     if (window < kPiece || windows < 2) return 1;
     unsigned char key[32] = {1}, counter[16] = {2};
     Schedule schedule;
-    expand(schedule, key, sizeof key);
+    expand(schedule, key, sizeof key, false);
     const Code ctr = code_for(Kind::ctr, true, schedule.rounds);
     std::vector<unsigned char> in(kPiece, 3), out(kPiece);
 
     double direct = 1;
     for (int turn = 0; turn < 400; ++turn) {
         const auto start = Clock::now();
-        for (int i = 0; i < 100; ++i)
-            ctr(schedule.encrypts, counter, in.data(), out.data(), kPiece);
+        for (int i = 0; i < 100; ++i) ctr(schedule.keys, counter, in.data(), out.data(), kPiece);
         direct = std::min(direct, seconds_since(start) / 100);
     }
     std::vector<Window> ring(windows);
@@ -75,7 +74,7 @@ int main(int count, char** words) {
         for (std::size_t next = 0; !ends.load(std::memory_order_relaxed);) {
             Window& w = ring[next];
             if (w.full.load(std::memory_order_acquire)) continue;
-            ctr(schedule.encrypts, ahead, zeros.data(), w.keystream.data(), window);
+            ctr(schedule.keys, ahead, zeros.data(), w.keystream.data(), window);
             w.full.store(true, std::memory_order_release);
             next = (next + 1) % windows;
         }

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/gcm.hpp"
 #include "core/secure_memory.hpp"
+#include "vectors/units.hpp"
 
 namespace dael::cpu {
 namespace {
@@ -53,11 +54,10 @@ std::optional<Level> level_by_name(std::string_view text) noexcept {
 }
 
 bool available(Level level) noexcept {
-    // The library asks the CPU only; the compiler's check asks also whether the system saves the
-    // wide registers, without which their use would trap.
+    // The library asks the CPU only, and not whether the system saves the wide registers.
     const bool system = level == Level::sse    ? true
-                        : level == Level::avx2 ? __builtin_cpu_supports("avx2")
-                                               : __builtin_cpu_supports("avx512bw");
+                        : level == Level::avx2 ? vectors::units().avx2
+                                               : vectors::units().avx512;
     return system && has(info(level).needs);
 }
 
