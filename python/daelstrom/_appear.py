@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import stat
@@ -16,10 +17,12 @@ class Appearing:
     """Written without a name (O_TMPFILE), so that nothing is left of it if the process dies; where the file system
     has no such files, under a hidden name beside its own."""
 
+    _fd = -1
+    _name: str | None = None
+
     def __init__(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], replace: bool) -> None:
         self._path = os.path.realpath(os.fsdecode(path))
-        self._replace = replace
-        self._name: str | None = None
+        self._replace, self._process = replace, os.getpid()
         mode = None
         try:
             there = os.stat(self._path)
@@ -48,7 +51,7 @@ class Appearing:
 
     def _hidden(self) -> str:
         folder, name = os.path.split(self._path)
-        return os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}")
+        return os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(8)}")
 
     def fileno(self) -> int:
         return self._fd
@@ -58,6 +61,9 @@ class Appearing:
         while len(view):
             view = view[os.write(self._fd, view) :]
 
+    def finish(self) -> None:
+        os.fsync(self._fd)
+
     def appear(self) -> None:
         if not self._replace:
             self._link(self._path)
@@ -65,21 +71,32 @@ class Appearing:
                 os.unlink(self._name)
         else:
             if self._name is None:
-                name = self._hidden()
-                self._link(name)
-                self._name = name
+                self._name = self._hidden()
+                self._link(self._name, unnamed=True)
             os.replace(self._name, self._path)
         self._name = None
-        os.close(self._fd)
+        self._close()
 
-    def _link(self, to: str) -> None:
-        if self._name is None:
+    def _link(self, to: str, unnamed: bool = False) -> None:
+        if unnamed or self._name is None:
             # With a directory named, Python calls linkat(), which follows the link in /proc.
             os.link(f"/proc/self/fd/{self._fd}", to, src_dir_fd=self._fd, follow_symlinks=True)
         else:
             os.link(self._name, to)
 
+    def _close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
     def discard(self) -> None:
-        os.close(self._fd)
-        if self._name is not None:
-            os.unlink(self._name)
+        name, self._name = self._name, None
+        self._close()
+        # In a child of fork() the name is the parent's.
+        if name is not None and self._process == os.getpid():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name)
+
+    def __del__(self) -> None:
+        if self._fd >= 0 or self._name is not None:
+            self.discard()

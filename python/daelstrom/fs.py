@@ -8,21 +8,32 @@ target's listing. Keys and keysets only: with an envelope of its own in each obj
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import io
 import os
 import struct
-import threading
+import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import fsspec
 from fsspec.asyn import sync
+from fsspec.callbacks import DEFAULT_CALLBACK
+from fsspec.compression import compr
+from fsspec.config import apply_config
+from fsspec.core import get_compression
 from fsspec.implementations.chained import ChainedFileSystem
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
-from fsspec.implementations.memory import MemoryFileSystem
-from fsspec.spec import AbstractBufferedFile
+from fsspec.mapping import FSMap
 
 from . import _core, files
+from ._appear import Appearing
+from ._objects import ObjectReader, ObjectWriter, Upload, Version, mark_of, named, replaced
+from ._turns import Turns
+from ._writer import Compressed, Text, bytes_of
 from .exceptions import FormatError, InvalidTag
 
 if TYPE_CHECKING:
@@ -30,27 +41,59 @@ if TYPE_CHECKING:
 
 __all__ = ["DaelstromFileSystem"]
 
-# What the targets' listings have that changes when an object does.
-_MARKS = ("ETag", "etag", "md5", "mtime", "LastModified", "last_modified", "updated", "modified", "created", "generation")
 _KEPT = 256  # derived keys of the objects that were read last
+_FILES = ("key_file", "keyset_file")
+# fsspec's own, which every file system takes.
+_OPTIONS = {"skip_instance_cache", "use_listings_cache", "listings_expiry_time", "max_paths", "asynchronous", "loop"}
+_MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 def _slurp(path: str) -> bytes:
-    with open(os.path.expanduser(path), "rb") as file:
+    with open(path, "rb") as file:
         return file.read()
 
 
-class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
-    """What it writes is sealed, what it reads is opened; sizes are the plaintext's.
+def _fingerprint(secret: bytes) -> str:
+    """Tells keys apart, and nothing of them."""
+    return hashlib.sha256(b"daelstrom.fs key file" + secret).hexdigest()[:32]
+
+
+class _ByContent(type(ChainedFileSystem)):  # type: ignore[misc]
+    """fsspec hands out one instance for equal options. A file's name is the same option in every folder, and whatever
+    the file holds by now: here it is made absolute, and what the file holds is an option too."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        kwargs = dict(apply_config(cls, kwargs))
+        for name in _FILES:
+            if kwargs.get(name) is not None:
+                path = os.path.abspath(os.path.expanduser(os.fsdecode(kwargs[name])))
+                holds = _fingerprint(_slurp(path))
+                if kwargs.setdefault("key_file_holds", holds) != holds:
+                    raise ValueError(f"{path!r} holds another key than where this file system was made")
+                kwargs[name] = path
+        return super().__call__(*args, **kwargs)
+
+
+class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # type: ignore[misc]
+    """What it writes is sealed, what it reads is opened; sizes are the plaintext's, and are authentic once an object's
+    end is verified: what reads to an end, or counts from it, verifies it.
 
     `key` (16 or 32 bytes), `key_file`, `keyset` (Tink's JSON) or `keyset_file`: fsspec keeps a file system's options
     and passes them on (to workers, into JSON), so that a file's name is the better one to give. `segment`: "1M" or
     "4K", of all objects here. `aad` is bound to every object; with `bind_names` its path is too, so that an object
-    that was put in another's place does not open.
+    that was put in another's place does not open. `key_file_holds` is made here: it tells whether a key file is the
+    same one in another process.
+
+    *Threads*: any number at once, as far as the target's file system has it so. What one call answers of an object is
+    of one version of it.
+    *close() during use*: a file system has none; its files say it for themselves.
+    *Children of fork()*: as the target's file system has it (those of asynchronous clients start anew by fsspec's
+    rules); nothing here is locked in a child.
     """
 
     protocol = "daelstrom"
     async_impl = False
+    _unsealed: int | None = None  # the size of what is no sealed stream
 
     def __init__(
         self,
@@ -63,11 +106,15 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
         key_file: str | None = None,
         keyset: str | Buffer | None = None,
         keyset_file: str | None = None,
+        key_file_holds: str | None = None,
         segment: int | str | None = None,
         aad: Buffer = b"",
         bind_names: bool = False,
         **options: Any,
     ) -> None:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise TypeError(f"there is no option {', '.join(unknown)}; a target's own go into target_options=, or under its name")
         super().__init__(**options)
         if getattr(self, "_opened", None) is not None:  # fsspec hands out one instance for equal options
             return
@@ -76,9 +123,9 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
         if len(given) != 1:
             raise TypeError(f"one of key=, key_file=, keyset= and keyset_file= is needed; given: {given}")
         if key_file is not None:
-            key = _slurp(key_file)
+            key = self._secret(key_file, key_file_holds)
         if keyset_file is not None:
-            keyset = _slurp(keyset_file)
+            keyset = self._secret(keyset_file, key_file_holds)
         keys = files.sealed_keys(key, keyset, segment)
         # A bare key opens both sizes of segments; here one of them holds, or listings would not tell sizes.
         self._keys = keys.sealing() if key is not None else keys
@@ -92,10 +139,18 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
             fs = fsspec.filesystem(protocol, **{**usual, **(target_options or {})})
         self.fs = fs
         self._opened: OrderedDict[str, tuple[Any, _core.SealedOpener]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._begin_turns()
+        self._commits = False  # known of the target's files
         self.root_marker, self.sep = fs.root_marker, fs.sep
         self._strip_protocol = self._strip  # of the target's URLs, which only the instance knows
         self._parent = fs._parent
+
+    @staticmethod
+    def _secret(path: str, holds: str | None) -> bytes:
+        secret = _slurp(path)
+        if holds is not None and _fingerprint(secret) != holds:
+            raise ValueError(f"{path!r} was replaced just now; once more")
+        return secret
 
     def _strip(self, path: Any) -> Any:
         if isinstance(path, list):
@@ -119,11 +174,10 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
         """The target's entry with the plaintext's size; None for what is no sealed stream of these keys."""
         if info.get("type") != "file":
             return info
-        told = dict(info, sealed_size=info.get("size"))
-        try:
-            told["size"] = None if info.get("size") is None else self._keys.plain_size(info["size"])
-        except FormatError:
-            told["size"] = None
+        told = dict(info, size=self._unsealed, sealed_size=info.get("size"))
+        with contextlib.suppress(FormatError):
+            if info.get("size") is not None:
+                told["size"] = self._keys.plain_size(info["size"])
         return told
 
     def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
@@ -189,10 +243,11 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.rm(self._strip(path), recursive=recursive, maxdepth=maxdepth)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
-        if self._bind_names:  # sealed anew, for its new name
+        if self._bind_names and self.isdir(path1):
+            self.makedirs(path2, exist_ok=True)
+        elif self._bind_names:  # sealed anew, for its new name
             with self.open(path1, "rb") as source, self.open(path2, "wb") as to:
-                while block := source.read(8 << 20):
-                    to.write(block)
+                _copy(source, to)
         else:
             self.fs.cp_file(self._strip(path1), self._strip(path2), **kwargs)
         self.invalidate_cache(path2)
@@ -216,7 +271,7 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _infos(self, paths: Iterable[str]) -> dict[str, Any]:
         """Each one's entry, or what kept it from being had; at once where the target can."""
         wanted = list(dict.fromkeys(paths))
-        if self.fs.async_impl and len(wanted) > 1:
+        if len(wanted) > 1 and _concurrent(self.fs):
 
             async def gather() -> list[Any]:
                 return await asyncio.gather(*map(self.fs._info, wanted), return_exceptions=True)
@@ -243,14 +298,16 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
             raise FormatError(f"{path!r}: {error}") from None
 
     def _read(
-        self, requests: Sequence[tuple[str, int | None, int | None]], max_gap: int | None, batch_size: int | None,
-        infos: dict[str, Any] | None = None, **kwargs: Any,
+        self, requests: Sequence[tuple[str, int | None, int | None]], max_gap: int | None = None,
+        batch_size: int | None = None, **kwargs: Any,
     ) -> list[Any]:  # fmt: skip
-        """Bytes, or an exception, for each range: everything that it takes is fetched in one call of the target."""
-        infos = self._infos(path for path, _, _ in requests) if infos is None else infos
+        """Bytes, or an exception, for each range: everything that it takes is fetched in one call of the target, and
+        what is of one object is of one version, whose opener and size they are all opened with."""
+        infos = self._infos(path for path, _, _ in requests)
         out: list[Any] = [b""] * len(requests)
-        by_path: dict[str, list[tuple[int, int, int]]] = {}
+        by_path: dict[str, list[tuple[int, int, int | None]]] = {}
         totals: dict[str, int] = {}
+        by_size: dict[str, list[int]] = {}  # what is true only if the size is
         for i, (path, start, end) in enumerate(requests):
             try:
                 total = totals[path] = self._total(path, infos[path])
@@ -258,69 +315,66 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
                 out[i] = error
                 continue
             begin, stop, _ = slice(start, end).indices(total)
-            # An empty file is read too: that it is one is for its only segment to say.
-            if begin < stop or total == 0:
-                by_path.setdefault(path, []).append((begin, max(begin, stop), i))
+            if begin < stop:
+                by_path.setdefault(path, []).append((begin, stop, i))
+            if _depends(start, end, begin, stop, total):
+                by_size.setdefault(path, []).append(i)
+        for path in by_size:
+            by_path.setdefault(path, []).append((totals[path], totals[path], None))
         # Ranges that share segments, or lie no farther apart than max_gap, are fetched and opened as one.
-        joined: list[tuple[str, int, int, list[tuple[int, int, int]]]] = []
+        joined: list[tuple[str, int, int, list[tuple[int, int, int | None]]]] = []
         for path, ranges in by_path.items():
-            ranges.sort()
+            ranges.sort(key=lambda one: one[:2])
             sealed_end = -1
-            for begin, stop, i in ranges:
+            for begin, stop, of in ranges:
                 at, size = self._keys.sealed_range(begin, stop - begin, totals[path])
                 if sealed_end >= 0 and (at < sealed_end or at - sealed_end <= (max_gap or -1)):
                     _, first, latest, parts = joined[-1]
-                    parts.append((begin, stop, i))
+                    parts.append((begin, stop, of))
                     joined[-1] = (path, first, max(latest, stop), parts)
                     sealed_end = max(sealed_end, at + size)
                 else:
-                    joined.append((path, begin, stop, [(begin, stop, i)]))
+                    joined.append((path, begin, stop, [(begin, stop, of)]))
                     sealed_end = at + size
         fetches = [(path, *self._keys.sealed_range(begin, stop - begin, totals[path])) for path, begin, stop, _ in joined]
-        unknown = [path for path in by_path if self._known(path, infos[path]) is None]
+        openers: dict[str, Any] = {path: self._known(path, infos[path]) for path in by_path}
+        unknown = [path for path, opener in openers.items() if opener is None]
         heads = [(path, 0, min(self._keys.head_size, infos[path]["size"])) for path in unknown]
         every = heads + fetches
-        if batch_size is not None and self.fs.async_impl:
+        if batch_size is not None and _concurrent(self.fs):
             kwargs["batch_size"] = batch_size
         fetched = self.fs.cat_ranges(
             [path for path, _, _ in every], [at for _, at, _ in every], [at + size for _, at, size in every],
             on_error="return", **kwargs,
         ) if every else []  # fmt: skip
-        failed: dict[str, Exception] = {}
-        for path, head in zip(unknown, fetched):
+        for (path, _, size), head in zip(heads, fetched):
             try:
-                self._know(path, infos[path], head)
+                openers[path] = self._opener_of(path, infos[path], _whole(path, head, size))
             except Exception as error:
-                failed[path] = error
+                openers[path] = error
         for (path, begin, stop, parts), fetch, sealed in zip(joined, fetches, fetched[len(heads) :]):
             try:
-                if path in failed:
-                    raise failed[path]
-                if isinstance(sealed, Exception):
-                    raise sealed
-                if len(sealed) != fetch[2]:
-                    raise InvalidTag(f"{path!r} is shorter than the target's listing says")
-                opener = self._known(path, infos[path])
-                assert opener is not None
-                plain = opener.open(begin, stop - begin, totals[path], sealed)
-                for at, to, i in parts:
-                    out[i] = plain[at - begin : to - begin]
+                if isinstance(openers[path], Exception):
+                    raise openers[path]
+                plain = openers[path].open(begin, stop - begin, totals[path], _whole(path, sealed, fetch[2]))
+                for at, to, of in parts:
+                    if of is not None:
+                        out[of] = plain[at - begin : to - begin]
             except Exception as error:
-                for _, _, i in parts:
-                    out[i] = _named(error, path)
+                for _, _, of in parts:
+                    for fails in by_size[path] if of is None else [of]:
+                        out[fails] = named(error, path)
         return out
 
     def _known(self, path: str, info: dict[str, Any]) -> _core.SealedOpener | None:
         with self._lock:
             found = self._opened.get(path)
-            if found is None or found[0] != _mark(info):
+            if found is None or found[0] != mark_of(info):
                 return None
             self._opened.move_to_end(path)
             return found[1]
 
-    def _know(self, path: str, info: dict[str, Any], head: Any) -> None:
-        if isinstance(head, Exception):
-            raise head
+    def _opener_of(self, path: str, info: dict[str, Any], head: Any) -> _core.SealedOpener:
         whole = len(head) == info["size"]
         opener = _core.SealedOpener(self._keys, self._bound(path), head, whole)
         if opener.plain_size(info["size"]) != self._keys.plain_size(info["size"]):
@@ -329,20 +383,23 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
                 "its size; keep such objects apart"
             )
         with self._lock:
-            self._opened[path] = (_mark(info), opener)
+            self._opened[path] = (mark_of(info), opener)
             while len(self._opened) > _KEPT:
                 self._opened.popitem(last=False)
+        return opener
 
     def _ranges(
         self, requests: Sequence[tuple[str, int | None, int | None]], max_gap: int | None = None,
         batch_size: int | None = None, **kwargs: Any,
     ) -> list[Any]:  # fmt: skip
         out = self._read(requests, max_gap, batch_size, **kwargs)
-        # What was replaced since the target listed it does not authenticate: once more, with a fresh listing.
-        again = [i for i, one in enumerate(out) if isinstance(one, InvalidTag)]
-        if again:
-            for path in {requests[i][0] for i in again}:
+        # What was replaced since the target listed it does not authenticate: once more, all that is wanted of it, with
+        # a fresh listing.
+        changed = {path for (path, _, _), one in zip(requests, out) if isinstance(one, InvalidTag)}
+        if changed:
+            for path in changed:
                 self.invalidate_cache(path)
+            again = [i for i, (path, _, _) in enumerate(requests) if path in changed]
             for i, one in zip(again, self._read([requests[i] for i in again], max_gap, batch_size, **kwargs)):
                 out[i] = one
         return out
@@ -385,157 +442,184 @@ class DaelstromFileSystem(ChainedFileSystem):  # type: ignore[misc]
         return out
 
     def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
+        """The objects' bytes, by their paths. ``on_error="omit"`` omits what is not there: what is there and is not
+        authentic, or cannot be read, raises."""
         paths = self.expand_path(path, recursive=recursive)
         if len(paths) == 1 and not isinstance(path, list) and paths[0] == self._strip(path):
             return self.cat_file(paths[0], **kwargs)
         paths = [one for one in paths if not recursive or not self.isdir(one)]
+        # FSMap omits by itself, of what is returned, whatever failed: to zarr that is a chunk of fill values.
+        caller = sys._getframe(1)
+        if caller.f_code is FSMap.getitems.__code__ and caller.f_locals.get("on_error") == "omit":
+            on_error = "omit"
         out: dict[str, Any] = {}
         for name, got in zip(paths, self._ranges([(one, None, None) for one in paths], **kwargs)):
             if not isinstance(got, Exception) or on_error == "return":
                 out[name] = got
-            elif on_error == "raise":
+            elif on_error == "raise" or not isinstance(got, _MISSING):
                 raise got
+            elif caller.f_code is FSMap.getitems.__code__:
+                out[name] = got
         return out
 
     # Writing, and files.
 
     def pipe_file(self, path: str, value: Buffer, mode: str = "overwrite", **kwargs: Any) -> None:
         stripped = self._strip(path)
-        view = memoryview(value).cast("B")
-        if isinstance(self.fs, LocalFileSystem) and not kwargs:
-            with self._open(stripped, "xb" if mode == "create" else "wb") as file:
-                file.write(view)
-            return
-        sealer = _core.Sealer(self._keys, self._bound(stripped))
-        sealed = bytearray(sealer.room(len(view), True))
-        sealer.seal(view, sealed, True)
+        with bytes_of(value) as view:
+            if self._intrans or isinstance(self.fs, LocalFileSystem):
+                with self.open(stripped, "xb" if mode == "create" else "wb", **kwargs) as file:
+                    file.write(view)
+                return
+            sealer = _core.Sealer(self._keys, self._bound(stripped))
+            sealed = bytearray(sealer.room(len(view), True))
+            sealer.seal(view, sealed, True)
         self.fs.pipe_file(stripped, bytes(sealed), mode=mode, **kwargs)
-        self.invalidate_cache(stripped)
+        self._appeared(stripped)
+
+    def get_file(
+        self, rpath: str, lpath: Any = None, callback: Any = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any
+    ) -> None:
+        """To a file of this machine, which appears when all of the object is verified. A file object of the caller's,
+        or what is no regular file, is written to as the bytes come."""
+        outfile = lpath if outfile is None and hasattr(lpath, "write") else outfile
+        if outfile is None and self.isdir(rpath):
+            os.makedirs(lpath, exist_ok=True)
+            return
+        with self.open(rpath, "rb", **kwargs) as source:
+            callback.set_size(source.size)
+            if outfile is not None:
+                _copy(source, outfile, callback)
+                return
+            lpath = os.fspath(lpath)
+            if os.path.exists(lpath) and not os.path.isfile(lpath) and not os.path.isdir(lpath):
+                with open(lpath, "wb") as device:
+                    _copy(source, device, callback)
+                return
+            os.makedirs(os.path.dirname(os.path.abspath(lpath)), exist_ok=True)
+            file = Appearing(lpath, replace=True)
+            try:
+                _copy(source, file, callback)
+                file.finish()
+                file.appear()
+            finally:
+                file.discard()
+
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As fsspec's; what is written, as text or compressed too, is there once its file is closed, or never."""
+        stripped = self._strip(path)
+        text = "b" not in mode
+        told = {name: kwargs.pop(name, None) for name in ("encoding", "errors", "newline")} if text else {}
+        compression = get_compression(stripped, compression)
+        compress = compr[compression] if compression is not None else None
+        autocommit = kwargs.pop("autocommit", not self._intrans)
+        file: Any = self._open(
+            stripped, mode.replace("t", "") + "b" if text else mode, block_size, autocommit, cache_options, **kwargs
+        )
+        if not isinstance(file, ObjectWriter):
+            file = compress(file, mode="r") if compress is not None else file
+            return io.TextIOWrapper(file, **told) if text else file
+        if not autocommit:
+            self.transaction.files.append(file)
+        with contextlib.ExitStack() as unless:
+            unless.callback(file.discard)
+            top = Compressed(file, compress) if compress is not None else file
+            made = Text(top, **told) if text else top
+            unless.pop_all()
+            return made
 
     def _open(
         self,
         path: str,
         mode: str = "rb",
-        block_size: int | str | None = None,
+        block_size: int | None = None,
         autocommit: bool = True,
         cache_options: dict[str, Any] | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> ObjectReader | ObjectWriter:
         path = self._strip(path)
         if mode not in ("rb", "wb", "xb"):
             raise ValueError(f"mode is {mode!r}; sealed objects are read, or written from their beginning")
-        if isinstance(self.fs, LocalFileSystem) and autocommit and not kwargs:
-            if mode != "rb" and self.fs.auto_mkdir:
-                self.fs.makedirs(self.fs._parent(path), exist_ok=True)
-            return files.open(path, mode, key=self._keys, aad=self._bound(path))  # type: ignore[call-overload]
-        return _Object(self, path, mode, block_size, autocommit, cache_options=cache_options, **kwargs)
-
-
-def _mark(info: dict[str, Any]) -> tuple[Any, ...]:
-    return (info.get("size"), *(info.get(name) for name in _MARKS))
-
-
-def _named(error: Exception, path: str) -> Exception:
-    """The same, and which object it was."""
-    if isinstance(error, (InvalidTag, FormatError)) and path not in str(error):
-        return type(error)(f"{path!r}: {error}")
-    return error
-
-
-class _Object(AbstractBufferedFile):  # type: ignore[misc]
-    """One object, through fsspec's caches of ranges; written by the target's own multipart upload."""
-
-    def __init__(self, fs: DaelstromFileSystem, path: str, mode: str, *args: Any, **kwargs: Any) -> None:
-        self._target: Any = None
+        local = isinstance(self.fs, LocalFileSystem)
         if mode == "rb":
-            details = self._details = fs.info(path)
-            kwargs["size"] = fs._total(path, dict(details, size=details.get("sealed_size")))
-        super().__init__(fs, path, mode, *args, **kwargs)
+            unknown = sorted(set(kwargs) - {"cache_type", "size"})  # which are fsspec's; reading ahead is ours
+            if unknown:
+                raise TypeError(f"there is no option {', '.join(unknown)} for reading")
+            block = block_size if isinstance(block_size, int) else None
+            info = self.fs.info(path)
+            if local:
+                self._total(path, info)
+                return ObjectReader(self, path, files.of_key(path, self._keys, self._bound(path)), None, block)
+            return ObjectReader(self, path, Version(self, path, info), self._told(info), block)
+        if mode == "xb" and self.fs.exists(path):
+            raise FileExistsError(17, os.strerror(17), path)
+        if local and self.fs.auto_mkdir:
+            self.fs.makedirs(self.fs._parent(path), exist_ok=True)
+        sink = Appearing(path, replace=mode == "wb") if local else Upload(self, path, mode, kwargs)
+        return ObjectWriter(self, path, mode, sink, autocommit)
 
-    def _fetch_range(self, start: int, end: int) -> bytes:
-        return bytes(self.fs.cat_file(self.path, start, end))
+    def _appeared(self, path: str) -> None:
+        self.invalidate_cache(path)
+        self.fs.invalidate_cache(self.fs._parent(path))
 
-    def verify(self) -> None:
-        """Verifies the last segment, and with it that nothing was cut off or added. Raises `InvalidTag`."""
-        self.fs.cat_file(self.path, max(0, self.size - 1), None)
+    def du(self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any) -> Any:
+        """As fsspec's; what is no sealed object counts 0, and has None where each is told."""
+        sizes = dict(self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs))
+        if withdirs and self.isdir(path):
+            info = self.info(path)
+            sizes[info["name"]] = info
+        told = {name: info["size"] for name, info in sizes.items()}
+        return sum(size or 0 for size in told.values()) if total else told
 
-    def _initiate_upload(self) -> None:
-        # Not its own commit: what was begun is not to be seen if the rest fails.
-        if isinstance(self.fs.fs, MemoryFileSystem):
-            self._target = _Gathered(self.fs.fs, self.path, self.mode)
-        else:
-            self._target = self.fs.fs.open(self.path, self.mode, autocommit=False, **self.kwargs)
-        self._chunks = files.Chunks(self.fs._keys, self.fs._bound(self.path), None)
+    def tree(self, *args: Any, **kwargs: Any) -> str:
+        """As fsspec's; what is no sealed object is shown with 0 bytes."""
+        shown = object.__new__(type(self))
+        shown.__dict__.update(self.__dict__, _unsealed=0)
+        return str(ChainedFileSystem.tree(shown, *args, **kwargs))
 
-    def _upload_chunk(self, final: bool = False) -> bool:
-        self._chunks.write(self.buffer.getbuffer(), self._target.write)
-        if final:
-            self._chunks.finish(self._target.write)
-            self._target.close()
-            if self.autocommit:
-                self.commit()
-        return True
-
-    def commit(self) -> None:
-        self._target.commit()
-        self.fs.invalidate_cache(self.path)
-
-    def discard(self) -> None:
-        """Nothing of what was written is left."""
-        target, self._target = self._target, None
-        self.closed = True
-        if target is not None:
-            self._chunks.wipe()
-            _abandon(target)
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        try:
-            super().close()
-        except BaseException:
-            if self.mode != "rb":
-                self.discard()
-            raise
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is None or self.mode == "rb":
-            self.close()
-        else:
-            self.discard()
-
-    def __del__(self) -> None:
-        if not self.closed and self.mode != "rb":
-            self.discard()
+    def read_block(self, fn: str, offset: int, length: int | None, delimiter: bytes | None = None) -> bytes:
+        """As fsspec's. A block that the object's end makes shorter is told once that end is verified."""
+        with self.open(fn, "rb") as file:
+            if length is None or offset + length > file.size:
+                file.verify()
+        return bytes(super().read_block(fn, offset, length, delimiter))
 
 
-def _abandon(target: Any) -> None:
-    """Ends a target's file without its appearing."""
-    if isinstance(target, AbstractBufferedFile):
-        target.discard()
-        target.closed = True
-    else:
-        target.close()
-        target.discard()
+def _depends(start: int | None, end: int | None, begin: int, stop: int, total: int) -> bool:
+    """Whether what a slice is follows from the object's size, without that its bytes tell: counted from the end, or
+    empty because the object would end before it."""
+    if begin < stop:
+        return stop < total and ((start or 0) < 0 or (end or 0) < 0)
+    return not (0 <= (start or 0) and end is not None and 0 <= end <= (start or 0))
 
 
-class _Gathered:
-    """For a target in memory, whose files are seen from their first byte on: put there whole."""
+def _concurrent(fs: Any) -> bool:
+    """Whether its client is asynchronous. A folder of another file system says so whatever that is."""
+    while isinstance(fs, DirFileSystem):
+        fs = fs.fs
+    return bool(fs.async_impl)
 
-    def __init__(self, fs: Any, path: str, mode: str) -> None:
-        self._fs, self._path, self._mode, self._data = fs, path, mode, bytearray()
 
-    def write(self, data: Buffer) -> None:
-        self._data += data
+def _whole(path: str, answer: Any, size: int) -> Any:
+    if isinstance(answer, Exception):
+        raise answer
+    if len(answer) != size:
+        raise InvalidTag(f"{path!r} has another size than the target's listing says")
+    return answer
 
-    def close(self) -> None:
-        pass
 
-    def commit(self) -> None:
-        self._fs.pipe_file(self._path, bytes(self._data), mode="create" if self._mode == "xb" else "overwrite")
-
-    def discard(self) -> None:
-        self._data = bytearray()
+def _copy(source: Any, to: Any, callback: Any = DEFAULT_CALLBACK) -> None:
+    while block := source.read(8 << 20):
+        to.write(block)
+        callback.relative_update(len(block))
 
 
 # The package's entry point says the same to fsspec; this is for where it is not installed.

@@ -140,9 +140,36 @@ struct Sealer {
     }
 };
 
+// Any object's bytes for Python's memoryview(), which by itself takes neither numpy's dates nor
+// what is empty in several dimensions, nor other libraries' tensors.
+struct HostBytes {
+    nb::object owner;
+    Memory memory;
+
+    static int get(PyObject* self, Py_buffer* view, int flags) {
+        const Memory& memory = nb::inst_ptr<HostBytes>(self)->memory;
+        return PyBuffer_FillInfo(view, self, memory.data, static_cast<Py_ssize_t>(memory.size), 1,
+                                 flags);
+    }
+};
+PyType_Slot host_bytes_slots[] = {
+    {Py_bf_getbuffer, reinterpret_cast<void*>(HostBytes::get)},
+    {0, nullptr},
+};
+
 }  // namespace
 
 void bind_sealed(nb::module_& m) {
+    nb::class_<HostBytes>(m, "HostBytes", nb::type_slots(host_bytes_slots))
+        .def(
+            "__init__",
+            [](HostBytes* self, nb::handle data) {
+                Memory memory(data, Access::read, "data");
+                if (memory.on_device)
+                    value_error("data lies in a device's memory; what is written lies on the host");
+                new (self) HostBytes{nb::borrow(data), std::move(memory)};
+            },
+            nb::arg("data"));
     bind_sealed_keys(m);
     bind_sealed_file(m);
     nb::class_<SealedStream>(m, "SealedOpener")

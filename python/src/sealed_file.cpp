@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <future>
-#include <mutex>
 
 #include "scratch.hpp"
 #include "sealed.hpp"
@@ -97,17 +97,16 @@ class File {
         const Order order(engine_, to, stream);
         dael_sealed_file* file = nullptr;
         dael_status status;
-        failed_ = 0;
+        ForDevice reading{this, 0};
         {
             const Released released;
-            const std::lock_guard<std::mutex> alone(mutex_);
             status = dael_sealed_file_open(engine_.get(), keys_.get(), aad_.data(), aad_.size(),
-                                           read_for_device, this, sealed_, &file);
+                                           read_for_device, &reading, sealed_, &file);
             if (status == DAEL_OK)
                 status = dael_sealed_file_read_all(file, to.data, to.size, order.stream(), nullptr);
             dael_sealed_file_close(file);
         }
-        if (status == DAEL_IO && failed_ != 0) raise_errno(failed_);
+        if (status == DAEL_IO && reading.failed != 0) raise_errno(reading.failed);
         check(status);
     }
 
@@ -131,10 +130,16 @@ class File {
         }
         return 0;
     }
+    // One call's own, so that no lock is there which a child of fork() could find taken.
+    struct ForDevice {
+        const File* file;
+        std::atomic<int> failed;
+    };
     static int read_for_device(void* context, std::uint64_t at, void* out, std::size_t size) {
-        auto* const file = static_cast<File*>(context);
-        file->failed_ = file->read(at, static_cast<std::uint8_t*>(out), size);
-        return file->failed_;
+        auto* const reading = static_cast<ForDevice*>(context);
+        const int failed = reading->file->read(at, static_cast<std::uint8_t*>(out), size);
+        if (failed != 0) reading->failed = failed;
+        return failed;
     }
 
     void in_range(std::uint64_t at, std::uint64_t size) const {
@@ -210,8 +215,6 @@ class File {
     std::uint64_t at_, sealed_, plain_ = 0;
     Descriptor descriptor_;
     SealedStream stream_;
-    std::mutex mutex_;
-    int failed_ = 0;
 };
 
 }  // namespace

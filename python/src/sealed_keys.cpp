@@ -34,13 +34,15 @@ std::uint64_t plain_size(const SealedKeys& keys, std::uint64_t sealed) {
     return plain;
 }
 
-nb::tuple sealed_range(const SealedKeys& keys, std::uint64_t at, std::uint64_t size,
-                       std::uint64_t total) {
+// Where the segments lie that hold a range, in the stream or in the plaintext.
+template <dael_sealed_range dael_sealed_chunk::*in>
+nb::tuple range_in(const SealedKeys& keys, std::uint64_t at, std::uint64_t size,
+                   std::uint64_t total) {
     const dael_sealed_layout layout = layout_of(keys);
     const dael_sealed_range range{at, size};
     dael_sealed_chunk chunk{};
     check(dael_sealed_covering(&layout, &range, total, &chunk));
-    return nb::make_tuple(chunk.sealed.at, chunk.sealed.size);
+    return nb::make_tuple((chunk.*in).at, (chunk.*in).size);
 }
 
 // (bytes of the envelope, or 0 where more of the file is needed; the work it asks of scrypt)
@@ -115,7 +117,10 @@ void bind_sealed_keys(nb::module_& m) {
                      [](const SealedKeys& keys) { return dael_opener_head_size(keys.get()); })
         .def("sealed_size", sealed_size, nb::arg("plain"))
         .def("plain_size", plain_size, nb::arg("sealed"))
-        .def("sealed_range", sealed_range, nb::arg("at"), nb::arg("size"), nb::arg("total"));
+        .def("sealed_range", range_in<&dael_sealed_chunk::sealed>, nb::arg("at"), nb::arg("size"),
+             nb::arg("total"))
+        .def("plain_range", range_in<&dael_sealed_chunk::plain>, nb::arg("at"), nb::arg("size"),
+             nb::arg("total"));
     nb::class_<Recipients>(m, "Recipients")
         .def_static(
             "parse",
