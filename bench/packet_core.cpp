@@ -30,7 +30,7 @@ std::size_t enter(Heat& heat, const Sealer& sealer, const Point& point,
             std::memset(packet.tag, kPoison, 16);
         }
         DAEL_TRY(seal_all(sealer, *packets));
-        if (!copies) return check_sealed(sealer.name, *packets, key, 1024);
+        if (!copies) return check_sealed(sealer, *packets, key, 1024);
         for (const SaPacket& packet : packets->list)
             if (std::memcmp(packet.out, packet.in, packet.size) != 0)
                 return Error{Code::internal, "memcpy does not copy"};

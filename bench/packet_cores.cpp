@@ -150,8 +150,7 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
         const auto check = [=]() -> Result<> {
             for (const Worker& worker : *workers) {
                 DAEL_TRY(seal_all(worker.sealer, *worker.packets));
-                if (!copies)
-                    DAEL_TRY(check_sealed(worker.sealer.name, *worker.packets, key, kBurst));
+                if (!copies) DAEL_TRY(check_sealed(worker.sealer, *worker.packets, key, kBurst));
             }
             return {};
         };

@@ -109,7 +109,7 @@ Result<Heat> race_latency(const PacketSuite& shared, const Point& point) {
             sealer->name, sample,
             [=]() -> Result<> {
                 DAEL_TRY(seal_all(*sealer, *packets));
-                return check_sealed(sealer->name, *packets, key, packets->list.size());
+                return check_sealed(*sealer, *packets, key, packets->list.size());
             },
             row, bytes, against);
         heat.describe(entry, [=](double) {

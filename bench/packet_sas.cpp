@@ -46,9 +46,12 @@ struct Arrivals {
     }
 };
 
+std::uint32_t races = 0;  // a key sends once in a process
+
 std::vector<std::uint8_t> key_of(const Point& point, std::size_t sa) {
     auto key = packet_key(point.number("bits"));
     for (std::size_t i = 0; i < 8; ++i) key[i] ^= static_cast<std::uint8_t>(sa >> 8 * i);
+    for (std::size_t i = 0; i < 4; ++i) key[8 + i] ^= static_cast<std::uint8_t>(races >> 8 * i);
     return key;
 }
 
@@ -209,6 +212,7 @@ Result<Opener> ipsec_mb_opener(const Point&) {
 
 Result<Heat> race_sas(const PacketSuite& shared, const Point& point) {
     const std::size_t count = shared.quick ? 2048 : 64 << 10;
+    ++races;
     DAEL_LET(arrivals, arrange(shared.sources.front(), point, count));
     Heat heat;
     std::vector<std::size_t> against;

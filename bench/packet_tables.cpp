@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets of tables of security associations, whose keystream fillers make ahead of time.
 #include <algorithm>
+#include <atomic>
 
 #include "bench/packets.hpp"
 
@@ -96,9 +97,15 @@ Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> 
     };
     DAEL_LET(table, open_table(source, budget));
     const auto state = std::make_shared<State>(State{source, std::move(table), {}, 0, {}});
+    // A key sends once with a salt in a process.
+    static std::atomic<std::uint32_t> sealers{0};
+    const std::uint32_t number = ++sealers;
+    const std::array<std::uint8_t, 4> salt{kSalt[0], static_cast<std::uint8_t>(number >> 16),
+                                           static_cast<std::uint8_t>(number >> 8),
+                                           static_cast<std::uint8_t>(number)};
     for (int i = 0; i < sas; ++i) {
         DAEL_LET(key, Key::import(key_of(raw, static_cast<std::size_t>(i))));
-        DAEL_LET(id, state->table.add(key, {.salt = kSalt}));
+        DAEL_LET(id, state->table.add(key, {.salt = salt}));
         state->ids.push_back(id);
     }
     Sealer sealer{source.name, [state](std::span<const SaPacket> packets) -> Result<> {
@@ -107,6 +114,7 @@ Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> 
                       DAEL_TRY(state->table.seal(id, packets));
                       return {};
                   }};
+    sealer.salt = salt;
     if (source.filler) {
         sealer.warm_seconds = kFillerWarms;
         sealer.mark = [state] { state->before = state->table.counters(); };

@@ -98,7 +98,7 @@ Result<> seal_all(const Sealer& sealer, const Packets& packets) {
     return {};
 }
 
-Result<> check_sealed(const std::string& who, const Packets& packets,
+Result<> check_sealed(const Sealer& sealer, const Packets& packets,
                       std::span<const std::uint8_t> key, std::size_t sealed) {
     const std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)> context(
         EVP_CIPHER_CTX_new(), EVP_CIPHER_CTX_free);
@@ -110,8 +110,8 @@ Result<> check_sealed(const std::string& who, const Packets& packets,
     for (std::size_t i = 0; i < std::min(sealed, packets.list.size()); ++i) {
         const SaPacket& packet = packets.list[i];
         std::array<std::uint8_t, 12> nonce;
-        std::copy(kSalt.begin(), kSalt.end(), nonce.begin());
-        std::memcpy(nonce.data() + kSalt.size(), packet.iv, kIv);
+        std::copy(sealer.salt.begin(), sealer.salt.end(), nonce.begin());
+        std::memcpy(nonce.data() + sealer.salt.size(), packet.iv, kIv);
         plain.assign(packet.size, kPoison);
         int size = 0;
         const bool right =
@@ -123,7 +123,7 @@ Result<> check_sealed(const std::string& who, const Packets& packets,
             EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG, kTag, packet.tag) == 1 &&
             EVP_DecryptFinal_ex(context.get(), plain.data() + size, &size) == 1;
         if (!right || std::memcmp(plain.data(), packet.in, packet.size) != 0)
-            return Error{Code::internal, who + ": packet " + std::to_string(i) + " of " +
+            return Error{Code::internal, sealer.name + ": packet " + std::to_string(i) + " of " +
                                              std::to_string(packet.size) +
                                              " bytes is not what OpenSSL opens; the figure would "
                                              "be worthless"};

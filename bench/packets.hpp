@@ -56,6 +56,7 @@ struct Sealer {
     SealPackets seal;
     std::size_t burst = kBurst;
     double warm_seconds = 0;  // works so long before each sample's clock starts
+    std::array<std::uint8_t, 4> salt = kSalt;
     // Of a table: told when the clock of a sample starts; what became of packets since then.
     std::function<void()> mark = {};
     std::function<SaCounters()> since = {};
@@ -92,7 +93,7 @@ measure::Figures served(const Sealer& sealer, double seconds);
 
 // Opened with OpenSSL: whether each packet of the list says what went in, under the IV and tag that
 // it was sealed with. `sealed`: how many of the list, from the first on.
-Result<> check_sealed(const std::string& who, const Packets& packets,
+Result<> check_sealed(const Sealer& sealer, const Packets& packets,
                       std::span<const std::uint8_t> key, std::size_t sealed);
 Result<> seal_all(const Sealer& sealer, const Packets& packets);
 // All packets, again and again until a sample is long enough; the seconds of one pass. The thread

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -57,6 +58,26 @@ struct SaOptions {
     std::uint64_t quota = std::numeric_limits<std::uint64_t>::max();
     // stream: the IV of the first packet, 0 being taken for 1.
     std::array<std::uint8_t, 12> first_iv{};
+    // Lifetimes beside `limit`, of this key; 0: none. Once one is over, seal() and open() refuse;
+    // from the soft one on Sealed and SaStatus say `rekey_soon`. Bytes are those of packets that
+    // were sealed, or were authentic; of the calls that receive, the one that passes it is served.
+    std::uint64_t limit_bytes = 0, soft_limit_bytes = 0;
+    std::chrono::milliseconds lifetime{0}, soft_lifetime{0};
+    // Receiving: open() refuses after so many packets that failed; 0: never. For tags of 8 bytes,
+    // where each forgery that is tried counts (SP 800-38D appendix C); who can send packets to a
+    // receiver can end its SA this way.
+    std::uint64_t most_failed = 0;
+};
+
+// Where a sending SA stands, for another one of the same key and salt to go on from: in another
+// table, process or machine, or after a restart. It is no secret, but must not be altered.
+struct SaState {
+    std::uint64_t next = 1;  // the number of the next packet
+    // by_size: the next number of each class. counting: ivs[0] is `next`. stream: ivs[0] is one
+    // above the count of blocks that were used.
+    std::array<std::uint64_t, 4> ivs{1, 1, 1, 1};
+    std::uint64_t bytes = 0, age_ms = 0;  // lifetimes go on
+    friend constexpr bool operator==(const SaState&, const SaState&) noexcept = default;
 };
 
 // Names an SA of one table. Never used again, so that one that was removed is nobody else's.
@@ -86,7 +107,8 @@ struct SaNumbered {
 
 struct Sealed {
     std::uint64_t first = 0;  // number of the first packet
-    bool rekey_soon = false;  // the soft limit is passed
+    bool rekey_soon = false;  // a soft limit is passed
+    std::uint64_t epoch = 0;  // which of the SA's keys it was: 1, and one more with each rekey()
 };
 
 // Since the SA, or the table, came into being, but for the last two.
@@ -110,7 +132,9 @@ struct SaStatus {
     SaOptions options;
     int key_bits = 0;
     std::uint64_t next = 0;  // sending: the next packet's number
-    bool rekey_soon = false;
+    std::uint64_t epoch = 0;
+    bool rekey_soon = false, expired = false;           // a soft limit or a hard one is passed
+    std::chrono::milliseconds age{0}, since_packet{0};  // of the key; of the last call with packets
     bool ahead = false;  // whether keystream is made for it now; why not: `why`
     std::string why;
     SaCounters counters;

@@ -9,6 +9,7 @@
 #include <daelstrom/esp.hpp>
 
 #include "core/guard.hpp"
+#include "core/process.hpp"
 #include "esp/format.hpp"
 #include "esp/replay_window.hpp"
 #include "esp/spi_table.hpp"
@@ -111,10 +112,20 @@ class Run {
 }  // namespace
 
 struct Decapsulator::State {
-    explicit State(SaTable& its_table) noexcept : table(its_table) {}
+    explicit State(SaTable& its_table) noexcept : table(its_table), process(core::this_process()) {}
     SaTable& table;
     SpiTable<Receiving> sas;
     Tally tally;
+
+    // In a child of fork() another thread may have held any of the locks when it forked.
+    bool forked() const noexcept { return process != core::this_process(); }
+    Result<> usable() const {
+        if (!forked()) return {};
+        return Error{
+            Code::limit,
+            "ESP: the SAs are of the process before fork(); add others, with keys of their "
+            "own, to a table that the child opens"};
+    }
 
     // Of the list of SAs. A lock that many share lets them in before who wants it alone: so packets
     // wait at the gate while somebody does, lest a change waits for a pause that never comes.
@@ -132,6 +143,7 @@ struct Decapsulator::State {
     }
 
   private:
+    const std::uint32_t process;
     mutable std::shared_mutex mutex;
     mutable std::mutex gate;
     std::atomic<int> changes{0};
@@ -186,6 +198,7 @@ Decapsulator::~Decapsulator() = default;
 
 Result<> Decapsulator::add(const Key& key, const Options& options) {
     return core::guarded([&]() -> Result<> {
+        DAEL_TRY(state_->usable());
         DAEL_TRY(check(options, true));
         auto made = std::make_unique<Receiving>(state_->table, options);
         DAEL_LET(sa, state_->table.add(key, {.direction = SaDirection::receiving,
@@ -207,18 +220,24 @@ Result<> Decapsulator::add(const Key& key, const Options& options) {
 }
 
 Result<> Decapsulator::remove(std::uint32_t spi) {
+    DAEL_TRY(state_->usable());
     const auto removed = state_->change([&] { return state_->sas.remove(spi); });
     if (removed) return {};
     return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
 }
 
 std::size_t Decapsulator::size() const {
+    if (state_->forked()) return 0;
     const auto lock = state_->share();
     return state_->sas.size();
 }
 
 std::size_t Decapsulator::decapsulate(std::span<Packet> packets, Framing framing) noexcept {
     Counters counters;
+    if (state_->forked()) {
+        for (Packet& p : packets) p.verdict = Verdict::fault;
+        return 0;
+    }
     {
         const auto lock = state_->share();
         for (std::size_t at = 0; at < packets.size(); at += kTogether)
@@ -235,6 +254,7 @@ Counters Decapsulator::counters() const {
 }
 
 Result<Counters> Decapsulator::counters(std::uint32_t spi) const {
+    DAEL_TRY(state_->usable());
     const auto lock = state_->share();
     Receiving* const sa = state_->sas.find(spi);
     if (!sa) return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};

@@ -2,9 +2,6 @@
 // The threads that bring keystream: what they do when there is work, and how they sleep.
 #include "keystream/filler.hpp"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <system_error>
 
@@ -12,7 +9,6 @@
 #include "core/process.hpp"
 #include "core/secure_memory.hpp"
 #include "keystream/table.hpp"
-#include "pipeline/engine_state.hpp"
 
 namespace dael {
 
@@ -20,94 +16,15 @@ using namespace keystream;
 
 namespace {
 
-constexpr std::size_t kLaneBytes = std::size_t{1} << 20;
-constexpr auto kTick = std::chrono::milliseconds(1);
 // How long a thread looks out for work before it sleeps: to wake it costs the packet side a call to
 // the system.
 constexpr auto kLookOut = std::chrono::microseconds(200);
-constexpr auto kIdleTick = std::chrono::milliseconds(20);
+constexpr auto kIdleTick = std::chrono::milliseconds(20), kShortTick = std::chrono::milliseconds(1),
+               kRestTick = std::chrono::milliseconds(5);
+// A fill that takes so long does not keep its thread awake.
+constexpr auto kLong = std::chrono::milliseconds(5);
 
 }  // namespace
-
-SaFiller::State::State(Engine& engine, const SaFillerOptions& options)
-    : engine_(engine.state()), options_(options), process_(core::this_process()) {}
-
-Result<std::shared_ptr<SaFiller::State>> SaFiller::State::make(Engine& engine,
-                                                               const SaFillerOptions& options) {
-    if (options.threads < 1 || options.threads > 64)
-        return Error{
-            Code::invalid_argument,
-            "the filler's threads are " + std::to_string(options.threads) + "; give 1 to 64"};
-    if (options.lanes < 1 || options.lanes > 16)
-        return Error{Code::invalid_argument,
-                     "the filler's lanes are " + std::to_string(options.lanes) + "; give 1 to 16"};
-    // In a child of fork() it is left as it is: the threads are the parent's, and so is the device,
-    // and what they wait for cannot be destroyed.
-    const auto unless_forked = [](State* state) {
-        if (state->process_ == core::this_process()) delete state;
-    };
-    std::shared_ptr<State> state(new State(engine, options), unless_forked);
-    DAEL_TRY(state->start());
-    return state;
-}
-
-Result<> SaFiller::State::start() {
-    if (auto device = dael::device(engine_)) {
-        DAEL_LET(maker, keystream_maker());
-        if (maker || device->info.reads_lists) device_.emplace(*device);
-    }
-    name_ = device_ ? device_->backend : std::string();
-    for (const std::string& backend : engine_.backends())
-        if (!device_) name_ += (name_.empty() ? "" : ", ") + backend;
-    for (int i = 0; i < options_.threads; ++i) {
-        workers_.push_back(std::make_unique<Worker>());
-        DAEL_TRY(open_lanes(*workers_.back()));
-    }
-    last_tick_ = Clock::now();
-    // Signals are for the program's own threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    Result<> started;
-    try {
-        for (auto& worker : workers_)
-            worker->thread = std::thread([this, its = worker.get()] { serve(*its); });
-    } catch (const std::system_error& fault) {
-        started = Error{Code::internal,
-                        std::string("a filler's thread cannot be started: ") + fault.what()};
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return started;
-}
-
-Result<> SaFiller::State::open_lanes(Worker& worker) {
-    const int lanes = device_ ? options_.lanes : 1;
-    for (int i = 0; i < lanes; ++i) {
-        DAEL_LET(lane, open_lane());
-        worker.lanes.push_back(std::move(lane));
-    }
-    return {};
-}
-
-// The device's; null: it makes no runs.
-Result<std::unique_ptr<core::KeystreamMaker>> SaFiller::State::keystream_maker() {
-    DAEL_LET(through, engine_.state()->lane_of(nullptr));
-    return through->device.keystream_maker();
-}
-
-Result<std::unique_ptr<Lane>> SaFiller::State::open_lane() {
-    if (!device_) return open_host_lane(engine_);
-    DAEL_LET(maker, keystream_maker());
-    return maker ? open_run_lane(std::move(maker), *device_)
-                 : open_device_lane(engine_, *device_, kLaneBytes);
-}
-
-SaFiller::State::~State() {
-    closing_.store(true);
-    ring();
-    for (auto& worker : workers_)
-        if (worker->thread.joinable()) worker->thread.join();
-}
 
 void SaFiller::State::ask(Track& track) noexcept {
     Track* top = asking_.load(std::memory_order_relaxed);
@@ -130,72 +47,86 @@ void SaFiller::State::ring() noexcept {
     bell_.notify_all();
 }
 
-Result<> SaFiller::State::attach(SaTable::State& table) {
-    // Twice what the budget holds: a buffer is free only once all its windows are over.
-    const std::size_t count = 2 * (table.options.budget / table.options.block);
-    const auto give_back = [&] {
-        for (auto& buffer : table.buffers) {
-            if (!buffer->memory) continue;
-            if (device_)
-                device_->memory.release_pinned(buffer->memory);
-            else
-                core::secure_release(buffer->memory, table.options.block);
-        }
-        table.buffers.clear();
-    };
-    for (std::size_t i = 0; i < count; ++i) {
-        table.buffers.push_back(std::make_unique<Buffer>());
-        Buffer& buffer = *table.buffers.back();
-        buffer.windows.resize(kMostWindows);
-        if (device_) {
-            auto memory = device_->memory.allocate_pinned(table.options.block);
-            if (!memory) {
-                give_back();
-                return std::move(memory).error();
-            }
-            buffer.memory = static_cast<std::uint8_t*>(*memory);
-        } else {
-            // It is overwritten all the time, so nobody would swap it.
-            buffer.memory = static_cast<std::uint8_t*>(
-                core::secure_allocate(table.options.block, core::Swapping::allowed));
-            if (!buffer.memory) {
-                give_back();
-                return Error{Code::out_of_memory, "no host memory for keystream"};
-            }
-        }
+Result<> SaFiller::State::allocate(Buffer& buffer, std::size_t size) {
+    buffer.windows = std::make_unique<Window[]>(kMostWindows);
+    if (device_) {
+        DAEL_LET(memory, device_->memory.allocate_pinned(size));
+        buffer.memory = static_cast<std::uint8_t*>(memory);
+    } else {
+        // It is overwritten all the time, so nobody would swap it.
+        buffer.memory =
+            static_cast<std::uint8_t*>(core::secure_allocate(size, core::Swapping::allowed));
+        if (!buffer.memory) return Error{Code::out_of_memory, "no host memory for keystream"};
     }
-    const std::lock_guard lock(mutex_);
-    tables_.push_back(&table);
+    buffer.size = size;
     return {};
 }
 
-// Its SAs have left. Waits for what is under way for them.
+void SaFiller::State::release(Buffer& buffer) noexcept {
+    if (!buffer.memory) return;
+    dael::wipe(buffer.memory, buffer.size);
+    if (device_)
+        device_->memory.release_pinned(buffer.memory);
+    else
+        core::secure_release(buffer.memory, buffer.size);
+    buffer.memory = nullptr;
+}
+
+Result<> SaFiller::State::attach(SaTable::State& table) {
+    // Twice what the budget holds: a buffer is free only once all its windows are over.
+    const std::size_t count = 2 * (table.options.budget / table.options.block);
+    struct Buffers {
+        State& filler;
+        std::vector<std::unique_ptr<Buffer>> list;
+        ~Buffers() {
+            for (auto& buffer : list) filler.release(*buffer);
+        }
+    } made{*this, {}};
+    made.list.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        made.list.push_back(std::make_unique<Buffer>());
+        DAEL_TRY(allocate(*made.list.back(), table.options.block));
+    }
+    const std::lock_guard lock(mutex_);
+    tables_.push_back(&table);
+    table.buffers.swap(made.list);
+    return {};
+}
+
+// Its SAs have left. Waits for what is under way for them, but not for ever: what the device does
+// not answer for is left to the fills, whose buffers go when they end.
 void SaFiller::State::detach(SaTable::State& table) noexcept {
     std::unique_lock lock(mutex_);
     collect();  // what its tracks have asked for is not to be found any more
-    changed_.wait(lock, [&] { return table.under_way == 0; });
+    changed_.wait_for(lock, std::chrono::milliseconds(options_.patience_ms),
+                      [&] { return table.under_way == 0; });
     std::erase_if(queue_, [&](const Slot* slot) { return slot->table == &table; });
     std::erase(tables_, &table);
-    lock.unlock();
-    for (auto& buffer : table.buffers) {
-        wipe(buffer->memory, table.options.block);
-        if (device_)
-            device_->memory.release_pinned(buffer->memory);
-        else
-            core::secure_release(buffer->memory, table.options.block);
+    if (table.under_way != 0) {
+        for (auto& worker : workers_)
+            for (auto& lane : worker->lanes)
+                if (lane->fill.table == &table) lane->fill.table = nullptr;
+        for (auto& buffer : table.buffers)
+            if (buffer->taken) (void)buffer.release();
     }
+    lock.unlock();
+    for (auto& buffer : table.buffers)
+        if (buffer) release(*buffer);
     table.buffers.clear();
 }
 
 void SaFiller::State::enter(SaTable::State& table, Slot& slot,
                             std::shared_ptr<const Key> key) noexcept {
-    const std::lock_guard lock(mutex_);
     slot.key = std::move(key);
     slot.key_serial = ++key_serial_;
     ++slot.epoch;
     slot.why.clear();
     slot.penalty = slot.resume_at = 0;
     slot.seen_then = slot.strays_then = 0;
+    slot.rest = {};
+    slot.direct_until = {};
+    slot.made_then = slot.made.load(std::memory_order_relaxed);
+    slot.dropped_then = slot.dropped.load(std::memory_order_relaxed);
     slot.idle_seconds = 0;
     const bool ahead = this->ahead(table, slot);
     for (Track& track : slot.tracks) {
@@ -205,25 +136,31 @@ void SaFiller::State::enter(SaTable::State& table, Slot& slot,
     }
 }
 
+std::unique_lock<std::mutex> SaFiller::State::lock_with(std::unique_lock<std::mutex>& slot) {
+    std::unique_lock mine(mutex_, std::defer_lock);
+    std::lock(slot, mine);
+    return mine;
+}
+
 void SaFiller::State::leave(SaTable::State& table, Slot& slot) noexcept {
-    {
-        const std::lock_guard lock(mutex_);
-        ++slot.epoch;
-        slot.key.reset();
-        stop_asking(slot);
-        if (slot.queued) std::erase(queue_, &slot);
-        if (slot.active) std::erase(table.active, &slot);
-        slot.queued = slot.active = false;
-        slot.deficit = 0;
-        for (auto& worker : workers_) {
-            for (auto& lane : worker->lanes) try {
-                    lane->forgotten.push_back(slot.key_serial);
-                } catch (const std::bad_alloc&) {
-                    lane->forget_all = true;
-                }
-            worker->forgetting.store(true, std::memory_order_seq_cst);
-        }
+    ++slot.epoch;
+    slot.key.reset();
+    stop_asking(slot);
+    if (slot.queued) std::erase(queue_, &slot);
+    if (slot.active) std::erase(table.active, &slot);
+    slot.queued = slot.active = false;
+    slot.deficit = 0;
+    for (auto& worker : workers_) {
+        for (auto& lane : worker->lanes) try {
+                lane->forgotten.push_back(slot.key_serial);
+            } catch (const std::bad_alloc&) {
+                lane->forget_all = true;
+            }
+        worker->forgetting.store(true, std::memory_order_seq_cst);
     }
+}
+
+void SaFiller::State::wake_to_forget() noexcept {
     if (sleeping_.load(std::memory_order_seq_cst) != 0) ring();
 }
 
@@ -253,8 +190,8 @@ void SaFiller::State::settle(SaTable::State& table) {
             if (until == 0) until = ticks_ + kTicks;
             const bool wants = std::ranges::any_of(
                 queue_, [&](const Slot* slot) { return slot->table == &table; });
-            const bool over = !broken_.empty() || !wants || (stuck_ && ticks_ >= until);
-            if (table.under_way == 0 && over && (!broken_.empty() || !asking_.load())) return;
+            const bool over = resting_ || !wants || (stuck_ && ticks_ >= until);
+            if (table.under_way == 0 && over && (resting_ || !asking_.load())) return;
         }
         ring();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -274,6 +211,7 @@ void SaFiller::State::learn_lead(Track& track, const Window& window) noexcept {
 // Hands windows to their tracks, or wipes what nobody wants any more.
 void SaFiller::State::publish(Fill& fill) noexcept {
     const std::lock_guard lock(mutex_);
+    if (!fill.table) return give_up(fill);
     Buffer& buffer = *fill.buffer;
     buffer.taken = false;
     const double seconds = std::chrono::duration<double>(Clock::now() - fill.began).count();
@@ -281,12 +219,17 @@ void SaFiller::State::publish(Fill& fill) noexcept {
     latency_ += 0.2 * (std::min(seconds, 2 * latency_) - latency_);
     ++jobs_;
     bytes_ += fill.bytes;
+    if (!resting_) rest_ -= rest_ / 4;  // the next fault costs less
     for (std::size_t i = 0; i < buffer.count; ++i) {
         Window& window = buffer.windows[i];
         Track& track = *window.track;
         Slot& slot = *track.slot;
         if (slot.epoch != window.epoch || !slot.active) {
             fill.table->unclaimed += window.bytes();
+            if (slot.epoch == window.epoch) {
+                slot.made.fetch_add(window.bytes(), std::memory_order_relaxed);
+                slot.dropped.fetch_add(window.bytes(), std::memory_order_relaxed);
+            }
             dael::wipe(window.data, window.bytes());
             fill.table->retire(window);
             continue;
@@ -298,33 +241,73 @@ void SaFiller::State::publish(Fill& fill) noexcept {
                                                   std::memory_order_relaxed));
     }
     --fill.table->under_way;
+    fill.table = nullptr;
     fill.stretches.clear();
     stuck_ = false;
     changed_.notify_all();
 }
 
-// Nothing of it is published, and nobody is filled for any more: packets go the direct path.
+// Nothing of it is published, and for a while nobody is filled for: packets go the direct path. The
+// numbers that it was for may be ordered again; the same counters give the same keystream.
 void SaFiller::State::fail(Fill& fill, const Error& error) noexcept {
+    constexpr Clock::duration kFirst = std::chrono::milliseconds(10),
+                              kMost = std::chrono::seconds(10);
     const std::lock_guard lock(mutex_);
     try {
-        if (broken_.empty()) broken_ = error.message.empty() ? "it did not say why" : error.message;
+        fault_ = error.message.empty() ? "it did not say why" : error.message;
     } catch (const std::bad_alloc&) {
-        broken_ = "no memory";
+        fault_ = "no memory";
     }
-    for (SaTable::State* table : tables_)
-        for (Slot* slot : table->active) stop_asking(*slot);
-    for (Slot* slot : queue_) slot->queued = false;
-    queue_.clear();
-    if (fill.table) {
-        Buffer& buffer = *fill.buffer;
-        buffer.taken = false;
-        ++fill.table->fill_errors;
-        dael::wipe(buffer.memory, buffer.bytes);
-        for (std::size_t i = 0; i < buffer.count; ++i) fill.table->retire(buffer.windows[i]);
-        --fill.table->under_way;
+    opened_for_.store(++faults_, std::memory_order_relaxed);
+    rest_ = std::clamp(2 * rest_, kFirst, kMost);
+    rested_ = Clock::now() + rest_;
+    resting_ = true;
+    if (!fill.buffer) return changed_.notify_all();
+    if (!fill.table) return give_up(fill);
+    Buffer& buffer = *fill.buffer;
+    buffer.taken = false;
+    ++fill.table->fill_errors;
+    wipe_buffer(buffer);
+    for (std::size_t i = buffer.count; i-- > 0;) {
+        Window& window = buffer.windows[i];
+        Track& track = *window.track;
+        if (track.slot->epoch == window.epoch && track.ordered == window.end)
+            track.ordered = window.first;
+        fill.table->retire(window);
     }
+    --fill.table->under_way;
+    fill.table = nullptr;
     fill.stretches.clear();
     changed_.notify_all();
+}
+
+// Its table went without it.
+void SaFiller::State::give_up(Fill& fill) noexcept {
+    release(*fill.buffer);
+    delete fill.buffer;
+    fill.buffer = nullptr;
+    fill.stretches.clear();
+}
+
+// After a fault, and a rest: lanes that have nothing under way go, and others are opened.
+Result<> SaFiller::State::open_again(Worker& worker) {
+    std::vector<std::unique_ptr<Lane>> lanes;
+    std::uint64_t faults = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (Clock::now() < rested_) return {};
+        faults = faults_;
+        lanes.swap(worker.lanes);
+    }
+    worker.oldest = 0;
+    lanes.clear();
+    DAEL_TRY(open_lanes(lanes));
+    const std::lock_guard lock(mutex_);
+    worker.lanes.swap(lanes);
+    worker.opened = faults;
+    if (faults == faults_) resting_ = false;
+    stuck_ = false;
+    return {};
 }
 
 // Keys of SAs that have gone leave the lanes, those that are busy later. Whether there were any.
@@ -344,9 +327,14 @@ bool SaFiller::State::forget(Worker& worker) {
         }
         if (serials.empty() && !all) continue;
         any = true;
-        if (all) {
+        auto done = Result<>{};
+        if (all)
             lane->forget_all_keys();
-        } else if (auto done = lane->forget(serials); !done) {
+        else
+            done = lane->forget(serials);
+        // Keystream of theirs, where a lane keeps what it brought last.
+        if (done && std::exchange(lane->dirty, false)) done = lane->wipe();
+        if (!done) {
             Fill none;
             fail(none, done.error());
         }
@@ -369,9 +357,8 @@ bool SaFiller::State::wipe_idle(Worker& worker) {
     const std::lock_guard lock(mutex_);
     for (SaTable::State* table : tables_)
         for (auto& buffer : table->buffers) {
-            if (!buffer->dirty || buffer->taken || buffer->live.load() != 0) continue;
-            dael::wipe(buffer->memory, table->options.block);
-            buffer->dirty = false;
+            if (buffer->dirty == 0 || buffer->taken || buffer->live.load() != 0) continue;
+            wipe_buffer(*buffer);
             any = true;
         }
     return any;
@@ -383,19 +370,22 @@ Result<bool> SaFiller::State::step(Worker& worker) {
     // Not only when there is nothing else to do: there may always be.
     const bool forgotten =
         worker.forgetting.load() && worker.forgetting.exchange(false) && forget(worker);
+    const bool outdated = worker.opened != opened_for_.load(std::memory_order_relaxed);
+    if (outdated && worker.busy == 0 && !closing_.load()) DAEL_TRY(open_again(worker));
     Lane* free = nullptr;
-    if (worker.busy < worker.lanes.size())
+    if (worker.busy < worker.lanes.size() &&
+        worker.opened == opened_for_.load(std::memory_order_relaxed))
         free = worker.lanes[(worker.oldest + worker.busy) % worker.lanes.size()].get();
     bool composed = false;
     {
         const std::lock_guard lock(mutex_);
         if (room_.load() && room_.exchange(false)) stuck_ = false;
         collect();
-        if (now - last_tick_ >= kTick) tick(now);
+        if (now - last_tick_ >= pause_) tick(now);
         if (free && !closing_.load()) composed = compose(free->fill);
+        if (composed) free->fill.began = now;
     }
     if (composed) {
-        free->fill.began = now;
         free->busy = free->dirty = true;
         auto begun = core::guarded([&] { return free->begin(); });
         if (!begun) {
@@ -436,6 +426,8 @@ void SaFiller::State::serve(Worker& worker) noexcept {
         const auto now = Clock::now();
         if (worked && *worked) {
             last = now;
+        } else if (worker.busy != 0 && now - last > kLong) {
+            std::this_thread::sleep_for(kLookOut);  // whoever takes that long is not about to end
         } else if (worker.busy != 0 || now - last < kLookOut) {
             std::this_thread::yield();
         } else {
@@ -443,14 +435,19 @@ void SaFiller::State::serve(Worker& worker) noexcept {
         }
     }
     // Keys and keystream go with the lanes, on the thread that used them.
-    worker.lanes.clear();
+    std::vector<std::unique_ptr<Lane>> lanes;
+    {
+        const std::lock_guard lock(mutex_);
+        lanes.swap(worker.lanes);
+    }
 }
 
 void SaFiller::State::doze(Worker& worker) {
-    bool queued = false, active = false;
+    bool queued = false, active = false, rests = false;
     {
         const std::lock_guard lock(mutex_);
         queued = !queue_.empty();
+        rests = resting_;
         for (const SaTable::State* table : tables_) active = active || !table->active.empty();
     }
     if (!active && !queued && wipe_idle(worker)) return;
@@ -461,8 +458,9 @@ void SaFiller::State::doze(Worker& worker) {
         return rung_ != rung || closing_.load() || worker.forgetting.load() ||
                asking_.load(std::memory_order_seq_cst) != nullptr || room_.load();
     };
-    if (active || queued)
-        bell_.wait_for(lock, queued ? std::chrono::milliseconds(1) : kIdleTick, woken);
+    const auto short_tick = rests ? kRestTick : kShortTick;
+    if (active || queued || rests)
+        bell_.wait_for(lock, queued || rests ? short_tick : kIdleTick, woken);
     else
         bell_.wait(lock, woken);
     sleeping_.fetch_sub(1, std::memory_order_seq_cst);

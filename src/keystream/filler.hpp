@@ -5,6 +5,10 @@
 // The packet side pushes tracks that want more onto a stack and goes on; a filler's thread takes
 // them off, fills a buffer for many of them, and pushes the windows into the tracks' inboxes. No
 // packet call waits for the scheduler's mutex; adding, rekeying and removing an SA do.
+//
+// A fault ends what is under way in the lane that had it, and for a while nothing more is filled:
+// then all lanes are opened anew. What a device does not answer for is not waited for without end,
+// and not freed either: closing leaves it to the thread that waits.
 #pragma once
 
 #include <atomic>
@@ -38,9 +42,16 @@ struct SaFiller::State {
     void detach(SaTable::State& table) noexcept;
     void enter(SaTable::State& table, keystream::Slot& slot,
                std::shared_ptr<const Key> key) noexcept;
-    // After it, no window of the SA that was there is published.
+    // After it, no window of the SA that was there is published. Under the slot's mutex and, as the
+    // next, the scheduler's, which lock_with() has taken: both, without a wait for the latter while
+    // packets wait for the former.
     void leave(SaTable::State& table, keystream::Slot& slot) noexcept;
+    // What was used of its keystream, which is not held any more.
+    void wipe_used(SaTable::State& table, const keystream::Slot& slot) noexcept;
+    std::unique_lock<std::mutex> lock_with(std::unique_lock<std::mutex>& slot);
+    void wake_to_forget() noexcept;
     void add_to(SaCounters& sum, const SaTable::State& table);
+    SaFilling filling();
     std::string why_direct(const SaTable::State& table, const keystream::Slot& slot);
     void settle(SaTable::State& table);
     std::string describe();
@@ -51,12 +62,18 @@ struct SaFiller::State {
         std::vector<std::unique_ptr<keystream::Lane>> lanes;
         std::size_t oldest = 0, busy = 0;  // lanes[oldest] and those after it are under way
         std::atomic<bool> forgetting{false};
+        std::uint64_t opened = 0;  // `faults_` when its lanes were opened
         std::thread thread;
     };
 
     State(Engine& engine, const SaFillerOptions& options);
+    static void close(State* state) noexcept;
     Result<> start();
-    Result<> open_lanes(Worker& worker);
+    Result<> start_thread(std::size_t index);
+    Result<> open_lanes(std::vector<std::unique_ptr<keystream::Lane>>& lanes);
+    Result<> open_again(Worker& worker);
+    Result<> allocate(keystream::Buffer& buffer, std::size_t size);
+    void release(keystream::Buffer& buffer) noexcept;
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker();
     Result<std::unique_ptr<keystream::Lane>> open_lane();
     void serve(Worker& worker) noexcept;
@@ -68,6 +85,7 @@ struct SaFiller::State {
     void publish(keystream::Fill& fill) noexcept;
     static void learn_lead(keystream::Track& track, const keystream::Window& window) noexcept;
     void fail(keystream::Fill& fill, const Error& error) noexcept;
+    void give_up(keystream::Fill& fill) noexcept;
 
     // Under the mutex: scheduler.cpp
     void collect();
@@ -81,12 +99,16 @@ struct SaFiller::State {
     Wish wish(keystream::Track& track) const;
     std::uint64_t share(const keystream::Track& track, std::uint64_t slot_bytes) const;
     void tick(Clock::time_point now);
-    void look_at(SaTable::State& table, double seconds);
+    void sweep() noexcept;
+    static void wipe_buffer(keystream::Buffer& buffer) noexcept;
+    void look_at(SaTable::State& table, double seconds, Clock::time_point now);
     void judge(keystream::Slot& slot);
-    void release_idle(SaTable::State& table, keystream::Slot& slot) noexcept;
+    void judge_waste(const SaTable::State& table, keystream::Slot& slot, Clock::time_point now);
+    void release_idle(SaTable::State& table, keystream::Slot& slot, Clock::time_point now) noexcept;
     bool shrink(SaTable::State& table) noexcept;
     void drop_newest(SaTable::State& table) noexcept;
     void stop_asking(keystream::Slot& slot) noexcept;
+    static bool plans_ahead(const SaTable::State& table) noexcept;
     bool ahead(const SaTable::State& table, const keystream::Slot& slot) const noexcept;
     std::string why(const SaTable::State& table, const keystream::Slot& slot) const;
 
@@ -105,16 +127,26 @@ struct SaFiller::State {
     std::uint64_t composed_ = 0;  // fills, and tries
     double latency_ = 1e-4;       // seconds from composing a fill to its publication, of late
     Clock::time_point last_tick_{};
-    std::string broken_;  // why nothing is filled any more; empty: it is
-    bool stuck_ = false;  // who is queued cannot be served, as things are
+    static constexpr Clock::duration kTick = std::chrono::milliseconds(1);
+    Clock::duration pause_ = kTick;  // from one tick to the next
+    std::uint64_t swept_ = 0;        // the last fill before the last sweep
+    bool stuck_ = false;             // who is queued cannot be served, as things are
+    std::uint64_t faults_ = 0;
+    std::string fault_;     // the last one
+    bool resting_ = false;  // nothing is filled up to `rested_`, and until lanes are opened anew
+    Clock::duration rest_{};
+    Clock::time_point rested_{};
+    std::atomic<std::uint64_t> opened_for_{0};  // `faults_`, for threads to see that it changed
 
     std::atomic<keystream::Track*> asking_{nullptr};
     std::atomic<bool> want_room_{false}, room_{false}, closing_{false};
 
     std::atomic<int> sleeping_{0};
     std::mutex sleep_;
-    std::condition_variable bell_;
+    std::condition_variable bell_;  // also that a thread has ended
     std::uint64_t rung_ = 0;
+    std::size_t running_ = 0;  // threads
+    bool abandoned_ = false;   // the last of them deletes this
 };
 
 }  // namespace dael

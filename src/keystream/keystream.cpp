@@ -2,6 +2,7 @@
 // The public calls, and what is said of the plan.
 #include <daelstrom/keystream.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/guard.hpp"
@@ -43,7 +44,13 @@ Result<SaTable> SaTable::open(const SaFiller& filler, SaTableOptions options) {
 }
 
 Result<SaId> SaTable::add(const Key& key, const SaOptions& options) {
-    return guarded([&] { return state_->add(key, options); });
+    return guarded([&] { return state_->add(key, options, nullptr); });
+}
+Result<SaId> SaTable::add(const Key& key, const SaOptions& options, const SaState& from) {
+    return guarded([&] { return state_->add(key, options, &from); });
+}
+Result<SaState> SaTable::export_state(SaId sa, std::uint64_t more) {
+    return guarded([&] { return state_->export_state(sa, more); });
 }
 Result<> SaTable::rekey(SaId sa, const Key& key, const std::array<std::uint8_t, 4>& salt) {
     return guarded([&] { return state_->rekey(sa, key, salt); });
@@ -66,8 +73,12 @@ Result<SaStatus> SaTable::status(SaId sa) const {
 std::string SaTable::explain() const {
     return state_->explain();
 }
+SaFilling SaTable::filling() const {
+    return state_->forked() ? SaFilling{.works = false, .fault = "fork()"}
+                            : state_->filler->filling();
+}
 void SaTable::settle() {
-    state_->filler->settle(*state_);
+    if (!state_->forked()) state_->filler->settle(*state_);
 }
 
 namespace {
@@ -86,6 +97,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 }  // namespace
 
 std::string SaTable::State::explain() const {
+    if (forked()) return "The table was opened before fork(), and is the parent's to use.\n";
     const SaCounters sum = counters();
     std::string text = "A packet of 1024 bytes takes " + with_digits(measured.direct_ns, 0) +
                        " ns by '" + host->profile().name + "', and " +
@@ -117,9 +129,31 @@ std::string SaFiller::State::describe() {
                 " bytes in each, on average; one takes " + with_digits(latency_ * 1e6, 0) +
                 " us from order to delivery";
     text += ".\n";
-    if (!broken_.empty())
-        text += "It has failed, and packets are encrypted as they come: " + broken_ + "\n";
+    if (resting_)
+        text += "It has failed, and packets are encrypted as they come until it is tried again: " +
+                fault_ + "\n";
+    else if (faults_ != 0)
+        text += "It has failed " + std::to_string(faults_) +
+                (faults_ == 1 ? " time, and was begun anew: " : " times, and was begun anew: ") +
+                fault_ + "\n";
     return text;
+}
+
+SaFilling SaFiller::State::filling() {
+    using std::chrono::duration_cast, std::chrono::milliseconds;
+    const auto ms = [](Clock::duration time) {
+        return static_cast<std::uint64_t>(
+            std::max<std::int64_t>(0, duration_cast<milliseconds>(time).count()));
+    };
+    const std::lock_guard lock(mutex_);
+    const auto now = Clock::now();
+    SaFilling filling{.works = !resting_, .faults = faults_, .fault = fault_};
+    if (resting_) filling.retry_ms = ms(rested_ - now);
+    for (const auto& worker : workers_)
+        for (const auto& lane : worker->lanes)
+            if (lane->fill.table)
+                filling.waits_ms = std::max(filling.waits_ms, ms(now - lane->fill.began));
+    return filling;
 }
 
 }  // namespace dael

@@ -36,6 +36,8 @@ struct Stretch {
 };
 
 struct Fill {
+    // Whose; null: nothing is under way, or its table has gone and left the buffer to the fill. The
+    // scheduler's mutex guards it, and `began`.
     SaTable::State* table = nullptr;
     Buffer* buffer = nullptr;
     std::vector<Stretch> stretches;

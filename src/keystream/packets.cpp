@@ -205,6 +205,30 @@ inline const char* fault(const SaPacket& packet) noexcept {
     return nullptr;
 }
 
+// Whether so many packets are within all that the SA's key is for.
+Result<> may_send(const Slot& slot, std::uint64_t packets, Wide blocks, std::uint64_t bytes,
+                  std::int64_t now) {
+    const SaOptions& o = slot.options;
+    if (packets > left(slot)) {
+        if (slot.lease < o.limit)
+            return Error{Code::limit,
+                         "the SA has sent what its exported state left it; export it again, or go "
+                         "on from that state"};
+        return Error{Code::limit,
+                     "the SA has sent all the packets that its key is for; rekey it, or add "
+                     "another"};
+    }
+    if (o.layout == SaLayout::stream && blocks > blocks_left(slot))
+        return Error{Code::limit,
+                     "the SA has used all the counters that its key is for; rekey it, or add "
+                     "another"};
+    if (packets != 0 &&
+        (passed(0, 0, now - slot.born_ms, o.lifetime) ||
+         (o.limit_bytes != 0 && (bytes > o.limit_bytes || slot.key_bytes > o.limit_bytes - bytes))))
+        return Error{Code::limit, "the lifetime of the SA's key is over; rekey it, or add another"};
+    return {};
+}
+
 void wipe_outputs(std::span<const SaPacket> packets, std::size_t tag_size) noexcept {
     for (const SaPacket& packet : packets) {
         if (packet.size != 0) wipe(packet.out, packet.size);
@@ -223,8 +247,11 @@ void SaTable::State::take_in(Track& track, std::uint64_t n, SaCounters& counters
         fresh = fresh->next;
         ++counters.windows;
         counters.made += window.bytes();
+        track.slot->made.fetch_add(window.bytes(), std::memory_order_relaxed);
         if (window.end <= n || track.held == Track::kWindows) {
             counters.dropped += window.bytes();
+            track.slot->dropped.fetch_add(window.bytes(), std::memory_order_relaxed);
+            wipe(window.data, window.bytes());
             retire(window);
             continue;
         }
@@ -250,20 +277,23 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
         return Error{Code::invalid_argument, "the SA is for receiving; open() is its call"};
     const bool stream = sa_options.layout == SaLayout::stream;
     Wide needed_in_all = 0;
+    std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < packets.size(); ++i) {
         if (const char* wrong = fault(packets[i]))
             return Error{Code::invalid_argument,
                          "packet " + std::to_string(i) + ": " + std::string(wrong)};
         needed_in_all += needed(packets[i].size);
+        bytes += packets[i].size;
     }
-    if (packets.size() > left(*slot) || (stream && needed_in_all > blocks_left(*slot)))
-        return Error{Code::limit,
-                     "the SA has sent all the packets that its key is for; rekey it, or "
-                     "add another"};
-    Sealed sealed{slot->number, false};
-    slot->number += packets.size();
-    sealed.rekey_soon = slot->number > slot->options.soft_limit;
+    const std::int64_t now = now_ms();
+    DAEL_TRY(may_send(*slot, packets.size(), needed_in_all, bytes, now));
+    Sealed sealed{slot->number, false, slot->epoch_number};
+    // Before anything is used up: it may be left by the way of an exception.
     if (numbered.call) numbered.call(numbered.context, sealed.first);
+    slot->number += packets.size();
+    slot->key_bytes += bytes;
+    if (!packets.empty()) slot->packet_ms = now;
+    sealed.rekey_soon = soft_passed(*slot, now);
 
     SaCounters& counters = slot->counters;
     const bool by_size = slot->by_size;
@@ -311,6 +341,9 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
         }
         if (code != Code::ok) {
             wipe_outputs(packets, sa_options.tag_size);
+            // An IV that counts is the packet's number, whatever becomes of these.
+            if (!by_size && !stream)
+                slot->tracks[0].next.store(slot->number, std::memory_order_relaxed);
             return Error{code, "libcrypto failed; nothing was sealed, and the numbers are gone"};
         }
     }
@@ -335,6 +368,14 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
     const SaOptions& sa_options = slot->options;
     if (sa_options.direction != SaDirection::receiving)
         return Error{Code::invalid_argument, "the SA is for sending; seal() is its call"};
+    const std::int64_t now = now_ms();
+    if (!packets.empty()) {
+        if (hard_passed(*slot, now))
+            return Error{Code::limit,
+                         "the lifetime of the SA's key is over, or too many packets failed; rekey "
+                         "it, or add another"};
+        slot->packet_ms = now;
+    }
     const bool stream = sa_options.layout == SaLayout::stream;
 
     SaCounters& counters = slot->counters;
@@ -399,7 +440,12 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
         for (std::size_t i = 0; i < count; ++i) {
             const From& its = origin[i];
             codes[its.packet] = verdicts[i];
-            counters.failed += verdicts[i] != Code::ok;
+            if (verdicts[i] == Code::ok) {
+                slot->key_bytes += group[i].size;
+            } else {
+                ++counters.failed;
+                ++slot->key_failed;
+            }
             if (verdicts[i] != Code::ok || !its.track) continue;  // what anybody may have sent
             const std::uint64_t need = needed(group[i].size);
             its.track->recent.add(static_cast<std::uint32_t>(need));

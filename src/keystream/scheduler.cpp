@@ -18,6 +18,10 @@ constexpr std::uint64_t kLeastQuantum = std::uint64_t{16} << 10;
 constexpr double kMemory = 0.005;         // seconds over which rates are averaged
 constexpr std::uint64_t kLeastSlots = 8;  // of a share
 constexpr std::uint64_t kMostLead = 4;    // shares
+constexpr std::uint64_t kSweepTicks = 64;
+constexpr std::uint64_t kPressed = 1000;                       // ticks
+constexpr std::uint64_t kLeastShare = std::uint64_t{8} << 10;  // bytes, of an SA's packets of 1 KiB
+constexpr std::chrono::steady_clock::duration kMostTick = std::chrono::milliseconds(100);
 
 // The longest slot that wastes no more than `most_waste` of its keystream on the packets of late:
 // with k blocks for each, a packet that needs n uses min(n, k).
@@ -75,7 +79,7 @@ std::size_t RecentNeeds::sorted(std::array<std::uint16_t, kCount>& to) const noe
 }
 
 std::string SaFiller::State::why(const SaTable::State& table, const Slot& slot) const {
-    if (!broken_.empty()) return "the filler has failed: " + broken_;
+    if (resting_) return "the filler has failed, and will be tried again: " + fault_;
     if (table.options.plan == SaTableOptions::Plan::direct) return "the table was opened so";
     if (table.options.plan == SaTableOptions::Plan::measured && !table.measured.pays())
         return "the direct path is as fast here, as measured";
@@ -83,11 +87,14 @@ std::string SaFiller::State::why(const SaTable::State& table, const Slot& slot) 
     return slot.why;
 }
 
-bool SaFiller::State::ahead(const SaTable::State& table, const Slot& slot) const noexcept {
+bool SaFiller::State::plans_ahead(const SaTable::State& table) noexcept {
     const auto plan = table.options.plan;
-    return broken_.empty() && slot.options.quota != 0 && slot.why.empty() &&
-           (plan == SaTableOptions::Plan::ahead ||
-            (plan == SaTableOptions::Plan::measured && table.measured.pays()));
+    return plan == SaTableOptions::Plan::ahead ||
+           (plan == SaTableOptions::Plan::measured && table.measured.pays());
+}
+
+bool SaFiller::State::ahead(const SaTable::State& table, const Slot& slot) const noexcept {
+    return slot.options.quota != 0 && slot.why.empty() && plans_ahead(table);
 }
 
 void SaFiller::State::stop_asking(Slot& slot) noexcept {
@@ -251,7 +258,7 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
                       its.blocks, buffer.memory + fill.bytes,
                       &buffer,    &track,
                       slot.epoch, track.next.load(std::memory_order_relaxed),
-                      nullptr};
+                      nullptr,    false};
             track.ordered = window.end;
             track.waiting.fetch_add(1, std::memory_order_relaxed);
             fill.messages += messages_of(fill.stretches.back());
@@ -280,7 +287,7 @@ bool SaFiller::State::compose(Fill& fill) {
     fill.buffer = nullptr;
     fill.stretches.clear();
     fill.bytes = fill.messages = 0;
-    if (queue_.empty() || stuck_ || !broken_.empty()) return false;
+    if (queue_.empty() || stuck_ || resting_) return false;
     ++composed_;
     // Before any buffer is looked at: of what is given back afterwards this thread is told.
     want_room_.store(true, std::memory_order_seq_cst);
@@ -329,7 +336,12 @@ bool SaFiller::State::compose(Fill& fill) {
     }
     Buffer& buffer = *fill.buffer;
     buffer.bytes = fill.bytes;
-    buffer.taken = buffer.dirty = true;
+    // What is not written over would be nobody's from here on, and would not be found when its SA
+    // goes.
+    if (buffer.dirty > fill.bytes)
+        dael::wipe(buffer.memory + fill.bytes, buffer.dirty - fill.bytes);
+    buffer.dirty = fill.bytes;
+    buffer.taken = true;
     buffer.order = ++buffer_order_;
     buffer.live.store(static_cast<std::uint32_t>(buffer.count), std::memory_order_relaxed);
     fill.table->live.fetch_add(fill.bytes, std::memory_order_relaxed);
@@ -343,19 +355,50 @@ void SaFiller::State::tick(Clock::time_point now) {
     last_tick_ = now;
     ++ticks_;
     stuck_ = false;
-    for (SaTable::State* table : tables_) look_at(*table, seconds);
+    for (SaTable::State* table : tables_) look_at(*table, seconds, now);
+    if (ticks_ % kSweepTicks == 0) sweep();
+    // With very many SAs a look takes long: then there are fewer of them.
+    pause_ = std::clamp<Clock::duration>(8 * (Clock::now() - now), kTick, kMostTick);
 }
 
-void SaFiller::State::look_at(SaTable::State& table, double seconds) {
+// What was used is wiped, whoever else goes on: buffers beyond those that are in turn may not be
+// filled again for long. Those that were filled since the last time are in turn.
+void SaFiller::State::sweep() noexcept {
+    for (SaTable::State* table : tables_)
+        for (const auto& buffer : table->buffers)
+            if (buffer->dirty != 0 && !buffer->taken && buffer->order <= swept_ &&
+                buffer->live.load(std::memory_order_seq_cst) == 0)
+                wipe_buffer(*buffer);
+    swept_ = buffer_order_;
+}
+
+void SaFiller::State::wipe_buffer(Buffer& buffer) noexcept {
+    dael::wipe(buffer.memory, buffer.dirty);
+    buffer.dirty = 0;
+}
+
+// Under the slot's mutex, too: its windows that are over lie where they lay, until others are
+// filled in there. Buffers that are being filled are written over, or wiped if that fails.
+void SaFiller::State::wipe_used(SaTable::State& table, const Slot& slot) noexcept {
+    for (const auto& buffer : table.buffers) {
+        if (buffer->taken || buffer->dirty == 0) continue;
+        for (std::size_t i = 0; i < buffer->count; ++i) {
+            const Window& window = buffer->windows[i];
+            if (window.track->slot == &slot && window.over) dael::wipe(window.data, window.bytes());
+        }
+    }
+}
+
+void SaFiller::State::look_at(SaTable::State& table, double seconds, Clock::time_point now) {
     const double weight = seconds / (seconds + kMemory);
     table.rate = 0;
     for (std::size_t i = 0; i < table.active.size();) {
         Slot& slot = *table.active[i];
         bool any = false;
         for (Track& track : slot.tracks) {
-            const std::uint64_t now = track.needed.load(std::memory_order_relaxed);
-            const std::uint64_t more = now - track.needed_then;
-            track.needed_then = now;
+            const std::uint64_t needed = track.needed.load(std::memory_order_relaxed);
+            const std::uint64_t more = needed - track.needed_then;
+            track.needed_then = needed;
             track.rate += weight * (static_cast<double>(more) / seconds - track.rate);
             table.rate += track.rate;
             any = any || more != 0;
@@ -363,15 +406,17 @@ void SaFiller::State::look_at(SaTable::State& table, double seconds) {
         slot.idle_seconds = any ? 0 : slot.idle_seconds + seconds;
         if (slot.idle_seconds * 1000 > table.options.idle_ms && slot.mutex.try_lock()) {
             const std::lock_guard lock(slot.mutex, std::adopt_lock);
-            release_idle(table, slot);
+            release_idle(table, slot, now);
             table.active[i] = table.active.back();
             table.active.pop_back();
             continue;
         }
-        judge(slot);
+        if (slot.direct_until == Clock::time_point{}) judge(slot);
+        judge_waste(table, slot, now);
         ++i;
     }
     if (table.blocked) {
+        table.pressed = ticks_;
         if (!shrink(table) && ++table.blocked_ticks > 2) drop_newest(table);
     } else {
         table.blocked_ticks = 0;
@@ -407,12 +452,48 @@ void SaFiller::State::judge(Slot& slot) {
     slot.strays_then = strays;
 }
 
+// Where others wait for room, and there is too little for all that are active, who gives up nearly
+// all that was made for it before packets come to it (very many SAs, each with little traffic) is
+// left direct for a while, each time for twice as long.
+void SaFiller::State::judge_waste(const SaTable::State& table, Slot& slot, Clock::time_point now) {
+    constexpr std::uint64_t kEnough = std::uint64_t{32} << 10;  // bytes
+    constexpr Clock::duration kFirst = std::chrono::seconds(1), kMost = std::chrono::minutes(1);
+    if (slot.direct_until != Clock::time_point{}) {
+        if (now < slot.direct_until) return;
+        slot.direct_until = {};
+        slot.why.clear();
+        for (Track& track : slot.tracks) track.refill_at.store(0, std::memory_order_relaxed);
+        return;
+    }
+    const std::uint64_t made = slot.made.load(std::memory_order_relaxed) - slot.made_then;
+    const std::uint64_t dropped = slot.dropped.load(std::memory_order_relaxed) - slot.dropped_then;
+    if (made < kEnough) return;
+    slot.made_then += made;
+    slot.dropped_then += dropped;
+    if (dropped * 8 < made * 7) {
+        slot.rest = {};
+    } else if (slot.why.empty() && ticks_ - table.pressed < kPressed && table.pressed != 0 &&
+               table.active.size() * kLeastShare > table.options.budget) {
+        slot.why =
+            "of the keystream that was made for it nearly all was given up before packets came, "
+            "and others wait for room";
+        slot.rest = std::clamp(2 * slot.rest, kFirst, kMost);
+        slot.direct_until = now + slot.rest;
+        stop_asking(slot);
+    }
+}
+
 // Under the slot's mutex too. What is under way for it is thrown away when it comes.
-void SaFiller::State::release_idle(SaTable::State& table, Slot& slot) noexcept {
+void SaFiller::State::release_idle(SaTable::State& table, Slot& slot,
+                                   Clock::time_point now) noexcept {
     slot.active = false;
-    slot.why.clear();
     table.drop_all(slot);
-    const bool may_ask = ahead(table, slot);
+    // Who was found to waste is still, when it comes back: it asks once, to be looked at.
+    const bool may_ask = slot.options.quota != 0 && plans_ahead(table);
+    if (slot.direct_until <= now) {
+        slot.direct_until = {};
+        slot.why.clear();
+    }
     for (Track& track : slot.tracks) {
         track.ordered = 0;
         track.rate = 0;

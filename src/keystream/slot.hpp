@@ -3,9 +3,12 @@
 // for other SAs: so a packet call finds its SA without a lock on the table.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,11 +48,17 @@ struct alignas(64) Slot {
     std::unique_ptr<core::PacketCipher> cipher;
     std::atomic<const std::uint8_t*> near{nullptr};  // the cipher's
     std::uint64_t number = 1;                        // sending: of the next packet
+    std::uint64_t lease = ~std::uint64_t{0};         // sending: the last number, as it exported
+    std::uint64_t key_bytes = 0, key_failed = 0;     // of this key
     SaOptions options;
     SaCounters counters;
     bool by_size = false;
     int key_bits = 0;
-    Wide base = 0;  // stream: the counter of block 0 (salt and first IV)
+    std::uint64_t epoch_number = 0;           // which of its keys this is, from 1 on
+    std::uint64_t print = 0;                  // of its key, sending: key_memory.hpp
+    bool exported = false;                    // its state is known elsewhere
+    std::int64_t born_ms = 0, packet_ms = 0;  // of the key, and of the last packets
+    Wide base = 0;                            // stream: the counter of block 0 (salt and first IV)
     alignas(64) std::array<Track, kClasses> tracks;
 
     // The scheduler's mutex guards these.
@@ -61,10 +70,15 @@ struct alignas(64) Slot {
     double idle_seconds = 0;
     std::uint64_t seen_then = 0, strays_then = 0;
     std::uint64_t penalty = 0, resume_at = 0;  // packets to stay direct for; up to which one
-    std::string why;                           // it stays direct; empty: it does not
+    std::uint64_t made_then = 0, dropped_then = 0;
+    std::chrono::steady_clock::duration rest{};            // time to stay direct for, because it
+    std::chrono::steady_clock::time_point direct_until{};  // wastes, and until when; 0: it does not
+    std::string why;                                       // it stays direct; empty: it does not
 
     // Receiving, for the scheduler to read: packets, and those that were nowhere near the last.
     std::atomic<std::uint64_t> seen{0}, seen_strays{0};
+    // For the scheduler, too: bytes of keystream.
+    std::atomic<std::uint64_t> made{0}, dropped{0};
 
     const std::uint32_t index;  // in the table
     SaTable::State* const table;
@@ -101,7 +115,30 @@ constexpr std::uint64_t first_number(SaLayout layout) noexcept {
 }
 // What a sending SA may still send, in packets and, in layout stream, in blocks.
 inline std::uint64_t left(const Slot& slot) noexcept {
-    return slot.options.limit - (slot.number - 1);
+    return std::min(slot.options.limit, slot.lease) - (slot.number - 1);
+}
+// The time by which keys live: of a clock that nobody sets, some milliseconds apart.
+inline std::int64_t now_ms() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+// Whether so many bytes, or the time, pass a limit that is not 0.
+inline bool passed(std::uint64_t bytes, std::uint64_t most, std::int64_t age_ms,
+                   std::chrono::milliseconds lifetime) noexcept {
+    return (most != 0 && bytes >= most) || (lifetime.count() != 0 && age_ms >= lifetime.count());
+}
+inline bool soft_passed(const Slot& slot, std::int64_t now) noexcept {
+    const SaOptions& o = slot.options;
+    return (o.direction == SaDirection::sending && slot.number > o.soft_limit) ||
+           passed(slot.key_bytes, o.soft_limit_bytes, now - slot.born_ms, o.soft_lifetime);
+}
+inline bool hard_passed(const Slot& slot, std::int64_t now) noexcept {
+    const SaOptions& o = slot.options;
+    if (passed(slot.key_bytes, o.limit_bytes, now - slot.born_ms, o.lifetime)) return true;
+    return o.direction == SaDirection::sending
+               ? left(slot) == 0
+               : o.most_failed != 0 && slot.key_failed >= o.most_failed;
 }
 inline Wide blocks_left(const Slot& slot) noexcept {
     const Wide end = ((slot.base >> 96) + 1) << 96;  // where the salt would change; 0 for 2^128

@@ -2,17 +2,13 @@
 // SAs that come, change their keys and go.
 #include "keystream/table.hpp"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 
 #include <daelstrom/gcm.hpp>
 
-#include "core/key_schedule.hpp"
-#include "core/libcrypto.hpp"
 #include "core/process.hpp"
-#include "core/random.hpp"
 #include "core/registry.hpp"
+#include "keystream/key_memory.hpp"
 
 namespace dael {
 
@@ -24,6 +20,7 @@ using keystream::Window;
 namespace {
 
 constexpr std::size_t kLeastBudget = std::size_t{64} << 10;
+constexpr std::size_t kMostBudget = std::size_t{1} << 36;
 constexpr std::size_t kMostBlock = std::size_t{1} << 20;
 
 // The host backend that does packets best: libipsec-mb's, else libcrypto's.
@@ -82,9 +79,9 @@ SaTable::State::State(std::shared_ptr<SaFiller::State> its_filler,
       chunks(std::make_unique<std::atomic<Chunk*>[]>(kChunks)) {}
 
 Result<> SaTable::State::set_up() {
-    if (options.budget < kLeastBudget)
+    if (options.budget < kLeastBudget || options.budget > kMostBudget)
         return Error{Code::invalid_argument, "the budget is " + std::to_string(options.budget) +
-                                                 " bytes; give 65536 or more"};
+                                                 " bytes; give 65536 to 2^36"};
     if (options.block % 4096 != 0 || options.block > kMostBlock || options.block > options.budget)
         return Error{Code::invalid_argument,
                      "block is " + std::to_string(options.block) +
@@ -97,7 +94,6 @@ Result<> SaTable::State::set_up() {
     if (options.block == 0)
         options.block = std::clamp(options.budget / 8 / 4096 * 4096, std::size_t{4096}, kMostBlock);
     process = core::this_process();
-    DAEL_TRY(core::fill_random(secret));
     DAEL_LET(backend, open_for_packets());
     host = std::move(backend);
     DAEL_LET(figures, keystream::measure(*host));
@@ -106,7 +102,7 @@ Result<> SaTable::State::set_up() {
 }
 
 SaTable::State::~State() {
-    if (process != core::this_process()) {
+    if (forked()) {
         // Others' threads are not here, and what they held is held for ever: it goes with the
         // child.
         for (auto& buffer : buffers) (void)buffer.release();
@@ -114,16 +110,21 @@ SaTable::State::~State() {
     }
     for (std::size_t i = 0; i < slots; ++i) {
         Slot& slot = *chunks[i / kChunk].load()->slots[i % kChunk];
-        const std::lock_guard lock(slot.mutex);
+        std::unique_lock lock(slot.mutex, std::defer_lock);
+        const auto scheduler = filler->lock_with(lock);
         if (slot.id != 0) leave(slot);
     }
+    filler->wake_to_forget();
     filler->detach(*this);
     for (std::size_t i = 0; i < kChunks; ++i) delete chunks[i].load();
-    wipe(secret.data(), secret.size());
+}
+
+bool SaTable::State::forked() const noexcept {
+    return process != core::this_process();
 }
 
 Result<> SaTable::State::usable() const {
-    if (process == core::this_process()) return {};
+    if (!forked()) return {};
     return Error{Code::limit,
                  "the table was opened before fork(), and its numbers are the parent's to use; "
                  "open one in the child, with keys of its own"};
@@ -136,34 +137,20 @@ Slot* SaTable::State::find(SaId sa) const noexcept {
     return chunk ? chunk->slots[index % kChunk].get() : nullptr;
 }
 
-Result<SaTable::State::Fingerprint> SaTable::State::fingerprint(
-    const Key& key, const std::array<std::uint8_t, 4>& salt) const {
-    struct Free {
-        void operator()(EVP_MD* md) const { EVP_MD_free(md); }
-        void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-    };
-    const std::unique_ptr<EVP_MD, Free> md(EVP_MD_fetch(core::libcrypto(), "SHA256", nullptr));
-    const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
-    Fingerprint digest;
-    const auto bytes = key.schedule().key();
-    if (!md || !context || EVP_DigestInit_ex2(context.get(), md.get(), nullptr) != 1 ||
-        EVP_DigestUpdate(context.get(), secret.data(), secret.size()) != 1 ||
-        EVP_DigestUpdate(context.get(), salt.data(), salt.size()) != 1 ||
-        EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) != 1 ||
-        EVP_DigestFinal_ex(context.get(), digest.data(), nullptr) != 1)
-        return Error{Code::internal, "SHA-256 of libcrypto failed"};
-    return digest;
-}
-
-Result<> SaTable::State::check(const Key& key, const SaOptions& sa) const {
+Result<> SaTable::State::check(const Key& key, const SaOptions& sa, const SaState* from) {
     if (key.is_xts())
         return Error{Code::invalid_argument, "the key is for XTS; an SA takes one of Key::import"};
     if (!gcm::valid_tag_size(sa.tag_size))
         return Error{Code::invalid_argument, "the tag is " + std::to_string(sa.tag_size) +
                                                  " bytes; GCM has 4, 8 and 12 to 16, RFC 4106 8, "
                                                  "12 and 16"};
-    if (sa.direction == SaDirection::receiving) return {};
-    if (!sa.fresh_key)
+    if (sa.lifetime.count() < 0 || sa.soft_lifetime.count() < 0)
+        return Error{Code::invalid_argument, "a lifetime is negative; give milliseconds, or 0"};
+    if (sa.direction == SaDirection::receiving) {
+        if (!from) return {};
+        return Error{Code::invalid_argument, "the state is of an SA that sends"};
+    }
+    if (!sa.fresh_key && !from)
         return Error{Code::invalid_argument,
                      "to send, the key must be fresh: numbers begin at 1, and under a key that was "
                      "used before, as one from a file is at the next start, counters would repeat; "
@@ -173,40 +160,80 @@ Result<> SaTable::State::check(const Key& key, const SaOptions& sa) const {
     return {};
 }
 
-// Whatever may fail of taking a key, before anything changes.
-Result<SaTable::State::Entry> SaTable::State::prepare(const Key& key, const SaOptions& sa) {
-    DAEL_TRY(check(key, sa));
+namespace {
+
+bool counts_by_size(const SaOptions& sa) noexcept {
+    return sa.layout == SaLayout::rfc4106 && sa.ivs == SaIvs::by_size &&
+           sa.direction == SaDirection::sending;
+}
+// Every number of a class, and every 64-bit number but the last, whose successor is none.
+std::uint64_t most_packets(const SaOptions& sa) noexcept {
+    const std::uint64_t most =
+        counts_by_size(sa) ? keystream::kClassNumbers - 1 : ~std::uint64_t{0} - 1;
+    return std::min(sa.limit, most);
+}
+
+// Whether such an SA can have come to it.
+Result<> check_state(const SaOptions& sa, const SaState& from) {
+    bool right = from.next >= 1 && from.next - 1 <= most_packets(sa);
+    if (counts_by_size(sa))
+        for (const std::uint64_t next : from.ivs) right = right && next >= 1 && next <= from.next;
+    else if (sa.layout == SaLayout::stream)
+        right = right && from.ivs[0] >= 1 && from.ivs[0] - 1 <= keystream::kMostPosition;
+    else
+        right = right && from.ivs[0] == from.next;
+    if (right) return {};
+    return Error{Code::invalid_argument,
+                 "the state is none of an SA with these options; give those that it was exported "
+                 "with"};
+}
+
+}  // namespace
+
+// Whatever may fail of taking a key, before anything changes. The claim comes last.
+Result<SaTable::State::Entry> SaTable::State::prepare(const Key& key, const SaOptions& sa,
+                                                      const SaState* from) {
+    DAEL_TRY(check(key, sa, from));
+    if (from) DAEL_TRY(check_state(sa, *from));
     DAEL_LET(copy, key.duplicate());
     Entry entry;
     entry.key = std::make_shared<const Key>(std::move(copy));
     DAEL_LET(cipher, host->packets(*entry.key));
     entry.cipher = std::move(cipher);
     if (sa.direction == SaDirection::receiving) return entry;
-    DAEL_LET(print, fingerprint(key, sa.salt));
-    if (!sent_under.insert(print).second)
-        return Error{Code::invalid_argument,
-                     "this key and salt have sent in this table before, and their counters would "
-                     "repeat; agree on a new key"};
+    DAEL_LET(print, keystream::print_of(key, sa.salt));
+    DAEL_TRY(keystream::claim_sending(print, from));
+    entry.print = print;
     return entry;
 }
 
-// A key in a place where nothing is left of another; under its mutex.
-void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa) noexcept {
+// A key in a place where nothing is left of another; under its mutex and the scheduler's.
+void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa,
+                           const SaState& from) noexcept {
+    const bool stream = sa.layout == SaLayout::stream;
     slot.cipher = std::move(entry.cipher);
     slot.near.store(slot.cipher->near(), std::memory_order_relaxed);
     slot.options = sa;
-    slot.base = sa.layout == SaLayout::stream ? first_counter(sa) : 0;
-    slot.number = 1;
+    slot.base = stream ? first_counter(sa) : 0;
+    slot.number = from.next;
+    slot.lease = ~std::uint64_t{0};
+    slot.key_bytes = from.bytes;
+    slot.key_failed = 0;
+    slot.print = entry.print;
+    slot.exported = false;
+    ++slot.epoch_number;
+    slot.born_ms = keystream::now_ms() - static_cast<std::int64_t>(from.age_ms);
+    slot.packet_ms = keystream::now_ms();
     slot.key_bits = entry.key->bits();
-    slot.by_size = sa.layout == SaLayout::rfc4106 && sa.ivs == SaIvs::by_size &&
-                   sa.direction == SaDirection::sending;
-    // Every number of a class, and every 64-bit number but the last, whose successor is none.
-    const std::uint64_t most = slot.by_size ? keystream::kClassNumbers - 1 : ~std::uint64_t{0} - 1;
-    slot.options.limit = std::min(sa.limit, most);
+    slot.by_size = counts_by_size(sa);
+    slot.options.limit = most_packets(sa);
     if (slot.options.soft_limit == 0)
         slot.options.soft_limit = slot.options.limit - slot.options.limit / 8;
-    for (Track& track : slot.tracks) {
-        track.next.store(keystream::first_number(sa.layout), std::memory_order_relaxed);
+    for (std::size_t i = 0; i < slot.tracks.size(); ++i) {
+        Track& track = slot.tracks[i];
+        // Streams count blocks, from 0 on, in one track, as counting IVs do.
+        const std::uint64_t next = stream ? from.ivs[0] - 1 : from.ivs[i];
+        track.next.store(next, std::memory_order_relaxed);
         track.needed.store(0, std::memory_order_relaxed);
         track.lead.store(0, std::memory_order_relaxed);
         track.recent.clear();
@@ -216,15 +243,18 @@ void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa) noexcep
     filler->enter(*this, slot, std::move(entry.key));
 }
 
-// The SA's key and all keystream of it, wiped; under its mutex.
+// The SA's key and all keystream of it, wiped; under its mutex and the scheduler's.
 void SaTable::State::leave(Slot& slot) noexcept {
     filler->leave(*this, slot);
     drop_all(slot);
+    filler->wipe_used(*this, slot);
     slot.near.store(nullptr, std::memory_order_relaxed);
     slot.cipher.reset();
+    if (slot.options.direction == SaDirection::sending)
+        keystream::release_sending(slot.print, slot.number != 1 || slot.exported);
 }
 
-Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa) {
+Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa, const SaState* from) {
     DAEL_TRY(usable());
     const std::lock_guard controlled(control);
     if (sas == options.most_sas)
@@ -243,10 +273,12 @@ Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa) {
     }
     const std::uint32_t index = free_slots.back();
     Slot& slot = *chunks[index / kChunk].load(std::memory_order_relaxed)->slots[index % kChunk];
-    const std::lock_guard lock(slot.mutex);
+    DAEL_LET(entry, prepare(key, sa, from));
+    std::unique_lock lock(slot.mutex, std::defer_lock);
+    const auto scheduler = filler->lock_with(lock);
     slot.counters = {};
-    DAEL_LET(entry, prepare(key, sa));
-    enter(slot, std::move(entry), sa);
+    slot.epoch_number = 0;
+    enter(slot, std::move(entry), sa, from ? *from : SaState{});
     free_slots.pop_back();
     ++sas;
     many.store(sas > kFew, std::memory_order_relaxed);
@@ -259,14 +291,18 @@ Result<> SaTable::State::rekey(SaId sa, const Key& key, const std::array<std::ui
     Slot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard controlled(control);
-    const std::lock_guard lock(slot->mutex);
     if (slot->id != sa.value) return keystream::no_such_sa();
-    SaOptions changed = slot->options;
+    SaOptions changed = slot->options;  // which none but control calls write
     changed.salt = salt;
     changed.fresh_key = true;  // as the call promises
-    DAEL_LET(entry, prepare(key, changed));
-    leave(*slot);
-    enter(*slot, std::move(entry), changed);
+    DAEL_LET(entry, prepare(key, changed, nullptr));
+    {
+        std::unique_lock lock(slot->mutex, std::defer_lock);
+        const auto scheduler = filler->lock_with(lock);
+        leave(*slot);
+        enter(*slot, std::move(entry), changed, {});
+    }
+    filler->wake_to_forget();
     return {};
 }
 
@@ -275,28 +311,63 @@ Result<> SaTable::State::remove(SaId sa) {
     Slot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard controlled(control);
+    if (slot->id != sa.value) return keystream::no_such_sa();
+    {
+        std::unique_lock lock(slot->mutex, std::defer_lock);
+        const auto scheduler = filler->lock_with(lock);
+        leave(*slot);
+        slot->id = 0;
+        add_up(gone, slot->counters);
+        slot->counters = {};
+        --sas;
+        many.store(sas > kFew, std::memory_order_relaxed);
+        free_slots.push_back(slot->index);  // there is room: it was there before
+    }
+    filler->wake_to_forget();
+    return {};
+}
+
+Result<SaState> SaTable::State::export_state(SaId sa, std::uint64_t more) {
+    DAEL_TRY(usable());
+    Slot* const slot = find(sa);
+    if (!slot) return keystream::no_such_sa();
+    const std::lock_guard controlled(control);
     const std::lock_guard lock(slot->mutex);
     if (slot->id != sa.value) return keystream::no_such_sa();
-    leave(*slot);
-    slot->id = 0;
-    add_up(gone, slot->counters);
-    slot->counters = {};
-    --sas;
-    many.store(sas > kFew, std::memory_order_relaxed);
-    free_slots.push_back(slot->index);  // there is room: it was there before
-    return {};
+    if (slot->options.direction != SaDirection::sending)
+        return Error{Code::invalid_argument,
+                     "the SA is for receiving; it has no numbers to export"};
+    const bool stream = slot->options.layout == SaLayout::stream;
+    if (stream && more != 0)
+        return Error{Code::invalid_argument,
+                     "packets of a stream may need any number of counters; export it with 0 more"};
+    more = std::min(more, slot->options.limit - (slot->number - 1));
+    SaState state;
+    state.next = slot->number + more;
+    for (std::size_t i = 0; i < state.ivs.size(); ++i)
+        state.ivs[i] = slot->tracks[i].next.load(std::memory_order_relaxed) + more;
+    if (!slot->by_size) state.ivs = {stream ? state.ivs[0] + 1 : state.next, 1, 1, 1};
+    state.bytes = slot->key_bytes;
+    state.age_ms = static_cast<std::uint64_t>(keystream::now_ms() - slot->born_ms);
+    DAEL_TRY(keystream::export_sending(slot->print, state, slot->id, slot->exported));
+    slot->exported = true;
+    slot->lease = state.next - 1;
+    return state;
 }
 
 void SaTable::State::retire(Window& window) noexcept {
     live.fetch_sub(window.bytes(), std::memory_order_relaxed);
     window.track->waiting.fetch_sub(1, std::memory_order_relaxed);
+    window.over = true;
     window.buffer->live.fetch_sub(1, std::memory_order_seq_cst);
     filler->freed();
 }
 
 void SaTable::State::drop(Track& track, std::uint32_t at) noexcept {
     Window& window = *track.windows[at];
-    track.slot->counters.dropped += left_of(track, window);
+    const std::uint64_t dropped = left_of(track, window);
+    track.slot->counters.dropped += dropped;
+    track.slot->dropped.fetch_add(dropped, std::memory_order_relaxed);
     wipe(window.data, window.bytes());
     retire(window);
     --track.held;
@@ -314,6 +385,7 @@ void SaTable::State::drop_all(Slot& slot) noexcept {
 
 SaCounters SaTable::State::counters() const {
     SaCounters sum;
+    if (forked()) return sum;
     const std::lock_guard controlled(control);
     add_up(sum, gone);
     for (std::size_t i = 0; i < slots; ++i) {
@@ -331,6 +403,7 @@ SaCounters SaTable::State::counters() const {
 }
 
 Result<SaStatus> SaTable::State::status(SaId sa) const {
+    DAEL_TRY(usable());
     Slot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard lock(slot->mutex);
@@ -340,10 +413,13 @@ Result<SaStatus> SaTable::State::status(SaId sa) const {
     status.key_bits = slot->key_bits;
     status.counters = slot->counters;
     status.counters.ready = ready_bytes(*slot);
-    if (slot->options.direction == SaDirection::sending) {
-        status.next = slot->number;
-        status.rekey_soon = slot->number > slot->options.soft_limit;
-    }
+    const std::int64_t now = keystream::now_ms();
+    if (slot->options.direction == SaDirection::sending) status.next = slot->number;
+    status.epoch = slot->epoch_number;
+    status.rekey_soon = keystream::soft_passed(*slot, now);
+    status.expired = keystream::hard_passed(*slot, now);
+    status.age = std::chrono::milliseconds(now - slot->born_ms);
+    status.since_packet = std::chrono::milliseconds(now - slot->packet_ms);
     status.why = filler->why_direct(*this, *slot);
     status.ahead = status.why.empty();
     return status;

@@ -3,14 +3,14 @@
 // keystream.
 //
 // Order of locks: `control`, a slot's mutex, the scheduler's. Whoever has a later one only tries
-// for an earlier one.
+// for an earlier one. A change of an SA takes the latter two together (SaFiller::State::lock_with),
+// so that packets do not wait for the scheduler meanwhile.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "core/backend.hpp"
@@ -28,9 +28,10 @@ struct SaTable::State {
 
     Result<> set_up();
 
-    Result<SaId> add(const Key& key, const SaOptions& options);
+    Result<SaId> add(const Key& key, const SaOptions& options, const SaState* from);
     Result<> rekey(SaId sa, const Key& key, const std::array<std::uint8_t, 4>& salt);
     Result<> remove(SaId sa);
+    Result<SaState> export_state(SaId sa, std::uint64_t more);
     Result<Sealed> seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered);
     Result<> open(SaId sa, std::span<const SaPacket> packets, std::span<Code> codes);
     SaCounters counters() const;
@@ -39,6 +40,7 @@ struct SaTable::State {
 
     // Null: no such SA. Without a lock; its id is to be looked at again under the slot's mutex.
     keystream::Slot* find(SaId sa) const noexcept;
+    bool forked() const noexcept;
     Result<> usable() const;
 
     // A window is done with: its buffer may be filled again once all of it are.
@@ -62,6 +64,7 @@ struct SaTable::State {
     double rate = 0;                               // of all of them, blocks a second
     std::uint32_t under_way = 0;                   // jobs
     std::uint64_t fill_errors = 0, unclaimed = 0;  // bytes that came for nobody
+    std::uint64_t pressed = 0;                     // the last tick when somebody wanted in vain
     std::uint64_t looked_at = 0;                   // the last fill that found none free
     bool blocked = false;                          // wants a buffer, and none is free
     std::uint32_t blocked_ticks = 0;
@@ -75,16 +78,15 @@ struct SaTable::State {
     struct Chunk {
         std::array<std::unique_ptr<keystream::Slot>, kChunk> slots;
     };
-    using Fingerprint = std::array<std::uint8_t, 32>;
-
-    Result<> check(const Key& key, const SaOptions& options) const;
-    Result<Fingerprint> fingerprint(const Key& key, const std::array<std::uint8_t, 4>& salt) const;
+    static Result<> check(const Key& key, const SaOptions& options, const SaState* from);
     struct Entry {
         std::shared_ptr<const Key> key;
         std::unique_ptr<core::PacketCipher> cipher;
+        std::uint64_t print = 0;
     };
-    Result<Entry> prepare(const Key& key, const SaOptions& options);
-    void enter(keystream::Slot& slot, Entry entry, const SaOptions& options) noexcept;
+    Result<Entry> prepare(const Key& key, const SaOptions& options, const SaState* from);
+    void enter(keystream::Slot& slot, Entry entry, const SaOptions& options,
+               const SaState& from) noexcept;
     void leave(keystream::Slot& slot) noexcept;
 
     mutable std::mutex control;  // adding, removing, rekeying
@@ -94,8 +96,6 @@ struct SaTable::State {
     static constexpr std::uint32_t kFew = 16;
     std::uint32_t sas = 0;
     std::uint64_t generation = 0;
-    std::set<Fingerprint> sent_under;  // keys with their salts, as nobody can read them
-    std::array<std::uint8_t, 32> secret{};
     SaCounters gone;  // of SAs that were removed
 };
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 namespace dael::keystream {
 
@@ -24,6 +24,7 @@ struct Window {
     std::uint64_t epoch = 0;      // of the SA that it was ordered for
     std::uint64_t next_then = 0;  // the track's next number when it was ordered
     Window* next = nullptr;       // in the inbox
+    bool over = false;  // retired; written and read under the SA's mutex once it is published
 
     std::size_t bytes() const noexcept {
         return static_cast<std::size_t>(end - first) * blocks * 16;
@@ -32,14 +33,16 @@ struct Window {
 
 inline constexpr std::size_t kMostWindows = 256;  // in a buffer
 
-// Free, and the scheduler's alone, while `live` is 0 and nobody fills it.
+// Free, and the scheduler's alone, while `live` is 0 and nobody fills it. Its windows are known
+// until it is filled again, so that an SA that goes finds what was used of its keystream.
 struct Buffer {
     std::uint8_t* memory = nullptr;
-    std::vector<Window> windows;  // kMostWindows; the first `count` are in use
+    std::size_t size = 0;               // bytes of it
+    std::unique_ptr<Window[]> windows;  // kMostWindows; the first `count` are in use
     std::size_t count = 0;
     std::size_t bytes = 0;               // filled
     bool taken = false;                  // it is being filled; the scheduler's
-    bool dirty = false;                  // not wiped since it was filled; likewise
+    std::size_t dirty = 0;               // bytes that were filled and not wiped since; likewise
     std::uint64_t order = 0;             // when it was filled, in order
     std::atomic<std::uint32_t> live{0};  // windows that are not retired
 };

@@ -113,6 +113,7 @@ int main(void) {
     dael_sa_table_options options = {0};
     options.struct_size = sizeof options;
     options.plan = DAEL_SA_AHEAD;
+    options.idle_ms = 60000; /* nobody is idle, however slow a machine is */
     EXPECT(dael_sa_table_open(filler, &options, &table) == DAEL_OK);
     if (filler && table) {
         both_ways(engine, table, key);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 #include <utility>
 #include <vector>
@@ -21,6 +22,16 @@ inline Key key_of(const Bytes& raw) {
 }
 inline constexpr std::size_t iv_size(SaLayout layout) {
     return layout == SaLayout::stream ? 12 : 8;
+}
+
+// Under a key that sends once in a process, in whatever table, whichever seed it is drawn from.
+inline Bytes fresh_key(Random& random, std::size_t size) {
+    static std::atomic<std::uint64_t> keys{0};
+    Bytes raw = random.bytes(size);
+    const std::uint64_t number = ++keys;
+    for (std::size_t i = 0; i < sizeof number; ++i)
+        raw[i] = static_cast<std::uint8_t>(number >> 8 * i);
+    return raw;
 }
 
 // One that was sealed.
@@ -53,7 +64,7 @@ inline void expect_right(const Bytes& raw_key, const SaOptions& options, const S
 class Sender {
   public:
     Sender(SaTable& table, Random& random, SaOptions options, std::size_t key_size = 16)
-        : table_(table), random_(random), options_(options), raw_(random.bytes(key_size)) {
+        : table_(table), random_(random), options_(options), raw_(fresh_key(random, key_size)) {
         options_.direction = SaDirection::sending;
         for (auto& byte : options_.salt) byte = static_cast<std::uint8_t>(random.below(256));
         auto added = table.add(key_of(raw_), options_);

@@ -75,7 +75,7 @@ SaOptions any_options(Random& random) {
 Zeros add_zeros(SaTable& table, Random& random) {
     Zeros sa;
     sa.options = any_options(random);
-    sa.raw = random.bytes(16 + 8 * random.below(3));
+    sa.raw = fresh_key(random, 16 + 8 * random.below(3));
     const auto id = table.add(key_of(sa.raw), sa.options);
     EXPECT_TRUE(id) << id.error().message;
     if (id) sa.id = *id;
@@ -135,14 +135,16 @@ void anything(SaTable& table, Random& random, Used& used, int steps) {
             case 0:
                 ASSERT_TRUE(table.remove(sa.id));
                 EXPECT_EQ(table.remove(sa.id).code(), Code::invalid_argument);
-                // Under the same key it must not come back.
-                EXPECT_EQ(table.add(key_of(sa.raw), sa.options).code(), Code::invalid_argument);
+                // Under the same key it must not come back, if anything was sent.
+                if (sa.sent != 0) {
+                    EXPECT_EQ(table.add(key_of(sa.raw), sa.options).code(), Code::invalid_argument);
+                }
                 sas.erase(sas.begin() + static_cast<std::ptrdiff_t>(at));
                 break;
             case 1: {
                 EXPECT_EQ(table.rekey(sa.id, key_of(sa.raw), sa.options.salt).code(),
                           Code::invalid_argument);
-                sa.raw = random.bytes(16 + 8 * random.below(3));
+                sa.raw = fresh_key(random, 16 + 8 * random.below(3));
                 ASSERT_TRUE(table.rekey(sa.id, key_of(sa.raw), sa.options.salt));
                 sa.sent = 0;
                 break;
@@ -251,13 +253,13 @@ TEST_P(OnceThrough, RekeyedWhileItIsFilled) {
         auto table = SaTable::open(engine, small);
         ASSERT_TRUE(table) << table.error().message;
         Zeros sa;
-        sa.raw = random.bytes(16);
+        sa.raw = fresh_key(random, 16);
         sa.id = *table->add(key_of(sa.raw), sa.options);
         std::uint64_t hits = 0;
         for (int round = 0; round < thorough(30, 10); ++round) {
             ASSERT_TRUE(send_zeros(*table, sa, random, used, 4));
             std::this_thread::sleep_for(std::chrono::microseconds(round * 100));
-            sa.raw = random.bytes(16 + 8 * random.below(3));
+            sa.raw = fresh_key(random, 16 + 8 * random.below(3));
             ASSERT_TRUE(table->rekey(sa.id, key_of(sa.raw), sa.options.salt));
             sa.sent = 0;
             ASSERT_TRUE(send_zeros(*table, sa, random, used, 4));  // it asks again
@@ -354,7 +356,7 @@ TEST(Once, TheEndOfAnSa) {
     sender.send(12, 100);  // to the last, which is all that there is
     EXPECT_EQ(table->seal(sender.id(), {packets.data(), 1}).code(), Code::limit);
     EXPECT_TRUE(table->seal(sender.id(), {}));
-    ASSERT_TRUE(table->rekey(sender.id(), key_of(random.bytes(32)), {}));
+    ASSERT_TRUE(table->rekey(sender.id(), key_of(fresh_key(random, 32)), {}));
     const auto again = table->seal(sender.id(), {packets.data(), 1});
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_EQ(again->first, 1u);
@@ -377,7 +379,7 @@ TEST(Once, KeysThatAreNotFresh) {
     Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
     Random random(6);
     auto table = SaTable::open(engine, small_table(random));
-    const Bytes raw = random.bytes(16);
+    const Bytes raw = fresh_key(random, 16);
     SaOptions options;
     options.fresh_key = false;
     const auto stale = table->add(key_of(raw), options);
@@ -390,7 +392,7 @@ TEST(Once, KeysThatAreNotFresh) {
     ASSERT_TRUE(table->add(key_of(raw), options));
     const auto second = table->add(key_of(raw), options);
     ASSERT_EQ(second.code(), Code::invalid_argument);
-    EXPECT_NE(second.error().message.find("sent in this table"), std::string::npos);
+    EXPECT_NE(second.error().message.find("have sent in it"), std::string::npos);
     options.layout = SaLayout::stream;
     EXPECT_EQ(table->add(key_of(raw), options).code(), Code::invalid_argument);
     options.salt[0] = 1;

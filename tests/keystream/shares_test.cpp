@@ -274,7 +274,7 @@ TEST_F(Shares, LossCostsNothingButWhatWasLost) {
 
 TEST_F(Shares, APeerWhoseIvsDoNotCountGoesDirect) {
     SaTable table = open(std::size_t{1} << 20);
-    const Bytes raw = random_.bytes(16);
+    const Bytes raw = fresh_key(random_, 16);
     SaOptions options;
     options.direction = SaDirection::receiving;
     const SaId id = *table.add(key_of(raw), options);
@@ -382,14 +382,14 @@ TEST_F(Shares, WhatIsRefused) {
     SaTable table = open(std::size_t{1} << 20, [](SaTableOptions& o) { o.most_sas = 2; });
     SaOptions options;
     options.tag_size = 5;
-    EXPECT_EQ(table.add(key_of(random_.bytes(16)), options).code(), Code::invalid_argument);
+    EXPECT_EQ(table.add(key_of(fresh_key(random_, 16)), options).code(), Code::invalid_argument);
     EXPECT_EQ(table.add(*Key::import_xts(random_.bytes(32)), {}).code(), Code::invalid_argument);
     options = {};
     options.limit = 0;
-    EXPECT_EQ(table.add(key_of(random_.bytes(16)), options).code(), Code::invalid_argument);
-    const SaId one = *table.add(key_of(random_.bytes(16)), {});
-    ASSERT_TRUE(table.add(key_of(random_.bytes(16)), {}));
-    EXPECT_EQ(table.add(key_of(random_.bytes(16)), {}).code(), Code::limit);
+    EXPECT_EQ(table.add(key_of(fresh_key(random_, 16)), options).code(), Code::invalid_argument);
+    const SaId one = *table.add(key_of(fresh_key(random_, 16)), {});
+    ASSERT_TRUE(table.add(key_of(fresh_key(random_, 16)), {}));
+    EXPECT_EQ(table.add(key_of(fresh_key(random_, 16)), {}).code(), Code::limit);
     std::uint8_t iv[8] = {}, tag[16] = {}, data[4] = {1, 2, 3, 4};
     std::vector<SaPacket> packets(2, {data, data, 4, nullptr, 0, iv, tag});
     std::vector<Code> codes(2);
@@ -409,7 +409,7 @@ TEST_F(Shares, WhatIsRefused) {
 // Headers that need the number before they are authenticated.
 TEST_F(Shares, NumbersComeBeforeTheAadIsRead) {
     SaTable table = open(std::size_t{1} << 20);
-    const Bytes raw = random_.bytes(16);
+    const Bytes raw = fresh_key(random_, 16);
     const SaOptions options;
     const SaId id = *table.add(key_of(raw), options);
     std::array<Bytes, 3> aad{Bytes(8), Bytes(8), Bytes(8)}, data, ivs{Bytes(8), Bytes(8), Bytes(8)},

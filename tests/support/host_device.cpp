@@ -228,6 +228,7 @@ void HostDevice::enqueue(Stream stream, std::function<void()> work) {
                  most < now && !most_at_once_.compare_exchange_weak(most, now);) {
             }
             if (options_.delay.count() != 0) std::this_thread::sleep_for(options_.delay);
+            hung_.wait(true);
             work();
             --at_once_;
         });

@@ -110,8 +110,13 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     void fail(int nth, std::string call = {}, int in_a_row = 1);
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
-    std::uint64_t runs() const { return runs_; }                // of keystream
-    std::uint64_t copied_out() const { return copied_out_; }    // bytes
+    std::uint64_t runs() const { return runs_; }              // of keystream
+    std::uint64_t copied_out() const { return copied_out_; }  // bytes
+    // Whether what streams are to do waits, as on a device that does not answer.
+    void hang(bool hangs) {
+        hung_ = hangs;
+        hung_.notify_all();
+    }
     void capture(Stream stream) { captured_ = stream.handle; }  // null: none; it runs nevertheless
     std::uint64_t most_memory() const { return most_memory_; }  // bytes of the device's, at once
 
@@ -156,6 +161,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::set<std::string> violations_;
     std::string failed_call_, form_;
     std::atomic<void*> captured_{nullptr};
+    std::atomic<bool> hung_{false};
     std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0};
     std::atomic<std::uint64_t> kernels_{0}, runs_{0}, copied_out_{0}, most_memory_{0};
 };

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that runs out, at each allocation in turn: every call says so, and what it was called on
+// goes on as it was.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+
+#include <daelstrom/esp.hpp>
+
+#include "keystream/flow.hpp"
+
+namespace {
+
+// The calling thread's allocations until one fails; below 0: none does.
+thread_local long left = -1;
+
+void* allocate(std::size_t size) {
+    if (left >= 0 && left-- == 0) throw std::bad_alloc();
+    void* const memory = std::malloc(size == 0 ? 1 : size);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+    return allocate(size);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+    if (left >= 0 && left-- == 0) throw std::bad_alloc();
+    const auto to = static_cast<std::size_t>(alignment);
+    void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to);
+    if (!memory) throw std::bad_alloc();
+    return memory;
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    std::free(memory);
+}
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+
+class MemoryRunsOut : public testing::Test {
+  protected:
+    // Calls `call` with a failure at its first allocation, its second and so on, until none is left
+    // to fail. `after` looks at what is there after each failure.
+    static int at_each(const std::function<Code()>& call, const std::function<void()>& after = {}) {
+        int failures = 0;
+        for (long at = 0; at < 1000; ++at) {
+            left = at;
+            const Code code = call();
+            const bool all = left >= 0;
+            left = -1;
+            if (all) {
+                EXPECT_EQ(code, Code::ok);
+                return failures;
+            }
+            ++failures;
+            EXPECT_TRUE(code == Code::ok || code == Code::out_of_memory)
+                << "allocation " << at << ": " << describe(code);
+            if (code == Code::ok) return failures;  // it did without
+            if (after) after();
+        }
+        ADD_FAILURE() << "no end";
+        return failures;
+    }
+    static bool sends(SaTable& table, SaId sa) {
+        std::uint8_t data[64] = {}, iv[12] = {}, tag[16] = {};
+        const SaPacket packet{data, data, 64, nullptr, 0, iv, tag};
+        return static_cast<bool>(table.seal(sa, {&packet, 1}));
+    }
+
+    Random random_{5};
+    Engine engine_ = *Engine::open({.backend = "openssl", .threads = 1});
+    SaFiller filler_ = *SaFiller::open(engine_);
+    SaTableOptions options_{.budget = 1 << 20, .plan = SaTableOptions::Plan::direct};
+};
+
+TEST_F(MemoryRunsOut, OpeningAFiller) {
+    EXPECT_GT(at_each([&] { return SaFiller::open(engine_, {.threads = 2}).code(); }), 4);
+}
+
+TEST_F(MemoryRunsOut, OpeningATable) {
+    EXPECT_GT(at_each([&] { return SaTable::open(filler_, options_).code(); }), 20);
+}
+
+TEST_F(MemoryRunsOut, SasThatComeChangeAndGo) {
+    SaTable table = *SaTable::open(filler_, options_);
+    for (const SaLayout layout : {SaLayout::rfc4106, SaLayout::stream}) {
+        const Key key = key_of(fresh_key(random_, 16)), next = key_of(fresh_key(random_, 16));
+        SaOptions options;
+        options.layout = layout;
+        SaId sa;
+        EXPECT_GT(at_each([&] {
+                      auto added = table.add(key, options);
+                      if (added) sa = *added;
+                      return added.code();
+                  }),
+                  2);
+        ASSERT_TRUE(sends(table, sa));
+        const auto as_before = [&] {
+            const std::uint64_t number = table.status(sa)->next;
+            EXPECT_GT(number, 1u);
+            EXPECT_TRUE(sends(table, sa)) << "under the key that it had";
+            EXPECT_EQ(table.status(sa)->next, number + 1);
+        };
+        EXPECT_GT(at_each([&] { return table.rekey(sa, next, {}).code(); }, as_before), 2);
+        EXPECT_EQ(table.status(sa)->next, 1u);
+        ASSERT_TRUE(sends(table, sa));
+        EXPECT_GT(at_each([&] {
+                      return table.export_state(sa, layout == SaLayout::stream ? 0 : 9).code();
+                  }),
+                  0);
+        at_each([&] { return table.remove(sa).code(); });
+    }
+}
+
+TEST_F(MemoryRunsOut, EndsOfEsp) {
+    SaTable table = *SaTable::open(filler_, options_);
+    const Key key = key_of(fresh_key(random_, 16));
+    std::unique_ptr<esp::Encapsulator> sender;
+    EXPECT_GT(at_each([&] {
+                  auto opened = esp::Encapsulator::open(table, key, {.spi = 999});
+                  const long kept = std::exchange(left, -1);  // what the test needs of it
+                  if (opened) sender = std::make_unique<esp::Encapsulator>(std::move(*opened));
+                  left = kept;
+                  return opened.code();
+              }),
+              3);
+    esp::Decapsulator receiver(table);
+    EXPECT_GT(at_each([&] { return receiver.add(key, {.spi = 999}).code(); },
+                      [&] { EXPECT_LE(receiver.size(), 1u); }),
+              3);
+    EXPECT_EQ(receiver.size(), 1u);
+    std::vector<std::uint8_t> buffer(200);
+    esp::Packet packet{buffer.data(), 200, 40, 60};
+    packet.next_header = 6;
+    at_each([&] { return sender->encapsulate({&packet, 1}).code(); });
+    EXPECT_EQ(receiver.decapsulate({&packet, 1}), 1u);
+}
+
+}  // namespace
