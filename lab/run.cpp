@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "io/output.hpp"
 #include "io/text.hpp"
 #include "lab/study.hpp"
 #include "measure/machine.hpp"
@@ -116,17 +117,10 @@ Result<measure::Report> run(const Study& study, const Settings& settings,
 }
 
 Result<> write_document(const std::filesystem::path& path, const std::string& text) {
-    const auto fault = [&path] {
-        return Error{Code::io, "cannot write " + app::in_quotes(path.string()) +
-                                   "; give --out a folder that can be written"};
-    };
-    auto beside = path;
-    beside += ".new";
-    if (!(std::ofstream(beside, std::ios::binary) << text << std::flush)) return fault();
-    std::error_code status;
-    std::filesystem::rename(beside, path, status);
-    if (status) return fault();
-    return {};
+    const app::OutputOptions to{.path = path.string(), .overwrite = true};
+    DAEL_LET(output, app::Output::open(to));
+    DAEL_TRY(output.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
+    return output.commit();
 }
 
 std::string describe_fields(const Point& point) {

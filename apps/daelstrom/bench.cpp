@@ -3,14 +3,14 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "bench/suite.hpp"
 #include "commands.hpp"
 #include "engine_options.hpp"
+#include "io/output.hpp"
 #include "io/text.hpp"
 
 namespace dael::cli {
@@ -20,7 +20,7 @@ struct BenchArguments {
     bench::Options options;
     std::vector<std::string> sizes;
     std::string json;  // empty: a table; "-": standard output
-    bool quiet = false;
+    bool overwrite = false, quiet = false;
 };
 
 Result<> check_choice(const std::string& text, const char* option,
@@ -70,26 +70,16 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
     return options;
 }
 
-Error cannot_write(const std::string& path) {
-    return {Code::io, "cannot write " + in_quotes(path) + "; give --json another file, or -"};
-}
-
-// A run takes minutes; that its result has nowhere to go is better known before.
-Result<> check_writable(const std::string& path) {
-    const auto folder = std::filesystem::path(path).parent_path();
-    const std::string target = access(path.c_str(), F_OK) == 0 ? path
-                               : folder.empty()                ? "."
-                                                               : folder.string();
-    if (std::filesystem::is_directory(path) || access(target.c_str(), W_OK) != 0)
-        return cannot_write(path);
-    return {};
-}
-
 Result<> bench_action(const BenchArguments& arguments) {
     auto options = parse(arguments);
     if (!options) return std::move(options).error();
     const bool to_file = !arguments.json.empty() && arguments.json != "-";
-    if (to_file) DAEL_TRY(check_writable(arguments.json));
+    // A run takes minutes; that its result has nowhere to go is better known before.
+    std::optional<Output> output;
+    if (to_file) {
+        DAEL_LET(opened, Output::open({.path = arguments.json, .overwrite = arguments.overwrite}));
+        output.emplace(std::move(opened));
+    }
 
     const bool show = !arguments.quiet && isatty(STDERR_FILENO) == 1;
     const auto report = bench::run(*options, [show](const std::string& what) {
@@ -106,9 +96,10 @@ Result<> bench_action(const BenchArguments& arguments) {
         return {};
     }
     std::cout << measure::to_table(*report, bench::columns(options->suite));
-    if (to_file && !(std::ofstream(arguments.json) << measure::to_json(*report) << std::flush))
-        return cannot_write(arguments.json);
-    return {};
+    if (!output) return {};
+    const std::string json = measure::to_json(*report);
+    DAEL_TRY(output->write({reinterpret_cast<const std::uint8_t*>(json.data()), json.size()}));
+    return output->commit();
 }
 
 }  // namespace
@@ -158,6 +149,7 @@ void add_bench(CLI::App& app, Context& context) {
             "--json", arguments->json,
             "Write the figures to this file as well, or, with -, to standard output instead")
         ->type_name("FILE");
+    command.add_flag("-f,--force", arguments->overwrite, "Overwrite the file of --json");
     command.add_option("--scale", options.scale, "")
         ->group("")  // hidden: smaller work, for tests
         ->check(CLI::Range(1, 1 << 20));

@@ -19,6 +19,9 @@ void add_secret(CLI::App& command, const std::string& what, const std::string& f
 
 void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show) {
     command.add_flag("-f,--force", output.overwrite, "Overwrite the output file");
+    command.add_flag("--sync", output.sync,
+                     "Bring a new file to the disk before it gets its name, as is always done with "
+                     "one that takes another's place");
     command.add_flag("-q,--quiet", show.quiet, "No progress and no warnings")
         ->each([](const std::string&) { silence_warnings(); });
     auto* progress = command.add_flag(

@@ -23,7 +23,7 @@ struct ShowOptions {
         return json ? Show::json : Show::always;
     }
 };
-// --force, --quiet, --progress, --no-progress.
+// --force, --sync, --quiet, --progress, --no-progress.
 void add_file_options(CLI::App& command, OutputOptions& output, ShowOptions& show);
 void add_json(CLI::App& command, ShowOptions& show);  // --json
 

@@ -57,8 +57,7 @@ Result<std::uint32_t> number_of(const KeysetOptions& options) {
                  (text.empty() ? "" : "; " + in_quotes(text) + " is none"));
 }
 
-Result<sealed::Keyset> read_changeable(const std::string& path) {
-    DAEL_LET(text, read_keyset(path));
+Result<sealed::Keyset> parse(const Secret& text, const std::string& path) {
     auto keyset = sealed::Keyset::parse(text.bytes());
     if (keyset) return keyset;
     Error error = std::move(keyset).error();
@@ -97,16 +96,29 @@ Result<> create(const KeysetOptions& options) {
     return output.commit();
 }
 
-// In place, whole or not at all.
+// All of what is locked. Errors: key_size for more than a keyset may have.
+Result<Secret> read_locked(Input& input) {
+    warn_if_shared(input.fd(), "keyset file " + input.name());
+    DAEL_LET(text, Secret::create(kMostKeyset + 1));
+    DAEL_LET(size, input.fill(text.fill()));
+    if (size > kMostKeyset)
+        return Error{Code::key_size, "keyset file " + input.name() + " holds more than " +
+                                         std::to_string(kMostKeyset) +
+                                         " bytes; is it the right file?"};
+    text.truncate(size);
+    return std::move(text);
+}
+
+// In place, whole or not at all. From reading to replacing it is locked: of two who add a key at
+// once, the other reads what the first has written.
 Result<> edit(const KeysetOptions& options) {
     if (options.path == "-")
         return usage("keyset " + options.action + " changes a file in place; name one");
-    DAEL_LET(input, Input::open(options.path));
+    DAEL_LET(input, Input::open_locked(options.path));
     OutputOptions to{.path = options.path, .overwrite = options.overwrite, .replaces_input = true};
-    if (!input.is_file())
-        return Error{Code::io, input.name() + " is no file that can be changed in place"};
+    DAEL_LET(old, read_locked(input));
     DAEL_LET(output, Output::open(to, input));
-    DAEL_LET(keyset, read_changeable(options.path));
+    DAEL_LET(keyset, parse(old, options.path));
     std::uint32_t added = 0;
     DAEL_TRY(change(options, keyset, added));
     DAEL_LET(text, secret_text(keyset));
@@ -141,7 +153,8 @@ Result<> run(const KeysetOptions& options) {
         return usage("--json is for keyset list; leave it out");
     if (options.action == "create") return create(options);
     if (options.action != "list") return edit(options);
-    DAEL_LET(keyset, read_changeable(options.path));
+    DAEL_LET(text, read_keyset(options.path));
+    DAEL_LET(keyset, parse(text, options.path));
     std::cout << (options.json ? json_of(keyset).text() + "\n" : table_of(keyset));
     return {};
 }

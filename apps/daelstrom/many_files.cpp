@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "done.hpp"
+#include "io/output.hpp"
 #include "io/signals.hpp"
 #include "io/text.hpp"
 #include "io/warnings.hpp"
@@ -89,6 +90,10 @@ class Run {
         side_by_side(workers);
         Buffers buffers;
         for (const PlannedFile* file : large) do_one(*file, buffers);
+        {
+            std::unique_lock lock(mutex_);
+            put_in_place(lock);
+        }
         folders.has_failed = failed_ > 0;
         return summary();
     }
@@ -120,17 +125,20 @@ class Run {
 
     void do_one(const PlannedFile& file, Buffers& buffers) try {
         const Stopwatch time;
+        Deferral deferral;
         auto done = work_(file, buffers, progress_);
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
         if (!done) {
             fail(done.error().message);
         } else if (!done->skipped.empty()) {
             ++skipped_;
             tell(in_quotes(file.input) + " " + done->skipped);
+        } else if (deferral.put_off) {
+            waiting_.push_back({&file, *std::move(done), time.seconds()});
+            outputs_.push_back(*std::move(deferral.put_off));
+            if (outputs_.size() == kMostWaiting) put_in_place(lock);
         } else {
-            ++done_;
-            ran_ = done->ran;
-            report(options_, file, *done, time.seconds());
+            tell_done(file, *done, time.seconds());
         }
     } catch (const std::bad_alloc&) {
         const std::lock_guard lock(mutex_);
@@ -138,6 +146,28 @@ class Run {
     } catch (const std::exception& fault) {  // which would end the program in a thread of ours
         const std::lock_guard lock(mutex_);
         fail(in_quotes(file.input) + ": unexpected: " + fault.what());
+    }
+
+    void tell_done(const PlannedFile& file, const FileDone& done, double seconds) {
+        ++done_;
+        ran_ = done.ran;
+        report(options_, file, done, seconds);
+    }
+
+    // Those that wait for the disk, at one go, while other threads write the next ones.
+    void put_in_place(std::unique_lock<std::mutex>& lock) {
+        std::vector<Waiting> waiting;
+        std::vector<Output> outputs;
+        waiting.swap(waiting_);
+        outputs.swap(outputs_);
+        lock.unlock();
+        const auto committed = Deferral::commit(outputs);
+        lock.lock();
+        for (std::size_t i = 0; i < waiting.size(); ++i)
+            if (committed[i])
+                tell_done(*waiting[i].file, waiting[i].done, waiting[i].seconds);
+            else
+                fail(committed[i].error().message);
     }
 
     void fail(const std::string& message) {
@@ -159,12 +189,23 @@ class Run {
         return {};
     }
 
+    // Each holds some descriptors, of which a process has 1024.
+    static constexpr std::size_t kMostWaiting = 64;
+    static_assert(kMostWaiting + DoomedFile::kMost / 2 < DoomedFile::kMost);
+    struct Waiting {
+        const PlannedFile* file;
+        FileDone done;
+        double seconds;
+    };
+
     const Plan& plan_;
     const ManyOptions& options_;
     const FileWork& work_;
     std::vector<const PlannedFile*> small_;
     std::atomic<std::size_t> next_{0};
     std::mutex mutex_;
+    std::vector<Waiting> waiting_;  // for the disk
+    std::vector<Output> outputs_;   // of theirs
     std::uint64_t done_ = 0, skipped_ = 0, failed_;
     Ran ran_;
     Progress progress_;

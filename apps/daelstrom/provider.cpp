@@ -12,6 +12,7 @@
 
 #include "commands.hpp"
 #include "io/json_text.hpp"
+#include "io/output.hpp"
 #include "openssl_side.hpp"
 
 namespace dael::cli {
@@ -99,21 +100,18 @@ Result<> install(const ProviderOptions& options) {
                      module + " has a character that OpenSSL's configuration does not take"};
     DAEL_LET(config, config_of(options));
     std::error_code fault;
-    if (fs::exists(config, fault) && !is_ours(config) && !options.overwrite)
+    const bool there = fs::exists(config, fault);
+    if (there && !is_ours(config) && !options.overwrite)
         return Error{Code::io, config +
                                    " exists and is not this program's; -f overwrites it, "
                                    "--config names another"};
     if (const fs::path folder = fs::path(config).parent_path(); !folder.empty())
         fs::create_directories(folder, fault);
-    // Beside it and then in its place, so that no program reads half of it.
-    const std::string part = config + ".part";
-    {
-        std::ofstream out(part, std::ios::trunc);
-        out << configuration(module);
-        if (!out.flush()) return Error{Code::io, "cannot write " + part};
-    }
-    fs::rename(part, config, fault);
-    if (fault) return Error{Code::io, "cannot write " + config + ": " + fault.message()};
+    OutputOptions to{.path = config, .overwrite = there};
+    DAEL_LET(output, Output::open(to));
+    const std::string text = configuration(module);
+    DAEL_TRY(output.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
+    DAEL_TRY(output.commit());
     std::cout << "Wrote " << config << ". A program uses it that is started with\n"
               << "    OPENSSL_CONF=" << fs::absolute(config).string() << " PROGRAM\n";
     return {};

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include <daelstrom/files.hpp>
+
 #include "io/text.hpp"
 
 namespace dael::app {
@@ -26,11 +28,23 @@ Error failure(const std::string& doing, const std::string& name) {
 }  // namespace
 
 Result<Input> Input::open(const std::string& path) {
-    return open(path, 0);
+    const std::string name = input_name(path);
+    if (path == "-") return of(STDIN_FILENO, name);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return failure("open", name);
+    return of(fd, name);
 }
 
 Result<Input> Input::open(const std::string& path, const struct stat& found) {
-    auto input = open(path, O_NOFOLLOW | O_NONBLOCK);
+    return open_in(AT_FDCWD, path, path, found);
+}
+
+Result<Input> Input::open_in(int folder, const std::string& name, const std::string& path,
+                             const struct stat& found) {
+    const int fd =
+        ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return failure("open", input_name(path));
+    auto input = of(fd, input_name(path));
     if (!input) return input;
     const struct stat& status = input->status_;
     if (S_ISREG(status.st_mode) && status.st_dev == found.st_dev && status.st_ino == found.st_ino)
@@ -39,20 +53,20 @@ Result<Input> Input::open(const std::string& path, const struct stat& found) {
                  input->name_ + " is not the file that was found there; try again when it rests"};
 }
 
+Result<Input> Input::open_locked(const std::string& path) {
+    DAEL_LET(fd, files::open_locked(AT_FDCWD, path));
+    return of(fd, input_name(path));
+}
+
 std::string input_name(const std::string& path) {
     return path == "-" ? "standard input" : in_quotes(path);
 }
 
-Result<Input> Input::open(const std::string& path, int flags) {
-    const bool standard = path == "-";
-    const std::string name = input_name(path);
-    const int fd =
-        standard ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
-    if (fd < 0) return failure("open", name);
+Result<Input> Input::of(int fd, std::string name) {
     struct stat status {};
     if (::fstat(fd, &status) != 0) {
         auto error = failure("read", name);
-        if (!standard) ::close(fd);
+        if (fd != STDIN_FILENO) ::close(fd);
         return error;
     }
     int stop_fd = -1;

@@ -24,6 +24,13 @@ class Input {
     // What was a regular file when it was found, and must be the same one still: what has come in
     // its place since (a link, a pipe that would keep us waiting) is refused.
     static Result<Input> open(const std::string& path, const struct stat& found);
+    // The same of what lies in a folder that is held open, by its name there; the path is for
+    // messages.
+    static Result<Input> open_in(int folder, const std::string& name, const std::string& path,
+                                 const struct stat& found);
+    // A regular file that is read, changed and replaced: nobody else does so by this call until
+    // this goes.
+    static Result<Input> open_locked(const std::string& path);
     Input(Input&& other) noexcept;
     Input& operator=(Input&&) = delete;
     ~Input();
@@ -44,13 +51,14 @@ class Input {
     std::uint64_t taken() const noexcept { return read_ - peeked_.size(); }  // bytes, by fill()
     const std::string& name() const noexcept { return name_; }               // quoted, for messages
     const struct stat& status() const noexcept { return status_; }
+    int fd() const noexcept { return fd_; }
 
   private:
     Input(int fd, int stop_fd, std::string name, const struct stat& status);
     Result<std::size_t> read(std::span<std::uint8_t> buffer);
     Result<bool> ready() const;  // false: stopped
     Result<> check_length() const;
-    static Result<Input> open(const std::string& path, int flags);
+    static Result<Input> of(int fd, std::string name);
 
     int fd_;
     int stop_fd_;  // an eventfd; -1 for regular files, which never keep a reader waiting

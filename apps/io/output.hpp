@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data that goes out. A file appears under its name whole or not at all: it is written without
-// a name, or under a dot name in the same directory, and gets its own when all is well. Whatever
-// ends the program before leaves nothing behind. A file that takes another's place is on the disk
-// before it does, and has the other's owner, group, permissions and attributes. Any number of
-// threads may write outputs of their own.
+// The data that goes out: to standard output, to what is no file as it is, or into a file that is
+// put in its place whole (daelstrom/files.hpp). Whatever ends the program before leaves nothing
+// behind. Any number of threads may write outputs of their own.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <daelstrom/error.hpp>
+#include <daelstrom/files.hpp>
 
 #include "io/input.hpp"
 #include "io/signals.hpp"
@@ -24,13 +27,19 @@ struct OutputOptions {
     bool for_terminal = true;         // whether what is written may be shown on a terminal
     bool replaces_input = false;      // the path is the input's, which this takes the place of
     bool secret = false;              // for its owner alone, whatever it replaces
+    bool sync = false;                // on the disk before it has its name, even if it is new
+    // For what lies in a folder that was walked: the folder, held open, and the name in it, which
+    // is no link. The path is for messages then.
+    int folder = AT_FDCWD;
+    std::optional<std::string> name_in_folder = {};
 };
 
 class Output {
   public:
     // Errors (io, overlap): the file exists and -f is not given, a directory, no permission; it is
-    // the input itself; it would replace the input, which has other names (hard links); a terminal
-    // that should not get this. Creates nothing under the final name.
+    // the input itself; it would replace the input, which has other names (hard links) or is
+    // another file by now; a terminal that should not get this. Creates nothing under the final
+    // name.
     static Result<Output> open(const OutputOptions& options, const Input& input);
     static Result<Output> open(const OutputOptions& options);  // of what is made here
     Output(Output&& other) noexcept;
@@ -40,35 +49,43 @@ class Output {
     // Sets room aside for a file of about this size; a full disk then shows at once. Errors: io.
     Result<> reserve(std::uint64_t size);
     Result<> write(std::span<const std::uint8_t> bytes);
+    // Where it would wait for the disk and a Deferral lives in this thread, that gets it.
     Result<> commit();
 
     const std::string& name() const noexcept { return name_; }   // quoted, for messages
     std::uint64_t written() const noexcept { return written_; }  // bytes
+    int fd() const noexcept { return fd_; }
 
   private:
+    friend class Deferral;
     Output() = default;
-    static Result<Output> open(const OutputOptions& options, const struct stat& input);
-    Result<> check_target(const OutputOptions& options, const struct stat& input);
-    Result<> create(std::string path);
-    bool create_unnamed();
-    Result<> create_named();
-    Result<> link_to(const std::string& name);
-    Result<> publish();
-    void keep_in_folder() const;
+    static Result<Output> open(const OutputOptions& options, const Input* input);
+    Result<> open_standard(const OutputOptions& options, const Input* input);
+    Result<> open_path(const OutputOptions& options, const Input* input);
+    Result<> end(files::Sync sync);
     Error failure(const std::string& doing) const;
 
     std::string name_;
-    std::string target_;     // the final name, within directory_fd_; empty: not a file of ours
-    std::string temporary_;  // the dot name in use, within directory_fd_; empty: none
-    DoomedFile doomed_;      // the same, for signals
+    std::unique_ptr<DoomedFile> doomed_;  // outlives the file
+    std::optional<files::NewFile> file_;  // none: standard output
     int fd_ = -1;
-    int directory_fd_ = -1;
-    unsigned mode_ = 0;
-    bool overwrite_ = false;
-    bool secret_ = false;
-    int replaced_fd_ = -1;  // the file that this takes the place of; -1: none
-    bool shared_ = false;   // which has other names besides
+    bool waits_ = false;  // for the disk
     std::uint64_t written_ = 0;
+};
+
+// Many outputs brought to the disk at one go, which takes about as long as one of them by itself.
+// While this lives, commit() in this thread puts off what would wait, here.
+class Deferral {
+  public:
+    Deferral();
+    Deferral(const Deferral&) = delete;
+    Deferral& operator=(const Deferral&) = delete;
+    ~Deferral();
+
+    std::optional<Output> put_off;
+
+    // Commits them all, each for itself: what became of one is at its place in the answer.
+    static std::vector<Result<>> commit(std::span<Output> outputs);
 };
 
 }  // namespace dael::app

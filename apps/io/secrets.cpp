@@ -2,6 +2,7 @@
 #include "io/secrets.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include <daelstrom/files.hpp>
 #include <daelstrom/key.hpp>
 
 #include "io/prompt.hpp"
@@ -21,39 +23,7 @@
 namespace dael::app {
 namespace {
 
-// Decodes hexadecimal without a branch or an index that depends on a digit. `out` holds half of
-// text.size() bytes. Returns whether every character was a digit.
-bool decode_hex(std::span<const std::uint8_t> text, std::uint8_t* out) noexcept {
-    const auto in_range = [](unsigned c, unsigned low, unsigned high) {  // all ones or zero
-        return 0u - (1 ^ (((c - low) | (high - c)) >> 31));
-    };
-    unsigned good = ~0u;
-    const auto nibble = [&](unsigned c) {
-        const unsigned digit = in_range(c, '0', '9');
-        const unsigned lower = c | 0x20;
-        const unsigned letter = in_range(lower, 'a', 'f');
-        good &= digit | letter;
-        return (digit & (c - '0')) | (letter & (lower - 'a' + 10));
-    };
-    for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-        const unsigned high = nibble(text[i]) << 4;
-        out[i / 2] = static_cast<std::uint8_t>(high | nibble(text[i + 1]));
-    }
-    return good != 0 && text.size() % 2 == 0;
-}
-
-bool is_space(std::uint8_t c) {
-    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
-}
-
-std::span<const std::uint8_t> without_trailing_space(std::span<const std::uint8_t> text) {
-    while (!text.empty() && is_space(text.back())) text = text.first(text.size() - 1);
-    return text;
-}
-
-bool is_key_size(std::size_t bytes) {
-    return bytes == 16 || bytes == 24 || bytes == 32;
-}
+constexpr std::size_t kMostKey = 32;  // bytes
 
 // Everything that the descriptor yields, up to `end` (not included) or its end.
 Result<Secret> read_all(int fd, const std::string& origin, int end, std::size_t capacity) {
@@ -62,6 +32,11 @@ Result<Secret> read_all(int fd, const std::string& origin, int end, std::size_t 
     for (;;) {
         std::uint8_t byte = 0;  // one at a time: what follows a line belongs to others
         const ssize_t got = ::read(fd, &byte, 1);
+        if (got < 0 && errno == EAGAIN) {  // a pipe that somebody made non-blocking, and empty
+            pollfd more{fd, POLLIN, 0};
+            (void)::poll(&more, 1, -1);  // whatever it says, the next read tells
+            continue;
+        }
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return Error{Code::io, "cannot read " + origin + ": " + std::strerror(errno)};
         if (got == 0 || byte == end) return secret;
@@ -84,26 +59,12 @@ Result<Secret> read_source(const SecretSource& source, const std::string& what, 
     const std::string origin = origin_of(source, what);
     if (source.from_stdin()) return read_all(STDIN_FILENO, origin, end, capacity);
     if (source.fd) return read_all(*source.fd, origin, end, capacity);
-    const int fd = ::open(source.file->c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(source.file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return Error{Code::io, "cannot open " + origin + ": " + std::strerror(errno)};
     warn_if_shared(fd, origin);
     auto secret = read_all(fd, origin, end, capacity);
     ::close(fd);
     return secret;
-}
-
-// The bytes of what is a key in hexadecimal; nothing where it is none.
-Result<std::optional<Secret>> decoded(std::span<const std::uint8_t> text) {
-    text = without_trailing_space(text);
-    if (text.size() % 2 != 0 || !is_key_size(text.size() / 2)) return std::optional<Secret>();
-    std::array<std::uint8_t, 32> bytes{};
-    const bool is_hex = decode_hex(text, bytes.data());
-    auto key = Secret::create();
-    if (key && is_hex)
-        for (std::size_t i = 0; i < text.size() / 2; ++i) (void)key->append(bytes[i]);
-    wipe(bytes.data(), bytes.size());
-    if (!key) return std::move(key).error();
-    return is_hex ? std::optional<Secret>(std::move(*key)) : std::optional<Secret>();
 }
 
 }  // namespace
@@ -160,16 +121,16 @@ Result<Secret> read_key_bytes(const SecretSource& source, bool confirm) {
     const bool typed = source.from_terminal();
     DAEL_LET(secret, typed ? prompt("Key (hexadecimal)", confirm, "give --key-file FILE")
                            : read_source(source, "key", -1));
-    DAEL_LET(key, decoded(secret.bytes()));
-    if (key) return std::move(*key);
-    if (typed)
+    DAEL_LET(key, Secret::create(kMostKey));
+    const auto size = files::decode_key(secret.bytes(), key.fill(),
+                                        typed ? "what was typed" : origin_of(source, "key"));
+    // Nobody types raw bytes.
+    if (typed && (!size || secret.bytes().size() < 2 * *size))
         return Error{Code::key_size,
                      "that is no key; an AES key is 32, 48 or 64 hexadecimal digits"};
-    if (is_key_size(secret.bytes().size())) return std::move(secret);
-    return Error{Code::key_size,
-                 origin_of(source, "key") + " is " + std::to_string(secret.bytes().size()) +
-                     " bytes; an AES key is 16, 24 or 32 raw bytes, or 32, 48 or 64 "
-                     "hexadecimal digits"};
+    if (!size) return size.error();
+    key.truncate(*size);
+    return std::move(key);
 }
 
 Result<Secret> read_password(const SecretSource& source, bool confirm, const std::string& what) {
@@ -258,15 +219,17 @@ Result<Secret> take_password_argument(int argc, char** argv) {
 
 Result<Block> parse_iv(std::string_view hex) {
     const std::span text(reinterpret_cast<const std::uint8_t*>(hex.data()), hex.size());
-    Block iv{};
     const bool is_hex =
         hex.find_first_not_of("0123456789abcdefABCDEF") == hex.npos;  // an IV is no secret
     if (!is_hex)
         return Error{Code::iv_size, "the IV is not hexadecimal; give 32 of the digits 0-9 and a-f"};
-    if (text.size() != 2 * iv.size())
+    if (text.size() != 2 * kBlockSize)
         return Error{Code::iv_size, "the IV has " + std::to_string(text.size()) +
                                         " hexadecimal digits; AES takes 32 (16 bytes)"};
-    decode_hex(text, iv.data());
+    std::array<std::uint8_t, kMostKey> bytes{};
+    DAEL_TRY(files::decode_key(text, bytes, "the IV"));  // digits are digits
+    Block iv{};
+    std::copy_n(bytes.begin(), iv.size(), iv.begin());
     return iv;
 }
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <utility>
 
 namespace dael::app {
@@ -23,7 +24,7 @@ struct Slot {
     std::array<char, 64> name{};
 };
 std::array<Slot, DoomedFile::kMost> slots;
-std::atomic<int> creating{0};    // threads between the noting of a name and its being there
+std::atomic<int> creating{0};    // threads between enter() and leave()
 std::atomic<bool> dying{false};  // no further file may be created
 termios terminal_state;
 std::atomic<int> terminal{-1};
@@ -81,7 +82,7 @@ void block_signals() {
     ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 
-DoomedFile::Creating::Creating() noexcept {
+void DoomedFile::enter() noexcept {
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
@@ -93,26 +94,24 @@ DoomedFile::Creating::Creating() noexcept {
     for (;;) ::pause();
 }
 
-DoomedFile::Creating::~Creating() {
+void DoomedFile::leave() noexcept {
     --creating;
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-DoomedFile::DoomedFile(DoomedFile&& other) noexcept : slot_(std::exchange(other.slot_, -1)) {}
-
-void DoomedFile::note(int directory_fd, const std::string& name) noexcept {
-    keep();
+void DoomedFile::there(int folder, const char* name) noexcept {
+    gone();
     for (std::size_t i = 0; i < slots.size(); ++i) {
         Slot& slot = slots[i];
         if (slot.taken.exchange(true)) continue;
-        slot.name[name.copy(slot.name.data(), slot.name.size() - 1)] = '\0';
-        slot.directory = directory_fd;
+        std::strncpy(slot.name.data(), name, slot.name.size() - 1);
+        slot.directory = folder;
         slot_ = static_cast<int>(i);
         return;
     }
 }
 
-void DoomedFile::keep() noexcept {
+void DoomedFile::gone() noexcept {
     if (slot_ < 0) return;
     Slot& slot = slots[static_cast<std::size_t>(std::exchange(slot_, -1))];
     slot.directory = -1;

@@ -8,7 +8,8 @@
 #include <termios.h>
 
 #include <cstddef>
-#include <string>
+
+#include <daelstrom/files.hpp>
 
 namespace dael::app {
 
@@ -24,38 +25,24 @@ void disable_core_dumps();
 
 // A file to remove on a fatal signal, while this lives and holds it. As many at once as threads
 // write files; any thread may use its own.
-class DoomedFile {
+class DoomedFile final : public files::HiddenNames {
   public:
     static constexpr std::size_t kMost = 256;  // at a time; those beyond are not removed
 
     DoomedFile() = default;
-    DoomedFile(DoomedFile&& other) noexcept;
-    DoomedFile& operator=(DoomedFile&&) = delete;
-    ~DoomedFile() { keep(); }
+    DoomedFile(const DoomedFile&) = delete;
+    DoomedFile& operator=(const DoomedFile&) = delete;
+    ~DoomedFile() { gone(); }
 
-    // Notes the file `name` in the directory `directory_fd`, which must stay open, and calls
-    // make(), which creates it. A signal that comes meanwhile waits until that is done, whichever
-    // thread gets it: so no moment is left uncovered. Returns what make() returns.
-    template <class Make>
-    auto create(int directory_fd, const std::string& name, Make make) {
-        const Creating creating;
-        note(directory_fd, name);
-        return make();
-    }
-    void keep() noexcept;  // it has gone, or has another name now
+    // A signal that comes between the two waits until that is done, whichever thread gets it: so no
+    // moment is left uncovered.
+    void enter() noexcept override;
+    void leave() noexcept override;
+    void there(int folder, const char* name) noexcept override;
+    void gone() noexcept override;
 
   private:
-    class Creating {
-      public:
-        Creating() noexcept;
-        ~Creating();
-        Creating(const Creating&) = delete;
-
-      private:
-        sigset_t before_;
-    };
-    void note(int directory_fd, const std::string& name) noexcept;
-
+    sigset_t before_{};
     int slot_ = -1;
 };
 

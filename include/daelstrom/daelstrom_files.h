@@ -34,8 +34,10 @@ extern "C" {
 /* What may lie there already. */
 typedef enum dael_file_existing {
     DAEL_FILE_REFUSED = 0,  /* nothing, not even by the time of the commit (EEXIST) */
-    DAEL_FILE_REPLACED = 1, /* what is there when it begins; not another one, nor a newer one */
-    DAEL_FILE_WHATEVER = 2  /* anything by then: caches, where the last one is as good as any */
+    DAEL_FILE_REPLACED = 1, /* what is there when it begins; not another one, nor a newer one. The
+                               new one gets its owner, group, permissions and attributes */
+    DAEL_FILE_WHATEVER = 2  /* anything by then, of which nothing is kept: caches, where the last
+                               one is as good as any */
 } dael_file_existing;
 
 /* What a file was when its content was read: dael_file_identify(). */

@@ -32,8 +32,9 @@
 namespace dael::files {
 
 // What may lie there already. `refused`: nothing, not even by the time that the file is put in its
-// place. `replaced`: what is there when the file begins; neither another one nor a newer one.
-// `whatever`: anything by then, for caches, where the last one is as good as any.
+// place. `replaced`: what is there when the file begins; neither another one nor a newer one; the
+// new one gets its owner, group, permissions and attributes. `whatever`: anything by then, of which
+// nothing is kept, for caches, where the last one is as good as any.
 enum class Existing { refused, replaced, whatever };
 
 // Whoever ends the process at any moment (a handler of signals) wants to know the hidden names.

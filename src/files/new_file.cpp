@@ -156,7 +156,7 @@ Result<NewFile> NewFile::begin(int folder, const std::string& path, const NewFil
 
 Result<> NewFile::State::rights(int to) {
     if (secret) return rights_of_a_secret(to, faults, warnings);
-    if (replaced)
+    if (replaced && existing == Existing::replaced)
         return rights_of_the_replaced(to, replaced.get(), place->folder(), place->name(), faults,
                                       warnings);
     if (input)

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include <daelstrom/calibration.hpp>
+#include <daelstrom/files.hpp>
 
 #include "core/cache_folder.hpp"
 #include "core/guard.hpp"
@@ -70,17 +70,19 @@ Result<std::string> write_file(const Calibration& calibration) {
     std::filesystem::create_directories(folder, fault);
     if (fault)
         return Error{Code::io, "cannot create '" + folder.string() + "': " + fault.message()};
-    std::string temporary = path + ".XXXXXX";
-    const int file = mkstemp(temporary.data());
-    if (file < 0) return io_error("write", temporary);
-    const bool written =
-        ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-        fsync(file) == 0;
-    const bool closed = close(file) == 0;
-    if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) return path;
-    Error error = io_error("write", path);
-    unlink(temporary.c_str());
-    return error;
+    DAEL_LET(
+        file,
+        files::NewFile::begin(
+            AT_FDCWD, path,
+            {.existing = files::Existing::whatever, .sync = true, .follow = false, .mode = 0600}));
+    for (std::size_t at = 0; at < text.size();) {
+        const ssize_t put = ::write(file.fd(), text.data() + at, text.size() - at);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return io_error("write", path);
+        at += static_cast<std::size_t>(put);
+    }
+    DAEL_TRY(file.commit());
+    return path;
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <span>
 #include <utility>
+
+#include <daelstrom/files.hpp>
 
 #include "core/cache_folder.hpp"
 #include "core/guard.hpp"
@@ -138,18 +139,9 @@ void store_binary(const std::string& identity, const Binary& binary) noexcept tr
     const auto seal = seal_of(identity, binary);
     const Descriptor folder(name.empty() || !seal ? -1 : open_folder());
     if (!folder.ours(S_IFDIR)) return;
-    // Beside it, then in one step in its place.
-    static std::atomic<unsigned> number = 0;
-    const std::string temporary =
-        name + '.' + std::to_string(getpid()) + '.' + std::to_string(++number);
-    (void)unlinkat(folder.get(), temporary.c_str(), 0);  // of a process that died
-    Descriptor file(openat(folder.get(), temporary.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) return;
-    const bool written = write_all(file.get(), *seal) && write_all(file.get(), binary);
-    if (!file.reset() || !written ||
-        renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0)
-        (void)unlinkat(folder.get(), temporary.c_str(), 0);
+    auto file = files::NewFile::begin(
+        folder.get(), name, {.existing = files::Existing::whatever, .follow = false, .mode = 0600});
+    if (file && write_all(file->fd(), *seal) && write_all(file->fd(), binary)) (void)file->commit();
 } catch (...) {
 }
 
