@@ -101,7 +101,7 @@ class DAEL_API NewFile {
     const std::vector<std::string>& warnings() const noexcept;
 
   private:
-    struct State;
+    struct DAEL_HIDDEN State;
     explicit NewFile(std::unique_ptr<State> state) noexcept;
     std::unique_ptr<State> state_;
 };

@@ -459,12 +459,12 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
         return Error{Code::unsupported, "backend '" + hosts_.front()->profile().name +
                                             "' does not reach device memory; open the engine with "
                                             "the backend 'auto' or 'cuda'"};
+    if (forked()) return core::opened_before_fork("the engine's devices");
     auto& lanes = this->lanes();
     if (lanes.empty())
         return Error{Code::backend_absent,
                      "data in device memory, but no device is available here; `daelstrom devices` "
                      "says what is missing"};
-    if (forked()) return core::opened_before_fork(lanes.front()->name());
     started_ = true;
     if (!device_memory) return lanes.front().get();
     for (const auto& lane : lanes) {

@@ -135,6 +135,15 @@ Result<SlotPool::Loan> SlotPool::acquire(SlotNeeds needs) {
     }
 }
 
+std::size_t SlotPool::waiting() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(next_ticket_ - served_);
+}
+std::size_t SlotPool::used() {
+    const std::lock_guard lock(mutex_);
+    return used_;
+}
+
 void SlotPool::trim() noexcept {
     Sets idle;
     {

@@ -107,6 +107,10 @@ class SlotPool {
     // Wipes and releases the sets that nobody uses.
     void trim() noexcept;
 
+    // For tests: calls that wait for their turn, and bytes of sets that are out.
+    std::size_t waiting();
+    std::size_t used();
+
   private:
     using Sets = std::vector<std::unique_ptr<SlotSet>>;
     void give_back(std::unique_ptr<SlotSet> set, bool good) noexcept;

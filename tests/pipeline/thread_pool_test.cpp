@@ -6,6 +6,7 @@
 #include <barrier>
 #include <new>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -68,6 +69,24 @@ TEST(ThreadPool, ReallyRunsAtOnceOnTheThreadsAskedFor) {
     EXPECT_EQ(*threads, 3);
     EXPECT_EQ(ids.size(), 3u);
     EXPECT_EQ(ids.count(std::this_thread::get_id()), 1u);
+}
+
+TEST(ThreadPool, ItsThreadsHaveANameAndAreHandedToTheHook) {
+    std::atomic<int> hooked{0};
+    std::atomic<bool> right{true};
+    ThreadPool pool(3,
+                    {[](void* context) { ++*static_cast<std::atomic<int>*>(context); }, &hooked});
+    std::barrier all_three(3);
+    const auto caller = std::this_thread::get_id();
+    ASSERT_TRUE(pool.run(3, 3, [&](std::size_t) -> Result<> {
+        all_three.arrive_and_wait();
+        char name[16] = {};
+        pthread_getname_np(pthread_self(), name, sizeof name);
+        if (std::this_thread::get_id() != caller && std::string(name) != "daelstrom") right = false;
+        return {};
+    }));
+    EXPECT_EQ(hooked, 2);  // not on the caller's own
+    EXPECT_TRUE(right);
 }
 
 TEST(ThreadPool, OneThreadStaysOnTheCaller) {
