@@ -3,7 +3,9 @@
 
 #include <openssl/crypto.h>
 
+#include <atomic>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace dael::provider {
@@ -163,11 +165,45 @@ void offer_keys(Provider& provider) noexcept {
                           theirs->algorithm_description};
 }
 
+// The default provider in a library context that reads no configuration.
+struct Foundation {
+    OSSL_LIB_CTX* library = nullptr;
+    OSSL_PROVIDER* provider = nullptr;
+
+    Foundation() noexcept {
+        library = OSSL_LIB_CTX_new();
+        if (library) provider = OSSL_PROVIDER_load(library, "default");
+    }
+    Foundation(const Foundation&) = delete;
+    Foundation& operator=(const Foundation&) = delete;
+    ~Foundation() {
+        if (provider) OSSL_PROVIDER_unload(provider);
+        OSSL_LIB_CTX_free(library);
+    }
+};
+
+// The one of this process, however often the provider is loaded, and never freed: a thread that had
+// random numbers of it says so when it ends, and the program knows of its own contexts alone
+// (OPENSSL_thread_stop_ex(3)). Null where memory ran out. Any thread; no lock, so that fork() does
+// no harm.
+const Foundation* foundation() noexcept {
+    constinit static std::atomic<const Foundation*> shared{nullptr};
+    if (const Foundation* const made = shared.load(std::memory_order_acquire)) return made;
+    const auto* const fresh = new (std::nothrow) Foundation;
+    if (!fresh) return nullptr;
+    const Foundation* first = nullptr;
+    if (!fresh->provider || !shared.compare_exchange_strong(first, fresh)) {
+        delete fresh;  // nobody has used it: another thread was faster, or there is none to be had
+        return first;
+    }
+    return fresh;
+}
+
 bool load(Provider& provider) noexcept {
-    provider.library = OSSL_LIB_CTX_new();
-    if (!provider.library) return false;
-    provider.default_provider = OSSL_PROVIDER_load(provider.library, "default");
-    if (!provider.default_provider) return false;
+    const Foundation* const below = foundation();
+    if (!below) return false;
+    provider.library = below->library;
+    provider.default_provider = below->provider;
     provider.default_context = OSSL_PROVIDER_get0_provider_ctx(provider.default_provider);
     int no_cache = 0;
     const OSSL_ALGORITHM* const theirs =
@@ -199,15 +235,7 @@ bool make_ready(Provider& provider) noexcept {
     const std::lock_guard<std::mutex> lock(provider.making_ready);
     if (provider.ready) return true;
     provider.ready = load(provider);
-    if (!provider.ready) let_go(provider);
     return provider.ready;
-}
-
-void let_go(Provider& provider) noexcept {
-    if (provider.default_provider) OSSL_PROVIDER_unload(provider.default_provider);
-    OSSL_LIB_CTX_free(provider.library);
-    provider.default_provider = nullptr;
-    provider.library = nullptr;
 }
 
 }  // namespace dael::provider

@@ -117,7 +117,8 @@ struct Keys {
     OSSL_ALGORITHM algorithms[2];
 };
 
-// What stands behind one loading of the provider.
+// What stands behind one loading of the provider. What it has of the default provider is the
+// process's, and stays when this goes.
 struct Provider {
     const OSSL_CORE_HANDLE* handle = nullptr;
     OSSL_LIB_CTX* library = nullptr;
@@ -134,8 +135,6 @@ struct Provider {
 // Loads the default provider and fills the tables of what it has, once. False where that cannot
 // be; errors are on OpenSSL's queue, and the next call tries again. Any thread.
 bool make_ready(Provider& provider) noexcept;
-// When nobody uses it any more.
-void let_go(Provider& provider) noexcept;
 
 // Our own functions, written over the default provider's in a table of `Kind`.
 void offer_blocks(OSSL_DISPATCH* functions, Kind kind) noexcept;

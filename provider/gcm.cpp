@@ -314,6 +314,16 @@ bool Gcm::get_iv(OSSL_PARAM* p) noexcept {
            OSSL_PARAM_set_octet_ptr(p, iv_, kNonce) == 1;
 }
 
+// It is there from the end of its message to the next IV.
+inline bool Gcm::get_tag(OSSL_PARAM* p, bool& theirs) noexcept {
+    if (!made_) return fault(PROV_R_INVALID_TAG, "there is no tag yet");
+    theirs = way_ == Way::basis;
+    if (theirs) return true;
+    if (!encrypts_ || p->data_size == 0 || p->data_size > kTag)
+        return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and encryption makes it");
+    return OSSL_PARAM_set_octet_string(p, tag_, p->data_size) == 1;
+}
+
 // `theirs`: the basis is to be asked.
 bool Gcm::get_one(OSSL_PARAM* p, bool& theirs) noexcept {
     if (is(p, OSSL_CIPHER_PARAM_KEYLEN)) return OSSL_PARAM_set_size_t(p, key_bytes_) == 1;
@@ -321,9 +331,6 @@ bool Gcm::get_one(OSSL_PARAM* p, bool& theirs) noexcept {
     if (pipes_ && is(p, kPipelineTag)) return pipes_->get(p);
     if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN) && iv_size_ < kExplicit)
         return fault(PROV_R_INVALID_IV_LENGTH, kShort);
-    // From the end of its message to the next IV.
-    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG) && !made_)
-        return fault(PROV_R_INVALID_TAG, "there is no tag yet");
     if (is(p, OSSL_CIPHER_PARAM_AEAD_TAGLEN))
         return OSSL_PARAM_set_size_t(p, tag_length_ != 0 ? tag_length_ : kTag) == 1;
     if (way_ == Way::basis) {
@@ -332,11 +339,6 @@ bool Gcm::get_one(OSSL_PARAM* p, bool& theirs) noexcept {
     }
     if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_AAD_PAD))
         return OSSL_PARAM_set_size_t(p, headers_ ? kTag : 0) == 1;
-    if (is(p, OSSL_CIPHER_PARAM_AEAD_TAG)) {
-        if (!encrypts_ || p->data_size == 0 || p->data_size > kTag)
-            return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and encryption makes it");
-        return OSSL_PARAM_set_octet_string(p, tag_, p->data_size) == 1;
-    }
     if (is(p, OSSL_CIPHER_PARAM_IV) || is(p, OSSL_CIPHER_PARAM_UPDATED_IV)) return get_iv(p);
     if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) {
         // It begins a message anew from the IV that is there, which it counts on.
@@ -353,7 +355,8 @@ bool Gcm::get_one(OSSL_PARAM* p, bool& theirs) noexcept {
 int Gcm::get(OSSL_PARAM* params) noexcept {
     for (OSSL_PARAM* p = params; p && p->key; ++p) {
         bool theirs = false;
-        if (!get_one(p, theirs)) return 0;
+        const bool ok = is(p, OSSL_CIPHER_PARAM_AEAD_TAG) ? get_tag(p, theirs) : get_one(p, theirs);
+        if (!ok) return 0;
         if (!theirs) continue;
         OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
         if (inner_.basis->get_ctx_params(inner_.context, one) != 1) return 0;

@@ -72,6 +72,7 @@ class Gcm {
     bool set_tls_aad(const OSSL_PARAM* p) noexcept;
     bool knows(const OSSL_PARAM* list, const OSSL_PARAM* p) const noexcept;
     bool get_iv(OSSL_PARAM* p) noexcept;
+    bool get_tag(OSSL_PARAM* p, bool& theirs) noexcept;
     bool get_one(OSSL_PARAM* p, bool& theirs) noexcept;
     void drop_handles() noexcept;
     // gcm_message.cpp
@@ -102,6 +103,7 @@ class Gcm {
     };
 
     VectorGcmKey vector_key_;
+    Pipes* pipes_ = nullptr;  // here, so that what is behind it lies at a multiple of 16 bytes
     VectorGcm message_;
     Inner inner_;
     Told told_;
@@ -127,7 +129,6 @@ class Gcm {
     Bytes tag_[kTag];
     dael_pieces* pieces_[2] = {};  // by direction
     WideGcm* wide_ = nullptr;
-    Pipes* pipes_ = nullptr;
     Worker worker_;
 };
 // What the C library's allocator gives without a lock, of its last size, is 1032 bytes.

@@ -95,6 +95,7 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
         }
     }
     count_ = count;
+    ended_ = false;
     return !params || set(params);
 }
 
@@ -395,6 +396,7 @@ bool Pipes::final(std::size_t count, unsigned char** out, std::size_t* written,
     if (count == 0 || count != count_)
         return fault(PROV_R_INVALID_DATA, "this is not the number of messages that was begun");
     std::fill_n(written, count, 0);
+    ended_ = true;
     bool good = basis_.kind != Kind::cbc || last_blocks(out, written, room);
     for (std::size_t i = 0; i < count; ++i) {
         Pipe& pipe = pipes_[i];

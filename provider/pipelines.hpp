@@ -50,7 +50,7 @@ class Pipes {
     // False where one message is forged or not whole; all are ended.
     bool final(std::size_t count, unsigned char** out, std::size_t* written,
                const std::size_t* room) noexcept;
-    bool running() const noexcept { return count_ != 0; }
+    bool running() const noexcept { return count_ != 0 && !ended_; }
     void pad(bool padded) noexcept { padded_ = padded; }
 
     // The tags, if `params` ask for them or bring them. False: they do, and cannot.
@@ -100,6 +100,7 @@ class Pipes {
     const Basis& basis_;
     bool encrypts_ = true, padded_ = true;
     std::size_t count_ = 0;
+    bool ended_ = false;  // what is left of them is their tags
     std::size_t iv_size_ = 0, tag_size_ = 0;
     dael_keyset* set_ = nullptr;  // of the worker's key
     Worker worker_;

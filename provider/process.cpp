@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process.hpp"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "settings.hpp"
@@ -35,7 +38,39 @@ constinit std::atomic<std::size_t> starts[DAEL_XTS + 1][2] = {
     {kNever, kNever},  // XTS
 };
 
+// How many filters of system calls a process has, as the kernel says: with Linux 5.9 their number,
+// before that whether there is one. -1: it is not to be had.
+int filters() noexcept {
+    const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    char text[8192];
+    std::size_t size = 0;
+    for (ssize_t some = 1; some > 0 && size < sizeof text - 1;) {
+        some = read(file, text + size, sizeof text - 1 - size);
+        if (some > 0) size += static_cast<std::size_t>(some);
+    }
+    close(file);
+    text[size] = 0;
+    for (const char* const name : {"\nSeccomp_filters:", "\nSeccomp:"})
+        if (const char* const at = std::strstr(text, name))
+            return std::atoi(at + std::strlen(name));
+    return -1;
+}
+constinit std::atomic<int> first_filters{-2};  // -2: nobody has asked
+constinit std::atomic<bool> shut_in{false}, asked_when_large{false};
+constexpr char kShutIn[] =
+    "the process has forbidden itself system calls (seccomp) since it loaded the provider, so that "
+    "no thread is started and no device is used";
+
+bool is_shut_in() noexcept {
+    const int before = first_filters.load(std::memory_order_relaxed);
+    if (before >= 0 && filters() > before && !shut_in.exchange(true)) log_line(kShutIn, nullptr);
+    return shut_in.load(std::memory_order_relaxed);
+}
+
 dael_engine* open_engine() noexcept {
+    const Quiet quiet;
+    if (is_shut_in()) return nullptr;
     const Settings& told_us = settings();
     dael_engine_options options{};
     options.struct_size = sizeof options;
@@ -68,11 +103,27 @@ dael_engine* opened_engine() noexcept {
 
 dael_engine* engine_for(std::size_t bytes) noexcept {
     if (dael_engine* const engine = opened_engine()) return engine;
-    if (gave_up.load(std::memory_order_relaxed) != 0) return nullptr;
+    if (gave_up.load(std::memory_order_relaxed) != 0 || engine_left_alone()) return nullptr;
     if (bytes < settings().threshold &&
         waited.fetch_add(bytes, std::memory_order_relaxed) + bytes < settings().warmup)
         return nullptr;
     return open_engine();
+}
+
+void remember_filters() noexcept {
+    int none = -2;
+    if (first_filters.load(std::memory_order_relaxed) != none ||
+        !first_filters.compare_exchange_strong(none, filters()))
+        return;
+    // A child has no threads yet, and may shut itself in.
+    pthread_atfork(nullptr, nullptr,
+                   [] { asked_when_large.store(false, std::memory_order_relaxed); });
+}
+bool threads_may_start() noexcept {
+    if (asked_when_large.load(std::memory_order_relaxed)) return true;
+    if (is_shut_in()) return false;
+    asked_when_large.store(true, std::memory_order_relaxed);
+    return true;
 }
 
 bool thread_may_work() noexcept {
@@ -104,6 +155,7 @@ int threads() noexcept {
 }
 
 const char* engine_fault() noexcept {
+    if (shut_in.load(std::memory_order_relaxed)) return kShutIn;
     return gave_up.load(std::memory_order_acquire) == 2 ? fault : "";
 }
 
@@ -112,7 +164,7 @@ Counts& counts() noexcept {
 }
 
 bool engine_left_alone() noexcept {
-    return left_alone.load(std::memory_order_relaxed);
+    return left_alone.load(std::memory_order_relaxed) || shut_in.load(std::memory_order_relaxed);
 }
 
 void engine_failed(const char* doing, dael_status status) noexcept {

@@ -5,12 +5,21 @@
 #pragma once
 
 #include <daelstrom/daelstrom.h>
+#include <openssl/err.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace dael::provider {
+
+// What is done meanwhile leaves nothing on OpenSSL's queue of errors.
+struct Quiet {
+    Quiet() noexcept { ERR_set_mark(); }
+    ~Quiet() { ERR_pop_to_mark(); }
+    Quiet(const Quiet&) = delete;
+    Quiet& operator=(const Quiet&) = delete;
+};
 
 // The engine for an update of so many bytes; null while it is not worth opening, and where it
 // cannot be opened, which is tried once. Thread-safe.
@@ -23,6 +32,12 @@ bool thread_may_work() noexcept;
 // Whether new contexts do small and middling messages by the vector units' code here
 // (vector_aes.hpp): where there are some, unless the settings name a backend that has none.
 bool by_vector_units() noexcept;
+// Whether this process has more filters of system calls (seccomp(2)) than when it loaded the
+// provider: it has shut itself in, and to start a thread may be its end. The engine is left alone
+// then. Asked when the engine is opened, and in each process when the first large update comes;
+// what /proc does not tell is taken for none.
+void remember_filters() noexcept;
+bool threads_may_start() noexcept;
 // Why there is no engine though one was wanted; "" otherwise.
 const char* engine_fault() noexcept;
 

@@ -7,6 +7,7 @@
 #include <openssl/proverr.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <new>
 
 #include "basis.hpp"
@@ -101,9 +102,7 @@ const OSSL_ALGORITHM* query(void* context, int operation, int* no_cache) noexcep
 }
 
 void teardown(void* context) noexcept {
-    auto* const provider = static_cast<Provider*>(context);
-    let_go(*provider);
-    delete provider;
+    delete static_cast<Provider*>(context);
 }
 
 const OSSL_DISPATCH kFunctions[] = {
@@ -125,11 +124,20 @@ extern "C" __attribute__((visibility("default"))) int OSSL_provider_init(
         if (f->function_id == OSSL_FUNC_CORE_GET_PARAMS)
             core_get_params = OSSL_FUNC_core_get_params(f);
     read_settings(handle, core_get_params);
-    // What the default provider publishes is a matter of OpenSSL 3 alone.
-    if (OPENSSL_version_major() != OPENSSL_VERSION_MAJOR) {
-        char why[120];
-        std::snprintf(why, sizeof why, "built for OpenSSL %d.x, loaded into %s",
-                      OPENSSL_VERSION_MAJOR, OpenSSL_version(OPENSSL_VERSION));
+    remember_filters();
+    // What a provider and its core say to each other is a matter of one major version. The core is
+    // asked: the libcrypto that we are linked to may be another, loaded beside it.
+    const char* core = "";
+    OSSL_PARAM asked[] = {
+        OSSL_PARAM_construct_utf8_ptr(OSSL_PROV_PARAM_CORE_VERSION, const_cast<char**>(&core), 0),
+        OSSL_PARAM_construct_end()};
+    if (!core_get_params || core_get_params(handle, asked) != 1 || !core) core = "";
+    if (std::atoi(core) != OPENSSL_VERSION_MAJOR ||
+        OPENSSL_version_major() != OPENSSL_VERSION_MAJOR) {
+        char why[160];
+        std::snprintf(why, sizeof why, "built for OpenSSL %d.x, loaded into %.40s, beside %.60s",
+                      OPENSSL_VERSION_MAJOR, *core ? core : "one that does not say",
+                      OpenSSL_version(OPENSSL_VERSION));
         log_line("refused", why);
         ERR_raise_data(ERR_LIB_PROV, PROV_R_NOT_SUPPORTED, "daelstrom: %s", why);
         return 0;

@@ -62,8 +62,10 @@ void take(Settings& to, const char* name, const char* value) noexcept {
             refuse(to, name, value);
     } else if (std::strcmp(name, "threshold") == 0) {
         // Below, cutting an update costs more than sharing it out can bring.
-        if (number(value, std::numeric_limits<std::int64_t>::max(), count) && count >= 65536)
-            to.threshold = count;
+        // Multiples of it are counted with.
+        constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
+        if (number(value, std::numeric_limits<std::uint64_t>::max(), count) && count >= 65536)
+            to.threshold = count < kMost ? count : kMost;
         else
             refuse(to, name, value);
     } else if (std::strcmp(name, "lookahead") == 0) {

@@ -53,6 +53,7 @@ struct Worker {
     // The key's handle if the engine is to be used for an update of so many bytes, else null.
     const dael_key* ready(std::size_t update) noexcept {
         if (!thread_may_work() || engine_left_alone()) return nullptr;
+        if (update >= settings().threshold && !threads_may_start()) return nullptr;
         if (key) return key;
         seen += update;
         if ((seen < kEnough && settings().warmup != 0) || size == 0) return nullptr;

@@ -29,34 +29,16 @@ int plain_gcm(Bytes key, unsigned long key_size, Bytes iv, unsigned long iv_size
 }
 
 // What gcm_memory() gives for a ciphertext is the plaintext and the tag that would be right, for
-// the caller to compare. daelstrom only ever verifies: so the plaintext is decrypted as counter
-// mode has it, and sealed once more for its tag. The ciphertext that comes of it is thrown away.
-dael_status unverified(const Ready& ready, dael_message message) noexcept {
-    const dael_message seal = message;
-    for (int i = 15; i >= 12 && ++message.start[i] == 0;) --i;  // J0 + 1, SP 800-38D 7.2
-    message.tag = nullptr;
-    message.aad = nullptr;
-    message.aad_size = 0;
-    if (message.size != 0)
-        if (const auto bad = ready.run(cipher_of(DAEL_GCM_CTR, DAEL_DECRYPT), message)) return bad;
-
-    constexpr std::size_t kScratch = 4096;
-    unsigned char scratch[kScratch];
-    const dael_cipher cipher = cipher_of(DAEL_GCM, DAEL_ENCRYPT, DAEL_TAG_SIZE);
-    if (seal.size <= kScratch) {
-        dael_message whole = seal;
-        whole.in = seal.out;
-        whole.out = scratch;
-        return ready.run(cipher, whole);
-    }
+// the caller to compare. In pieces, which take every counter: after an IV of other than 12 bytes it
+// begins anywhere, and its 32 bits may wrap within the message (SP 800-38D 6.2).
+dael_status unverified(const Ready& ready, const dael_message& message) noexcept {
+    const dael_cipher cipher = cipher_of(DAEL_GCM, DAEL_DECRYPT, DAEL_TAG_SIZE);
     dael_pieces* pieces = nullptr;
-    dael_status bad = dael_begin(ready.engine(), &cipher, ready.key(), seal.start, &pieces);
-    if (!bad) bad = dael_pieces_aad(pieces, seal.aad, seal.aad_size);
-    for (std::uint64_t at = 0; at < seal.size && !bad; at += kScratch) {
-        const std::size_t some = std::min<std::uint64_t>(kScratch, seal.size - at);
-        bad = dael_pieces_update(pieces, seal.out + at, some, scratch, some, nullptr);
-    }
-    if (!bad) bad = dael_pieces_finish(pieces, seal.tag, DAEL_TAG_SIZE, nullptr);
+    dael_status bad = dael_begin(ready.engine(), &cipher, ready.key(), message.start, &pieces);
+    if (!bad && message.aad_size != 0) bad = dael_pieces_aad(pieces, message.aad, message.aad_size);
+    if (!bad && message.size != 0)
+        bad = dael_pieces_update_unverified(pieces, message.in, message.out, message.size);
+    if (!bad) bad = dael_pieces_tag(pieces, message.tag);
     dael_pieces_free(pieces);
     return bad;
 }

@@ -54,6 +54,10 @@ void unlock() noexcept {
     locked.store(false, std::memory_order_release);
 }
 
+// From the beginning, so that a child finds the lock open even where another thread of its parent
+// was amid the first call, which takes the longest.
+[[maybe_unused]] const int at_fork = pthread_atfork(lock, unlock, unlock);
+
 struct Lock {
     Lock() noexcept { lock(); }
     ~Lock() { unlock(); }
@@ -64,14 +68,13 @@ void open_table() noexcept {
     if (table) return;
     mlock(storage, sizeof storage);  // where the limit is 0 it is as safe as the contexts are
     madvise(storage, sizeof storage, MADV_DONTDUMP);
-    pthread_atfork(lock, unlock, unlock);
     table = new (storage) Table;
 }
 
 dael_engine* open_engine() noexcept {
     if (given_engine) return given_engine;
     if (own_engine || no_engine) return own_engine;
-    const char* const asked = std::getenv("DAELSTROM_BACKEND");
+    const char* const asked = secure_getenv("DAELSTROM_BACKEND");
     for (const char* backend : {asked && *asked ? asked : "cpu", "openssl"}) {
         dael_engine_options options{};
         options.struct_size = sizeof options;

@@ -33,13 +33,15 @@ class Walk {
         key_size_ = static_cast<std::size_t>(EVP_CIPHER_get_key_length(cipher_[1].get()));
         fresh();
     }
-    // "": as there. Else what differs, and the steps that lead to it. `step` is called for each.
+    // "": as there. Else what differs, and the steps that lead to it. `step` is called after each,
+    // and says whether there is to be another.
     template <class Step>
     std::string run(int steps, Step step) {
-        for (int i = 0; i < steps && fault_.empty(); ++i, step()) {
+        for (int i = 0; i < steps && fault_.empty(); ++i) {
             one();
             if (fault_.empty() && apart_ && !resync())
                 fail("a new message does not begin as there");
+            if (!step()) break;
         }
         return fault_.empty() ? "" : name_ + ": " + fault_ + "\n" + log_;
     }

@@ -29,7 +29,10 @@ TEST_P(ProviderWalks, AreTheDefaultProviders) {
          walks.next() && !HasFailure();) {
         Numbers numbers(walks.seed());
         Walk<Numbers> walk(numbers, GetParam());
-        const std::string fault = walk.run(24, [&walks] { walks.step(); });
+        const std::string fault = walk.run(24, [&walks] {
+            walks.step();
+            return true;
+        });
         EXPECT_TRUE(fault.empty()) << walks.text() << "\n" << fault;
     }
     EXPECT_EQ(counter("daelstrom-failures"), 0u);

@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "support/child.hpp"
 
 namespace {
 
@@ -101,6 +104,35 @@ Data openssl(const std::string& mode, const Data& key, const Data& iv, const Dat
 constexpr std::array kKeySizes{16, 24, 32};
 // Blocks: below what is handed to daelstrom, around it, and across its chunks.
 constexpr std::array kBlocks{1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000};
+
+// The first of all, since the first call of a process opens the engine and makes the table: a child
+// is not to find that half done.
+TEST_F(TomCrypt, ForksWhileAnotherThreadIsAmidItsFirstCall) {
+#if defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a child under ThreadSanitizer may start no threads";
+#endif
+    const Data key = bytes(32), iv = bytes(12), in = bytes(5000);
+    const auto sealed = [&] {
+        Data plain = in, out(in.size());
+        unsigned char tag[16];
+        unsigned long length = 16;
+        return gcm_memory(ours, key.data(), 32, iv.data(), 12, nullptr, 0, plain.data(),
+                          plain.size(), out.data(), tag, &length, GCM_ENCRYPT) == CRYPT_OK
+                   ? out
+                   : Data();
+    };
+    const Data right = openssl("GCM", key, iv, in, true);
+    std::atomic<bool> begins{false}, ends{false};
+    std::thread thread([&] {
+        begins = true;
+        while (!ends) EXPECT_EQ(sealed(), right);
+    });
+    while (!begins) std::this_thread::yield();
+    for (int child = 0; child < 10; ++child)
+        dael::test::expect_in_a_child([&] { return sealed() == right; });
+    ends = true;
+    thread.join();
+}
 
 TEST_F(TomCrypt, PassesLibTomCryptsOwnTests) {
     const auto before = daelstrom_tomcrypt_served();
@@ -247,6 +279,71 @@ TEST_F(TomCrypt, XtsIsOpenSslsAndGoesOnAcrossCalls) {
     }
     EXPECT_EQ(left[0], left[1]);
     EXPECT_EQ(out[0], out[1]);
+}
+
+// GF(2^128) in GCM's order of bits (SP 800-38D 6.3), to find the IV that leads to a counter.
+using Field = unsigned __int128;
+Field load(const unsigned char* from) {
+    Field value = 0;
+    for (int i = 0; i < 16; ++i) value = value << 8 | from[i];
+    return value;
+}
+Field times(Field x, Field y) {
+    Field z = 0;
+    for (int i = 127; i >= 0; --i) {
+        if (x >> i & 1) z ^= y;
+        y = y & 1 ? y >> 1 ^ static_cast<Field>(0xe1) << 120 : y >> 1;
+    }
+    return z;
+}
+Field inverse(Field a) {
+    Field z = static_cast<Field>(1) << 127;
+    for (int bit = 1; bit < 128; ++bit) z = times(z, a = times(a, a));
+    return z;
+}
+// Of 16 bytes, for J0 = GHASH(IV, 64 zero bits, 128 as 64 bits).
+Data iv_for(const Data& key, const Data& j0) {
+    Data h(16), iv(16);
+    symmetric_key schedule;
+    EXPECT_EQ(rijndael_setup(key.data(), static_cast<int>(key.size()), 0, &schedule), CRYPT_OK);
+    EXPECT_EQ(rijndael_ecb_encrypt(h.data(), h.data(), &schedule), CRYPT_OK);
+    const Field back = inverse(load(h.data()));
+    Field value = times(times(load(j0.data()), back) ^ 128, back);
+    for (int i = 15; i >= 0; --i, value >>= 8)
+        iv[static_cast<std::size_t>(i)] = (unsigned char)value;
+    return iv;
+}
+
+// The counter of 32 bits begins anywhere after an IV of other than 12 bytes, and so may wrap.
+TEST_F(TomCrypt, GcmOpensWhatItSealsWhereTheCounterWraps) {
+    for (const int size : kKeySizes)
+        for (const unsigned before : {0u, 1u, 4u, 5u, 16u, 300u})  // blocks before it does
+            for (const std::size_t bytes : {100u, 256u, 5000u, 70000u}) {
+                const Data key = this->bytes(static_cast<std::size_t>(size));
+                Data j0 = this->bytes(16);
+                const std::uint32_t counter = 0u - before - 1;
+                for (unsigned i = 0; i < 4; ++i)
+                    j0[12 + i] = static_cast<unsigned char>(counter >> (24 - 8 * i));
+                const Data iv = iv_for(key, j0), aad = this->bytes(20), in = this->bytes(bytes);
+                Data out[2] = {Data(bytes), Data(bytes)}, back(bytes);
+                unsigned char tags[3][16];
+                unsigned long length = 16;
+                for (int who = 0; who < 2; ++who) {
+                    Data plain = in;
+                    ASSERT_EQ(gcm_memory(who == 0 ? ours : ::plain(), key.data(), key.size(),
+                                         iv.data(), iv.size(), aad.data(), aad.size(), plain.data(),
+                                         bytes, out[who].data(), tags[who], &length, GCM_ENCRYPT),
+                              CRYPT_OK);
+                }
+                EXPECT_TRUE(out[0] == out[1]);
+                ASSERT_EQ(gcm_memory(ours, key.data(), key.size(), iv.data(), iv.size(), aad.data(),
+                                     aad.size(), back.data(), bytes, out[0].data(), tags[2],
+                                     &length, GCM_DECRYPT),
+                          CRYPT_OK)
+                    << before << " blocks, " << bytes << " bytes";
+                EXPECT_TRUE(back == in);
+                for (const int who : {1, 2}) EXPECT_EQ(std::memcmp(tags[0], tags[who], 16), 0);
+            }
 }
 
 // gcm_memory() has plain LibTomCrypt's manners: any IV, any tag up to 16 bytes, and when it

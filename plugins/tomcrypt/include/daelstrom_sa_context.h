@@ -12,7 +12,12 @@
  *
  * Safety: as daelstrom_keystream.h has it: a sending key belongs to one context, and to no other
  * table or process, nor to a later start. Opening verifies, releases nothing that does not, and
- * looks for no replays. One thread at a time for each context.
+ * looks for no replays.
+ *
+ * Threads: one at a time for each context, any number for the contexts of one table. Done while
+ * another thread is in a call with it: the program's fault. fork(): a child can use no context of
+ * its parent's (CRYPT_INVALID_ARG or CRYPT_ERROR), as it cannot use the table: numbers would serve
+ * twice.
  */
 #ifndef DAELSTROM_SA_CONTEXT_H
 #define DAELSTROM_SA_CONTEXT_H

@@ -13,6 +13,19 @@
  * Safety: gcm_memory() of this version returns the tag of what it decrypts and verifies nothing:
  * compare it, in constant time, before you use the plaintext. Nothing here changes that.
  *
+ * Threads: any number may use the descriptor, its contexts as in plain LibTomCrypt (one may encrypt
+ * by several threads where its mode allows that), daelstrom_tomcrypt_forget() and
+ * daelstrom_tomcrypt_served() at once. Registering, unregistering and daelstrom_tomcrypt_use() are
+ * for when no other thread is in a call of LibTomCrypt's; with unregistering the engine is closed.
+ *
+ * A context that is done, or an engine that is closed, while a thread is in a call with it is the
+ * program's fault, and has no defined result.
+ *
+ * fork(): a child goes on with the keys that were ready, and with contexts as they stood, whatever
+ * other threads of the parent were doing; in counter modes that is the parent's keystream once
+ * more, as with any copy. A given engine has to be one that a child may use: one that works in host
+ * memory.
+ *
  * Keys: a context's own memory holds its key, as in plain LibTomCrypt, and the cipher's done()
  * wipes it. Beside that up to 64 keys of contexts are kept ready in locked memory, until done(), or
  * until others take their places; and the eight last keys of gcm_memory(), ccm_memory() and
