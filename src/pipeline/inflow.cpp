@@ -53,7 +53,7 @@ class Inflow {
           chunks_(set.slots().size()) {}
     ~Inflow() {  // before the batches go
         (void)set_.wait();
-        (void)order_.wait(stream_);
+        (void)core::guarded([&] { return order_.wait(stream_); });
     }
 
     // Returns the number of chunks.
@@ -175,8 +175,10 @@ Result<Ran> open_into(Engine::State& engine, KeySet::State& keys, const Source& 
     struct Wipe {
         Result<> now() {
             armed = false;
-            DAEL_TRY(device.memory().fill(out.data, 0, out.size, stream));
-            return device.order().wait(stream);
+            return core::guarded([&]() -> Result<> {
+                DAEL_TRY(device.memory().fill(out.data, 0, out.size, stream));
+                return device.order().wait(stream);
+            });
         }
         ~Wipe() {
             if (armed) (void)now();

@@ -36,9 +36,13 @@ SlotSet::~SlotSet() {
 // in it. One failure may have been that of work that came before, so it is asked twice.
 bool SlotSet::wipe() noexcept {
     if (!wait() && !wait()) return false;
+    const auto clear = [&](std::uint8_t* memory) {
+        const auto fill = [&] { return device_.memory().fill(memory, 0, capacity_, inward_); };
+        if (memory) (void)core::guarded(fill);
+    };
     for (Slot& slot : slots_) {
-        if (slot.in) (void)device_.memory().fill(slot.in, 0, capacity_, inward_);
-        if (slot.out) (void)device_.memory().fill(slot.out, 0, capacity_, inward_);
+        clear(slot.in);
+        clear(slot.out);
         if (slot.in_staging) dael::wipe(slot.in_staging, capacity_);
         if (slot.out_staging) dael::wipe(slot.out_staging, capacity_);
     }
@@ -49,7 +53,7 @@ Result<> SlotSet::wait() noexcept {
     Result<> first;
     const auto wait_for = [&](Stream stream) {
         if (!stream.handle) return;
-        auto waited = device_.order().wait(stream);
+        auto waited = core::guarded([&] { return device_.order().wait(stream); });
         if (!waited && first) first = std::move(waited);
     };
     wait_for(inward_);

@@ -7,68 +7,18 @@
 #include <daelstrom/daelstrom.h>
 
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "capi/little_memory.hpp"
 #include "support/bytes.hpp"
-#include "support/short_memory.hpp"
 
 namespace {
 
 using dael::test::Bytes;
-using dael::test::fail_allocation;
-using dael::test::live_allocations;
+using dael::test::making;
 using dael::test::pattern;
-
-// Calls `call` with each allocation failing, until none is left to fail. `call` gives back what it
-// gets; `before` is called before each, with memory enough.
-void with_little_memory(
-    const std::string& what, const std::function<int()>& call,
-    const std::function<void()>& before = [] {}) {
-    if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
-    SCOPED_TRACE(what);
-    for (int warm = 0; warm < 2; ++warm) {  // what is made once for a thread or the process
-        before();
-        ASSERT_EQ(call(), DAEL_OK) << dael_last_error();
-    }
-    for (long nth = 1;; ++nth) {
-        ASSERT_LT(nth, 5000) << "no end of allocations";
-        bool failed = false;
-        // What grows each time leaks; a cache is full one time.
-        long live = 0, before_that = 0;
-        for (int time = 0; time < 8 && (time < 2 || live > before_that); ++time) {
-            before();
-            before_that = live_allocations();
-            fail_allocation(nth);
-            const int status = call();
-            failed = fail_allocation(0);
-            live = live_allocations();
-            if (failed)
-                EXPECT_TRUE(status == DAEL_OK || status == DAEL_OUT_OF_MEMORY)
-                    << "allocation " << nth << ": " << status << ", " << dael_last_error();
-            else
-                EXPECT_EQ(status, DAEL_OK) << dael_last_error();
-        }
-        EXPECT_LE(live, before_that) << "allocation " << nth << " leaks";
-        if (!failed || testing::Test::HasFailure()) return;
-        before();
-        ASSERT_EQ(call(), DAEL_OK) << "after allocation " << nth << ": " << dael_last_error();
-    }
-}
-
-// A call that makes a handle, which is then freed.
-template <class Handle>
-void making(const std::string& what, const std::function<int(Handle**)>& make,
-            void (*release)(Handle*)) {
-    with_little_memory(what, [&] {
-        Handle* handle = reinterpret_cast<Handle*>(&handle);
-        const int status = make(&handle);
-        EXPECT_EQ(status == DAEL_OK, handle != nullptr) << what;
-        release(handle);
-        return status;
-    });
-}
+using dael::test::with_little_memory;
 
 dael_engine* opened(const char* backend) {
     dael_engine* engine = nullptr;

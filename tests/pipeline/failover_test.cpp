@@ -171,10 +171,12 @@ TEST(Failover, WalkOverJobsAndTheCallsThatFail) {
                                                     {.threads = 2, .chunk = kChunk})
                             : automatic(device);
                 work.again();
+                const bool throws = random.below(4) == 0;
+                device.throw_instead(throws);
                 device.fail(1 + static_cast<int>(random.below(round == 0 ? 20 : 100)), {},
                             random.below(4) == 0 ? 2 : 1);
                 const auto ran = run(engine, ring, cipher, work);
-                const std::string failed = device.failed_call();
+                const std::string failed = device.failed_call() + (throws ? ", no memory" : "");
                 device.fail(0);
                 ASSERT_EQ(work.fault(ran.code()), "")
                     << work.messages.size() << " messages of " << name(cipher.mode)

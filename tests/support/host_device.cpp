@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "core/registry.hpp"
 #include "support/bytes.hpp"
@@ -69,6 +70,7 @@ Result<> HostDevice::attempt(const char* call) {
     const int nth = ++calls_ - options_.fail_at;
     if (options_.fail_at == 0 || nth < 0 || nth >= options_.fail_for) return {};
     failed_call_ = call;
+    if (throws_) throw std::bad_alloc();
     return Error{Code::device, name() + ": " + call + " failed, as the test asked"};
 }
 

@@ -108,6 +108,8 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::string failed_call();            // which call fail_at hit; empty: none yet
     // As if it had been opened with these: the nth call from now on.
     void fail(int nth, std::string call = {}, int in_a_row = 1);
+    // And whether it then throws, as where there is no memory for words.
+    void throw_instead(bool throws) { throws_ = throws; }
     int most_at_once() const { return most_at_once_; }  // operations that ran at the same time
     std::uint64_t kernels() const { return kernels_; }
     std::uint64_t runs() const { return runs_; }              // of keystream
@@ -161,6 +163,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::set<std::string> violations_;
     std::string failed_call_, form_;
     std::atomic<void*> captured_{nullptr};
+    std::atomic<bool> throws_{false};
     std::atomic<bool> hung_{false};
     std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0};
     std::atomic<std::uint64_t> kernels_{0}, runs_{0}, copied_out_{0}, most_memory_{0};

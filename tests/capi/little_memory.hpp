@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of the C interface with little memory: each of their allocations fails in turn. The call
+// works, or is DAEL_OUT_OF_MEMORY; nothing leaks; no handle comes out; and the call then works.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <daelstrom/daelstrom.h>
+
+#include <functional>
+#include <string>
+
+#include "support/short_memory.hpp"
+
+namespace dael::test {
+
+// Calls `call` with each allocation failing, until none is left to fail. `call` gives back what it
+// gets; `before` is called before each, with memory enough. `or_instead`: of what is made with
+// libcrypto's digests and curves, which do not always say that it was memory that they lacked, and
+// whose failure may have another status.
+inline void with_little_memory(
+    const std::string& what, const std::function<int()>& call,
+    const std::function<void()>& before = [] {}, bool or_instead = false) {
+    if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    SCOPED_TRACE(what);
+    for (int warm = 0; warm < 2; ++warm) {  // what is made once for a thread or the process
+        before();
+        ASSERT_EQ(call(), DAEL_OK) << dael_last_error();
+    }
+    for (long nth = 1;; ++nth) {
+        ASSERT_LT(nth, 5000) << "no end of allocations";
+        bool failed = false;
+        // What grows each time leaks; a cache is full one time.
+        long live = 0, before_that = 0;
+        for (int time = 0; time < 40 && (time < 2 || live > before_that); ++time) {
+            before();
+            before_that = live_allocations();
+            fail_allocation(nth);
+            const int status = call();
+            failed = fail_allocation(0);
+            live = live_allocations();
+            if (failed)
+                EXPECT_TRUE(status == DAEL_OK || status == DAEL_OUT_OF_MEMORY || or_instead)
+                    << "allocation " << nth << ": " << status << ", " << dael_last_error();
+            else
+                EXPECT_EQ(status, DAEL_OK) << dael_last_error();
+        }
+        EXPECT_LE(live, before_that) << "allocation " << nth << " leaks";
+        if (!failed || testing::Test::HasFailure()) return;
+        before();
+        ASSERT_EQ(call(), DAEL_OK) << "after allocation " << nth << ": " << dael_last_error();
+    }
+}
+
+// A call that makes a handle, which is then freed.
+template <class Handle>
+void making(const std::string& what, const std::function<int(Handle**)>& make,
+            void (*release)(Handle*), bool or_instead = false) {
+    const auto once = [&] {
+        Handle* handle = reinterpret_cast<Handle*>(&handle);
+        const int status = make(&handle);
+        EXPECT_EQ(status == DAEL_OK, handle != nullptr) << what;
+        release(handle);
+        return status;
+    };
+    with_little_memory(
+        what, once, [] {}, or_instead);
+}
+
+}  // namespace dael::test
