@@ -4,7 +4,9 @@ from typing import Any, NoReturn, final, overload
 
 from ._types import Buffer, HostBuffer, Stream
 
-def version() -> str: ...
+def version() -> str:
+    """The version of the library."""
+
 def list_backends() -> list[dict[str, str | bool]]:
     """Every backend that daelstrom knows: its name, what there is of it here, or what is missing."""
 
@@ -17,7 +19,10 @@ def writable(buffer: Buffer) -> int:
 @final
 class Engine:
     """What computes: a backend by name ("cpu", "openssl", "cuda", "cuda:1", "opencl", ...), or, without one, what
-    suits each job best. Engines may be shared by threads."""
+    suits each job best.
+
+    Any number of threads may share one. It is never closed while something is made with it. A child of ``fork()``
+    goes on with it in host memory; devices are its parent's, and refuse with DeviceError."""
 
     def __init__(
         self,
@@ -27,44 +32,67 @@ class Engine:
         threads: int = 0,
         chunk: int = 0,
         calibrated: bool = True,
-    ) -> None: ...
+    ) -> None:
+        """``form``: one of the backend's ways by name; ``threads``: of the host, 0 for all; ``chunk``: bytes that go to a
+        device at a time, 0 for what was measured; ``calibrated``: whether what ``daelstrom calibrate`` measured counts.
+        Raises BackendError for a backend that does not exist, or is not here."""
+
     def backends(self) -> list[str]:
         """The names of the backends that it has in use."""
 
 @final
 class Key:
-    """A key of 16, 24 or 32 bytes, in locked memory that is wiped when it goes."""
+    """A key of 16, 24 or 32 bytes, in locked memory that is wiped when it goes.
 
-    def __init__(self, key: HostBuffer) -> None: ...
+    It never changes: threads and children of ``fork()`` may use it. It is not copied or pickled."""
+
+    def __init__(self, key: HostBuffer) -> None:
+        """``key``: 16, 24 or 32 bytes, which are copied. Raises ValueError for another size."""
+
     @staticmethod
     def xts(key: HostBuffer) -> Key:
         """Two keys for XTS, one behind the other: 32 or 64 bytes."""
 
     @property
-    def bits(self) -> int: ...
+    def bits(self) -> int:
+        """128, 192 or 256; of XTS those of each of its two keys."""
+
     @property
-    def is_xts(self) -> bool: ...
+    def is_xts(self) -> bool:
+        """Whether it is for XTS, and for nothing else."""
+
 
 @final
 class KeySet:
-    """Keys made ready once, for batches whose messages name theirs by its number."""
+    """Keys made ready once, for batches whose messages name theirs by its number.
 
-    def __init__(self, keys: Iterable[Key | HostBuffer], *, engine: Engine | None = None) -> None: ...
+    Any number of threads may use a set at once; a key is replaced while nobody does. A child of ``fork()`` may use it
+    in host memory, and replaces no key where another thread was using the set when it was forked."""
+
+    def __init__(self, keys: Iterable[Key | HostBuffer], *, engine: Engine | None = None) -> None:
+        """One key or more, each of any size."""
+
     def __len__(self) -> int: ...
     def replace(self, index: int, key: Key | HostBuffer, *, stream: Stream = None) -> None:
-        """Puts another key in the place of one; on a GPU in the order of the stream."""
+        """Puts another key in the place of one; on a GPU in the order of the stream. Raises RuntimeError while another
+        thread uses the set."""
 
 @final
 class NonceCounter:
     """Nonces that never repeat: four bytes that stay, and a counter of eight. Who seals under one key in several
-    processes, or again after a restart, gives each `fixed` bytes of its own, or goes on at `unused`."""
+    processes, or again after a restart, gives each `fixed` bytes of its own, or goes on at `unused`.
 
-    def __init__(self, fixed: HostBuffer, first: int = 0) -> None: ...
+    Any number of threads may draw from one. In a child of ``fork()``, where its parent counts the same, it raises
+    LimitError. It is not copied or pickled."""
+
+    def __init__(self, fixed: HostBuffer, first: int = 0) -> None:
+        """``fixed``: 4 bytes; ``first``: the first number to hand out."""
+
     def next(self) -> bytes:
-        """The next one, of 12 bytes."""
+        """The next one, of 12 bytes. Raises LimitError when all numbers are used up."""
 
     def take(self, count: int) -> bytes:
-        """So many, one behind the other."""
+        """So many, one behind the other: 12 bytes each. All of them or none, with LimitError."""
 
     @property
     def unused(self) -> int:
@@ -72,11 +100,19 @@ class NonceCounter:
 
 @final
 class AESGCM:
-    """AES-GCM with one key, made ready once: the calls of pyca/cryptography's AESGCM, for data that lies anywhere."""
+    """AES-GCM with one key, made ready once: the calls of pyca/cryptography's AESGCM, for data that lies anywhere.
 
-    def __init__(self, key: Key | HostBuffer, *, engine: Engine | None = None) -> None: ...
+    Nonces must never repeat under one key. It never changes: any number of threads may use it at once, and a child of
+    ``fork()`` too, in host memory. It is not copied or pickled. Calls on 2 KiB or more let other threads run; what they
+    were given must stay as it is until they return."""
+
+    def __init__(self, key: Key | HostBuffer, *, engine: Engine | None = None) -> None:
+        """``key``: 16, 24 or 32 bytes, or a Key."""
+
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A new key from the operating system's random numbers: of 128, 192 or 256 bits."""
+
     @overload
     def encrypt(
         self, nonce: HostBuffer, data: HostBuffer, associated_data: HostBuffer | None = None, *, out: None = None
@@ -91,7 +127,8 @@ class AESGCM:
         out: Any = None,
         stream: Stream = None,
     ) -> Any:
-        """ciphertext || tag: bytes of bytes, a tensor of a tensor, or `out`."""
+        """ciphertext || tag: bytes of bytes, a tensor of a tensor, or ``out``, memory of len(data) + 16 bytes. ``nonce``
+        has 8 to 128 bytes, 12 as a rule."""
 
     @overload
     def decrypt(
@@ -107,18 +144,23 @@ class AESGCM:
         out: Any = None,
         stream: Stream = None,
     ) -> Any:
-        """The plaintext, or InvalidTag."""
+        """The plaintext, or InvalidTag; then ``out`` holds nothing of it."""
 
     def encrypt_into(
         self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
-    ) -> int: ...
+    ) -> int:
+        """ciphertext || tag to ``buf``, which has len(data) + 16 bytes, and may begin with the data; how many they are."""
+
     def decrypt_into(
         self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, *, stream: Stream = None
     ) -> int:
-        """On InvalidTag `buf` is wiped; in place it holds the ciphertext again, and on a GPU what it held before."""
+        """The plaintext to ``buf``; how many bytes it has. On InvalidTag `buf` is wiped; in place it holds the ciphertext
+        again, and on a GPU what it held before. An argument that is refused leaves it as it was."""
 
     @property
-    def keys(self) -> KeySet: ...
+    def keys(self) -> KeySet:
+        """Its key as a set of one, for batches."""
+
 
 @overload
 def ctr(
@@ -141,7 +183,10 @@ def ctr(
     stream: Stream = None,
     engine: Engine | None = None,
 ) -> Any:
-    """Counter mode, both ways the same, from byte `offset` of the keystream on. No byte of it may be used twice."""
+    """Counter mode, both ways the same, from byte `offset` of the keystream on. No byte of it may be used twice.
+
+    ``counter``: the first block, 16 bytes, which counts through all its 128 bits. ``out``: memory of the data's size,
+    or the data's own."""
 
 def keystream(
     key: Key | HostBuffer,
@@ -171,22 +216,40 @@ def pad(tail: bytes) -> bytes: ...
 def unpad(last: bytes) -> int: ...
 
 class CipherContext:
-    """A message in pieces. One thread at a time."""
+    """A message in pieces. One thread at a time: another one gets RuntimeError. A child of ``fork()`` has a copy; of a
+    context that encrypts, parent or child alone may go on. It is not copied or pickled."""
 
-    def update(self, data: HostBuffer) -> bytes: ...
-    def update_into(self, data: HostBuffer, buf: Any) -> int: ...
-    def finalize(self) -> bytes: ...
-    def reset_nonce(self, nonce: HostBuffer) -> None: ...
+    def update(self, data: HostBuffer) -> bytes:
+        """What the next bytes make: as many of them, in ECB and CBC as many whole blocks as there are."""
+
+    def update_into(self, data: HostBuffer, buf: Any) -> int:
+        """The same to ``buf``, which has len(data) bytes or more, in ECB and CBC 15 more; how many were written."""
+
+    def finalize(self) -> bytes:
+        """Ends the message. Raises InvalidTag where GCM's does not match, ValueError where blocks are not whole."""
+
+    def reset_nonce(self, nonce: HostBuffer) -> None:
+        """Begins another message of CTR, with 16 bytes of counter block."""
 
 class AEADCipherContext(CipherContext):
-    def authenticate_additional_data(self, data: HostBuffer) -> None: ...
+    """A message of GCM in pieces."""
+
+    def authenticate_additional_data(self, data: HostBuffer) -> None:
+        """Data that is authenticated and not encrypted: in pieces too, before the first update."""
 
 class AEADEncryptionContext(AEADCipherContext):
+    """GCM's encryption in pieces."""
+
     @property
-    def tag(self) -> bytes: ...
+    def tag(self) -> bytes:
+        """16 bytes, after finalize()."""
 
 class AEADDecryptionContext(AEADCipherContext):
-    def finalize_with_tag(self, tag: HostBuffer) -> bytes: ...
+    """GCM's decryption in pieces. Nothing that update() gave is authentic before the end."""
+
+    def finalize_with_tag(self, tag: HostBuffer) -> bytes:
+        """Ends the message, or raises InvalidTag."""
+
 
 def begin(
     mode: int,

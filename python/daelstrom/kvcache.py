@@ -21,6 +21,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from . import _forks
 from ._core import AESGCM, Engine
 from .exceptions import FormatError
 
@@ -35,15 +36,18 @@ PLAIN_VERSION, BOUND_VERSION = 1, 0xD1
 _HEADER, _TAG = 1 + 12, 16
 OVERHEAD = _HEADER + _TAG
 _INFO = {PLAIN_VERSION: b"lmcache-l2-aesgcm-v1", BOUND_VERSION: b"daelstrom-l2-bound-v1"}
+_LEAST_MASTER = 16
 _KEPT = 1024  # keys of the tenants that were busy last
 
 
 def derived_keys(master: bytes, version: int = BOUND_VERSION, bits: int = 128) -> Callable[[str], bytes]:
-    """Each tenant's key, by its salt: HKDF-SHA-256 (RFC 5869) of a master key, as LMCache derives them."""
-    if not master:
-        raise ValueError("the master key is empty")
+    """Each tenant's key, by its salt: HKDF-SHA-256 (RFC 5869) of a master key, as LMCache derives them. Of 16 bytes or
+    more; for version 1 any that LMCache takes."""
     if bits not in (128, 256):
         raise ValueError(f"bits is {bits}; it is 128 or 256")
+    least = 1 if version == PLAIN_VERSION else _LEAST_MASTER  # version 1 takes what LMCache takes
+    if len(master) < least:
+        raise ValueError(f"the master key is {len(master)} bytes; version {version:#x} takes {least} or more")
     extracted = hmac.digest(bytes(32), master, "sha256")
 
     def key_of(salt: str) -> bytes:
@@ -59,7 +63,7 @@ def bound_data(chunk_hash: bytes, model_name: str, kv_rank: int, object_group_id
 
 
 class ChunkSealer:
-    """Seals and opens chunks under their tenants' keys. Any number of threads at once."""
+    """Seals and opens chunks under their tenants' keys. Any number of threads at once; a child of ``fork()`` goes on."""
 
     def __init__(
         self, key_of: Callable[[str], bytes], version: int = BOUND_VERSION, *, engine: Engine | None = None
@@ -70,12 +74,16 @@ class ChunkSealer:
         self._key_of, self._engine = key_of, engine
         self._ciphers: OrderedDict[str, AESGCM] = OrderedDict()
         self._lock = threading.Lock()
+        _forks.tell(self)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._ciphers = OrderedDict()
 
     def seal(self, plain: Buffer, frame: Buffer, salt: str, bound: bytes | None) -> int:
         """Writes the frame of `plain` to the beginning of `frame`; its size. `bound`: None in version 1."""
         out = memoryview(frame).cast("B")
-        view = memoryview(plain)
-        size = OVERHEAD + view.nbytes
+        size = OVERHEAD + memoryview(plain).nbytes
         if len(out) < size:
             raise ValueError(f"the frame takes {size} bytes; there is room for {len(out)}")
         self._check(bound)

@@ -362,6 +362,8 @@ void Memory::take_tensor(nb::handle object, Access access, const char* name) {
     if (!nb::hasattr(object, "__dlpack__")) {
         if (nb::hasattr(object, "__cuda_array_interface__"))
             return take_interface(object, access, name);
+        if (PyUnicode_Check(object.ptr()))
+            type_error(std::string(name) + " is str; give bytes, of text what its encode() makes");
         type_error(std::string(name) + " is " + class_of(object) +
                    "; give bytes, or what has the buffer protocol, __dlpack__ or "
                    "__cuda_array_interface__");

@@ -269,27 +269,46 @@ nb::list backends_of(const Engine& engine) {
 
 }  // namespace
 
+void refuse_pickling(nb::handle object, const char* mend) {
+    type_error(nb::cast<std::string>(object.type().attr("__name__")) +
+               " is not pickled or copied: " + mend);
+}
+
 void bind_engine(nb::module_& m) {
-    nb::class_<Engine>(m, "Engine")
+    constexpr const char* kSecret =
+        "its key would be written where nobody wipes it. Give a process the key's bytes by a way "
+        "that you choose, and make it there";
+    auto engines = nb::class_<Engine>(m, "Engine", described("Engine").text);
+    keep_here(engines, "it is of its process; make one by the same name in another process");
+    engines
         .def(
             "__init__",
             [](Engine* self, const std::string& backend, const std::string& form, int threads,
                std::uint64_t chunk, bool calibrated) {
                 new (self) Engine(Engine::open(backend, form, threads, chunk, calibrated));
             },
-            nb::arg("backend") = "", nb::kw_only(), nb::arg("form") = "", nb::arg("threads") = 0,
-            nb::arg("chunk") = 0, nb::arg("calibrated") = true)
-        .def("backends", backends_of);
+            DAEL_DESCRIBED("Engine.__init__"), nb::arg("backend") = "", nb::kw_only(),
+            nb::arg("form") = "", nb::arg("threads") = 0, nb::arg("chunk") = 0,
+            nb::arg("calibrated") = true)
+        .def("backends", backends_of, DAEL_DESCRIBED("Engine.backends"));
 
-    nb::class_<Key>(m, "Key")
+    auto key_type = nb::class_<Key>(m, "Key", described("Key").text);
+    keep_here(key_type, kSecret);
+    key_type
         .def(
             "__init__", [](Key* self, nb::handle bytes) { new (self) Key(Key::import(bytes)); },
-            nb::arg("key"))
-        .def_static("xts", Key::import_xts, nb::arg("key"))
-        .def_prop_ro("bits", [](const Key& key) { return dael_key_bits(key.get()); })
-        .def_prop_ro("is_xts", [](const Key& key) { return dael_key_is_xts(key.get()) != 0; });
+            DAEL_DESCRIBED("Key.__init__"), nb::arg("key"))
+        .def_static("xts", Key::import_xts, DAEL_DESCRIBED("Key.xts"), nb::arg("key"))
+        .def_prop_ro(
+            "bits", [](const Key& self) { return dael_key_bits(self.get()); },
+            described("Key.bits").text)
+        .def_prop_ro(
+            "is_xts", [](const Key& self) { return dael_key_is_xts(self.get()) != 0; },
+            described("Key.is_xts").text);
 
-    nb::class_<KeySet>(m, "KeySet")
+    auto set_type = nb::class_<KeySet>(m, "KeySet", described("KeySet").text);
+    keep_here(set_type, kSecret);
+    set_type
         .def(
             "__init__",
             [](KeySet* self, nb::iterable keys, const Engine* engine) {
@@ -297,23 +316,30 @@ void bind_engine(nb::module_& m) {
                 for (nb::handle key : keys) list.push_back(Key::from(key));
                 new (self) KeySet(KeySet::make(Engine::or_usual(engine), std::move(list)));
             },
-            nb::arg("keys"), nb::kw_only(), nb::arg("engine") = nb::none())
+            DAEL_DESCRIBED("KeySet.__init__"), nb::arg("keys"), nb::kw_only(),
+            nb::arg("engine") = nb::none())
         .def("__len__", [](const KeySet& set) { return set.keys.size(); })
         .def(
             "replace",
             [](KeySet& set, std::uint32_t index, nb::handle key, nb::handle stream) {
                 set.replace(index, Key::from(key), stream.is_none() ? nullptr : stream_of(stream));
             },
-            nb::arg("index"), nb::arg("key"), nb::kw_only(), nb::arg("stream") = nb::none());
+            DAEL_DESCRIBED("KeySet.replace"), nb::arg("index"), nb::arg("key"), nb::kw_only(),
+            nb::arg("stream") = nb::none());
 
-    nb::class_<NonceCounter>(m, "NonceCounter")
-        .def(nb::init<nb::handle, std::uint64_t>(), nb::arg("fixed"), nb::arg("first") = 0)
-        .def("next", &NonceCounter::next)
-        .def("take", &NonceCounter::take, nb::arg("count"))
-        .def_prop_ro("unused", &NonceCounter::unused);
+    auto nonces = nb::class_<NonceCounter>(m, "NonceCounter", described("NonceCounter").text);
+    keep_here(nonces,
+              "a copy would hand out the same nonces. Make one in each process, with fixed "
+              "bytes of its own");
+    nonces
+        .def(nb::init<nb::handle, std::uint64_t>(), DAEL_DESCRIBED("NonceCounter.__init__"),
+             nb::arg("fixed"), nb::arg("first") = 0)
+        .def("next", &NonceCounter::next, DAEL_DESCRIBED("NonceCounter.next"))
+        .def("take", &NonceCounter::take, DAEL_DESCRIBED("NonceCounter.take"), nb::arg("count"))
+        .def_prop_ro("unused", &NonceCounter::unused, described("NonceCounter.unused").text);
 
-    m.def("list_backends", list_backends);
-    m.def("version", dael_version);
+    m.def("list_backends", list_backends, DAEL_DESCRIBED("list_backends"));
+    m.def("version", dael_version, DAEL_DESCRIBED("version"));
     m.def(
         "writable", [](nb::handle buffer) { return Memory(buffer, Access::write, "out").size; },
         nb::arg("buffer"));
@@ -324,7 +350,7 @@ void bind_engine(nb::module_& m) {
             if (memory.on_device) value_error("buffer lies in a device's memory");
             dael_wipe(memory.data, memory.size);
         },
-        nb::arg("buffer"));
+        DAEL_DESCRIBED("wipe"), nb::arg("buffer"));
 }
 
 }  // namespace daelpy

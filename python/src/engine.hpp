@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "described.hpp"
 #include "devices.hpp"
 
 namespace daelpy {
@@ -137,6 +138,13 @@ class Order {
     int exceptions_ = 0;
 };
 
+[[noreturn]] void refuse_pickling(nb::handle object, const char* mend);
+
+// Copies and pickles of an object are refused in words: `mend` says what to do instead.
+template <class Class>
+void keep_here(Class& type, const char* mend) {
+    type.def("__reduce__", [mend](nb::handle self) { refuse_pickling(self, mend); });
+}
 void bind_engine(nb::module_& m);
 void bind_gcm(nb::module_& m);
 void bind_modes(nb::module_& m);

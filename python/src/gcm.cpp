@@ -182,19 +182,28 @@ nb::object generate_key(int bit_length) {
 
 void bind_gcm(nb::module_& m) {
     const auto nonce = nb::arg("nonce"), data = nb::arg("data");
-    nb::class_<AesGcm>(m, "AESGCM")
-        .def(nb::init<nb::handle, const Engine*>(), nb::arg("key"), nb::kw_only(),
-             nb::arg("engine") = nb::none())
-        .def("encrypt", &AesGcm::encrypt, nonce, data, nb::arg("associated_data") = nb::none(),
-             nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("stream") = nb::none())
-        .def("decrypt", &AesGcm::decrypt, nonce, data, nb::arg("associated_data") = nb::none(),
-             nb::kw_only(), nb::arg("out") = nb::none(), nb::arg("stream") = nb::none())
-        .def("encrypt_into", &AesGcm::encrypt_into, nonce, data, nb::arg("associated_data").none(),
-             nb::arg("buf"), nb::kw_only(), nb::arg("stream") = nb::none())
-        .def("decrypt_into", &AesGcm::decrypt_into, nonce, data, nb::arg("associated_data").none(),
-             nb::arg("buf"), nb::kw_only(), nb::arg("stream") = nb::none())
-        .def_static("generate_key", generate_key, nb::arg("bit_length"))
-        .def_prop_ro("keys", &AesGcm::keys);
+    auto aesgcm = nb::class_<AesGcm>(m, "AESGCM", described("AESGCM").text);
+    keep_here(aesgcm,
+              "its key would be written where nobody wipes it. Give a process the key's "
+              "bytes by a way that you choose, and make it there");
+    aesgcm
+        .def(nb::init<nb::handle, const Engine*>(), DAEL_DESCRIBED("AESGCM.__init__"),
+             nb::arg("key"), nb::kw_only(), nb::arg("engine") = nb::none())
+        .def("encrypt", &AesGcm::encrypt, DAEL_DESCRIBED("AESGCM.encrypt"), nonce, data,
+             nb::arg("associated_data") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
+             nb::arg("stream") = nb::none())
+        .def("decrypt", &AesGcm::decrypt, DAEL_DESCRIBED("AESGCM.decrypt"), nonce, data,
+             nb::arg("associated_data") = nb::none(), nb::kw_only(), nb::arg("out") = nb::none(),
+             nb::arg("stream") = nb::none())
+        .def("encrypt_into", &AesGcm::encrypt_into, DAEL_DESCRIBED("AESGCM.encrypt_into"), nonce,
+             data, nb::arg("associated_data").none(), nb::arg("buf"), nb::kw_only(),
+             nb::arg("stream") = nb::none())
+        .def("decrypt_into", &AesGcm::decrypt_into, DAEL_DESCRIBED("AESGCM.decrypt_into"), nonce,
+             data, nb::arg("associated_data").none(), nb::arg("buf"), nb::kw_only(),
+             nb::arg("stream") = nb::none())
+        .def_static("generate_key", generate_key, DAEL_DESCRIBED("AESGCM.generate_key"),
+                    nb::arg("bit_length"))
+        .def_prop_ro("keys", &AesGcm::keys, described("AESGCM.keys").text);
 }
 
 }  // namespace daelpy

@@ -175,8 +175,8 @@ std::size_t unpad(nb::bytes last) {
 void bind_modes(nb::module_& m) {
     const auto out = nb::arg("out") = nb::none(), stream = nb::arg("stream") = nb::none(),
                engine = nb::arg("engine") = nb::none();
-    m.def("ctr", ctr, nb::arg("key"), nb::arg("counter"), nb::arg("data"), nb::kw_only(),
-          nb::arg("offset") = 0, out, stream, engine);
+    m.def("ctr", ctr, DAEL_DESCRIBED("ctr"), nb::arg("key"), nb::arg("counter"), nb::arg("data"),
+          nb::kw_only(), nb::arg("offset") = 0, out, stream, engine);
     m.def("keystream", keystream, nb::arg("key"), nb::arg("counter"), nb::arg("offset"),
           nb::arg("out"), nb::kw_only(), stream, engine);
     m.def("shaped_ctr", shaped_ctr, nb::arg("key"), nb::arg("counter"), nb::arg("data"),

@@ -322,18 +322,24 @@ nb::object begin(int mode, int direction, nb::handle key, nb::handle start, nb::
 }  // namespace
 
 void bind_pieces(nb::module_& m) {
-    nb::class_<Context>(m, "CipherContext")
-        .def("update", &Context::update, nb::arg("data"))
-        .def("update_into", &Context::update_into, nb::arg("data"), nb::arg("buf"))
-        .def("finalize", &Context::finalize)
-        .def("reset_nonce", &Context::reset_nonce, nb::arg("nonce"));
-    nb::class_<AeadContext, Context>(m, "AEADCipherContext")
+    auto context = nb::class_<Context>(m, "CipherContext", described("CipherContext").text);
+    keep_here(context, "a copy would use the same keystream");
+    context.def("update", &Context::update, DAEL_DESCRIBED("CipherContext.update"), nb::arg("data"))
+        .def("update_into", &Context::update_into, DAEL_DESCRIBED("CipherContext.update_into"),
+             nb::arg("data"), nb::arg("buf"))
+        .def("finalize", &Context::finalize, DAEL_DESCRIBED("CipherContext.finalize"))
+        .def("reset_nonce", &Context::reset_nonce, DAEL_DESCRIBED("CipherContext.reset_nonce"),
+             nb::arg("nonce"));
+    nb::class_<AeadContext, Context>(m, "AEADCipherContext", described("AEADCipherContext").text)
         .def("authenticate_additional_data", &AeadContext::authenticate_additional_data,
-             nb::arg("data"));
-    nb::class_<AeadEncryption, AeadContext>(m, "AEADEncryptionContext")
-        .def_prop_ro("tag", &AeadEncryption::tag);
-    nb::class_<AeadDecryption, AeadContext>(m, "AEADDecryptionContext")
-        .def("finalize_with_tag", &AeadDecryption::finalize_with_tag, nb::arg("tag"));
+             DAEL_DESCRIBED("AEADCipherContext.authenticate_additional_data"), nb::arg("data"));
+    nb::class_<AeadEncryption, AeadContext>(m, "AEADEncryptionContext",
+                                            described("AEADEncryptionContext").text)
+        .def_prop_ro("tag", &AeadEncryption::tag, described("AEADEncryptionContext.tag").text);
+    nb::class_<AeadDecryption, AeadContext>(m, "AEADDecryptionContext",
+                                            described("AEADDecryptionContext").text)
+        .def("finalize_with_tag", &AeadDecryption::finalize_with_tag,
+             DAEL_DESCRIBED("AEADDecryptionContext.finalize_with_tag"), nb::arg("tag"));
     m.def("begin", begin, nb::arg("mode"), nb::arg("direction"), nb::arg("key"),
           nb::arg("start").none(), nb::kw_only(), nb::arg("tag") = nb::none(),
           nb::arg("min_tag_length") = DAEL_TAG_SIZE, nb::arg("engine") = nb::none());

@@ -291,3 +291,41 @@ def test_bad_padding_is_refused():
             context.finalize()
     with pytest.raises(ValueError, match="blocks of 128"):
         padding.PKCS7(64)
+
+
+def test_aes_of_one_size_says_it_and_takes_no_two_keys():
+    for ours, theirs in ((algorithms.AES128, their_algorithms.AES128), (algorithms.AES256, their_algorithms.AES256)):
+        assert ours.key_size == theirs.key_size and ours(bytes(ours.key_size // 8)).key_size == ours.key_size
+    for key in (algorithms.AES256(bytes(range(32))), algorithms.AES128(bytes(range(16)))):
+        with pytest.raises(TypeError, match="do not support XTS"):
+            Cipher(key, modes.XTS(bytes(16)))
+
+
+@pytest.mark.parametrize("size", range(4, 17))
+def test_tags_of_every_size_that_pyca_takes(size):
+    key, iv, text, aad = bytes(range(32)), bytes(range(12)), b"some text, more than a block of it", b"aad"
+    theirs = Theirs(their_algorithms.AES(key), their_modes.GCM(iv)).encryptor()
+    theirs.authenticate_additional_data(aad)
+    secret = theirs.update(text) + theirs.finalize()
+    for right in (True, False):
+        tag = theirs.tag[:size] if right else theirs.tag[: size - 1] + bytes([theirs.tag[size - 1] ^ 1])
+        for early in (True, False):
+            context = Cipher(algorithms.AES(key), modes.GCM(iv, tag if early else None, min_tag_length=4)).decryptor()
+            context.authenticate_additional_data(aad)
+            assert context.update(secret[:7]) + context.update(secret[7:]) == text
+            if right:
+                context.finalize() if early else context.finalize_with_tag(tag)
+            else:
+                with pytest.raises(InvalidTag):
+                    context.finalize() if early else context.finalize_with_tag(tag)
+
+
+def test_objects_of_pycas_are_named():
+    """As programs have them in which some of the imports were swapped."""
+    with pytest.raises(TypeError, match="AES is of cryptography: import it from daelstrom"):
+        Cipher(their_algorithms.AES(bytes(16)), modes.CTR(bytes(16)))
+    with pytest.raises(TypeError, match="CTR is of cryptography: import it from daelstrom"):
+        Cipher(algorithms.AES(bytes(16)), their_modes.CTR(bytes(16)))
+    with pytest.raises(TypeError, match="mode is str; it is one of daelstrom's modes$"):
+        Cipher(algorithms.AES(bytes(16)), "ctr")
+    assert padding.PKCS7(128).block_size == 128

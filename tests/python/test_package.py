@@ -52,6 +52,9 @@ def test_what_lies_in_the_wheel(wheel):
     assert all("extra ==" in needs for needs in said.get_all("Requires-Dist", []))  # nothing is needed
     assert said["Version"] == _core.version()
     assert any(name.endswith("/LICENSE") for name in info)
+    (notices,) = (name for name in info if name.endswith("/NOTICES.txt"))
+    said = zipfile.ZipFile(wheel).read(notices).decode()
+    assert all(name in said for name in ("Intel Corporation", "Wenzel Jakob", "Goetghebuer-Planchon"))
 
 
 def test_it_works_by_itself(wheel, tmp_path):

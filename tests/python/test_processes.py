@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads, fork() in every order, what is opened and closed ten thousand times, drivers that are not there."""
 
+import copy
 import gc
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -231,3 +233,180 @@ def test_secrets_are_not_said():
     with pytest.raises(ValueError) as refused:
         Key(KEY + b"secret")
     assert "secret" not in str(refused.value)
+
+
+ENDS = """
+import os, sys, tempfile, threading, time
+import numpy
+import daelstrom
+from daelstrom import AESGCM
+from daelstrom.random import Generator
+from daelstrom.ciphers import Cipher, algorithms, modes
+key, nonce, data = bytes(16), bytes(12), bytes(5000)
+ready, generator = AESGCM(key), Generator(key)
+class Tensor:  # of which code of Python's is asked
+    def __init__(self, array): self.array = array
+    def __dlpack_device__(self): return self.array.__dlpack_device__()
+    def __dlpack__(self, **how): return self.array.__dlpack__(**how)
+class Ends(Exception): pass
+tensor, out = Tensor(numpy.zeros(5000, numpy.uint8)), bytearray(5016)
+ways = [
+    lambda: ready.encrypt(nonce, data, None),
+    lambda: daelstrom.ctr(key, bytes(16), data),
+    lambda: daelstrom.seal_batch(ready, [nonce], [data]),
+    lambda: ready.encrypt(nonce, tensor, out=out),
+    lambda: generator.bytes(5000),
+    lambda: Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor().update(data),
+    lambda: daelstrom.crypt("xts", "encrypt", bytes(range(64)), data, sector=5000),
+]
+started = threading.Barrier(len(ways) + 1)
+def work(way):
+    way()
+    started.wait()
+    while True:
+        way()
+for way in ways:
+    threading.Thread(target=work, args=(way,), daemon=True).start()
+started.wait()
+how = sys.argv[1]
+if how == "exit": sys.exit(3)
+if how == "exception": raise Ends("of the program")
+"""
+
+
+@pytest.mark.parametrize("how, status", [("end", 0), ("exit", 3), ("exception", 1)])
+def test_daemon_threads_in_calls_when_the_program_ends(how, status):
+    for _ in range(2):
+        ran = subprocess.run([sys.executable, "-c", ENDS, how], capture_output=True, text=True, timeout=100)
+        assert ran.returncode == status, ran.stderr
+        assert "terminate" not in ran.stderr and "FATAL" not in ran.stderr
+
+
+SECOND = """
+try:
+    import _xxsubinterpreters as interpreters
+    other = interpreters.create()
+except ImportError:
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        raise SystemExit(77)
+    other = interpreters.create("legacy")
+in_other = '''
+try:
+    import daelstrom
+    said = "imported"
+except ImportError as refused:
+    said = str(refused)
+assert "{expected}" in said, said
+'''
+def there(expected):
+    fault = interpreters.run_string(other, in_other.format(expected=expected))
+    assert not fault, fault
+def here():
+    import daelstrom
+    ready = daelstrom.AESGCM(bytes(16))
+    sealed = ready.encrypt(bytes(12), b"data")
+    assert ready.decrypt(bytes(12), sealed) == b"data" == daelstrom.open_batch(ready, [bytes(12)], [sealed])[0]
+    try:
+        ready.decrypt(bytes(12), bytes(20))
+    except daelstrom.InvalidTag:
+        pass
+"""
+
+
+@pytest.mark.parametrize("first", ["here(); there('one interpreter of a process')",
+                                   "there('imported'); there('imported')"])  # fmt: skip
+def test_a_second_interpreter_is_refused(first):
+    """And takes nothing away from the one that came first."""
+    program = SECOND + first + "\n"
+    if first.startswith("here"):
+        program += "here(); interpreters.destroy(other); here()\n"
+    else:
+        program += """
+try:
+    import daelstrom
+except ImportError as refused:
+    assert "another one has it already" in str(refused), refused
+else:
+    raise SystemExit("imported twice")
+there('imported')
+"""
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=100)
+    if ran.returncode == 77:
+        pytest.skip("this Python shows no interpreters")
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("make", [lambda: AESGCM(KEY), lambda: Key(KEY), lambda: KeySet([KEY]), lambda: NonceCounter(b"abcd"),
+                                  lambda: Engine("openssl"), lambda: AESGCM(KEY).keys,
+                                  lambda: Cipher(algorithms.AES(KEY), modes.GCM(NONCE)).encryptor()])  # fmt: skip
+def test_what_holds_a_secret_or_a_place_is_not_copied_or_pickled(make):
+    """By accident: a process pool would write keys to a pipe, a cache to a disk; a copy would repeat nonces."""
+    for way in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="is not pickled or copied: .*([Mm]ake|keystream)"):
+            way(make())
+
+
+def test_help_says_what_the_stub_file_says():
+    for of, what in ((AESGCM, "Nonces must never repeat"), (AESGCM.encrypt, "ciphertext || tag"), (NonceCounter, "goes on at"),
+                     (KeySet, "Any number of threads"), (Engine, "fork"), (Key.xts, "Two keys for XTS"),
+                     (daelstrom.ctr, "No byte of it may be used twice"), (daelstrom.wipe, "zeros"),
+                     (NonceCounter.unused, "first number")):  # fmt: skip
+        assert what in of.__doc__, of
+    assert AESGCM.encrypt.__doc__.startswith("encrypt(self, nonce: HostBuffer, data: Buffer, associated_data: ")
+    for kind in (AESGCM, Engine, Key, KeySet, NonceCounter):
+        for name in dir(kind):
+            assert name.startswith("_") or getattr(kind, name).__doc__, f"{kind.__name__}.{name}"
+
+
+def test_contexts_in_a_child():
+    """A child has copies; one that another thread was amid a call of stays in use."""
+    slow = Engine("reference", threads=1)
+    context = Cipher(algorithms.AES(KEY), modes.CTR(bytes(16)), engine=slow).encryptor()
+    busy = Cipher(algorithms.AES(KEY), modes.CTR(bytes(16)), engine=slow).encryptor()
+    context.update(b"before")
+    thread = threading.Thread(target=lambda: busy.update(bytes(1 << 20)))
+    thread.start()
+    while True:  # until the thread is amid it
+        try:
+            busy.update(b"")
+        except RuntimeError:
+            break
+    pid = os.fork()
+    if pid == 0:
+        try:
+            busy.update(b"more")
+        except RuntimeError as refused:
+            os._exit(0 if "in use by another thread" in str(refused) and len(context.update(b"after")) == 5 else 2)
+        os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    thread.join()
+    assert len(busy.update(b"more")) == 4
+
+
+def test_a_set_in_a_child():
+    """It seals and opens; whether keys may be replaced depends on what its parent was amid."""
+    keys, used = KeySet([KEY], engine=Engine("reference", threads=1)), KeySet([KEY], engine=Engine("reference", threads=1))
+    began = threading.Event()
+
+    thread = threading.Thread(target=lambda: (began.set(), daelstrom.seal_batch(used, [NONCE], [bytes(1 << 20)])))
+    thread.start()
+    began.wait()
+    while thread.is_alive():  # until the set is in use
+        try:
+            used.replace(0, KEY)
+        except RuntimeError:
+            break
+    pid = os.fork()
+    if pid == 0:
+        keys.replace(0, KEY)
+        fine = daelstrom.seal_batch(keys, [NONCE], [b"x"]) == daelstrom.seal_batch(used, [NONCE], [b"x"])
+        try:
+            used.replace(0, KEY)
+        except RuntimeError as refused:
+            os._exit(0 if fine and "when the process was forked" in str(refused) else 2)
+        os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+    thread.join()
+    used.replace(0, KEY)

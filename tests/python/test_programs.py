@@ -13,8 +13,8 @@ import sys
 import pytest
 
 SWAPPED = re.compile(
-    r"\b(from|import) cryptography\.(hazmat\.primitives\.ciphers|hazmat\.primitives\.padding|exceptions)\b"
-    r"(?!.*\bInvalidSignature\b)"
+    r"\b(from|import) cryptography\.(hazmat\.primitives\.ciphers|hazmat\.primitives\.padding"
+    r"|hazmat\.decrepit\.ciphers|exceptions)\b(?!.*\b(InvalidSignature|ChaCha20|TripleDES)\b)"
 )
 
 

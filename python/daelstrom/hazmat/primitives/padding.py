@@ -21,7 +21,7 @@ _BLOCK = 16
 
 
 class PaddingContext:
-    """Pads, or takes padding away, in pieces."""
+    """Pads, or takes padding away, in pieces. One thread at a time."""
 
     def __init__(self, unpads: bool) -> None:
         self._unpads = unpads
@@ -54,6 +54,7 @@ class PKCS7:
     def __init__(self, block_size: int) -> None:
         if block_size != 8 * _BLOCK:
             raise ValueError(f"block_size is {block_size} bits; AES has blocks of 128")
+        self.block_size = block_size
 
     def padder(self) -> PaddingContext:
         return PaddingContext(unpads=False)

@@ -27,16 +27,29 @@ __all__ = [
 _Mode = TypeVar("_Mode", bound=modes.Mode, covariant=True)
 
 
+def _theirs(given: Any, module: str) -> str:
+    """Of a program in which some of the imports were swapped, and others not."""
+    kind = given if isinstance(given, type) else type(given)
+    if not kind.__module__.startswith("cryptography."):
+        return ""
+    return f" ({kind.__name__} is of cryptography: import it from daelstrom.hazmat.primitives.ciphers.{module}, or keep cryptography's Cipher for it)"
+
+
 class Cipher(Generic[_Mode]):
-    """A key in a mode. ``backend`` is taken for the sake of older programs; ``engine`` is daelstrom's."""
+    """A key in a mode. ``backend`` is taken for the sake of older programs; ``engine`` is daelstrom's. Any number of
+    threads may make contexts of it; a context takes one thread at a time, and raises RuntimeError for another.
+
+    A child of ``fork()`` has a copy of each context. Of one that encrypts, parent or child alone may go on: with
+    different data they would use the same keystream, or IV, twice.
+    """
 
     def __init__(
         self, algorithm: CipherAlgorithm, mode: _Mode, backend: Any = None, *, engine: Engine | None = None
     ) -> None:
         if not isinstance(algorithm, CipherAlgorithm):
-            raise TypeError("Expected interface of CipherAlgorithm.")
+            raise TypeError(f"Expected interface of CipherAlgorithm.{_theirs(algorithm, 'algorithms')}")
         if not isinstance(mode, modes.Mode):
-            raise TypeError("mode is one of daelstrom's modes")
+            raise TypeError(f"mode is {type(mode).__name__}; it is one of daelstrom's modes{_theirs(mode, 'modes')}")
         mode.validate_for_algorithm(algorithm)
         self.algorithm = algorithm
         self.mode = mode

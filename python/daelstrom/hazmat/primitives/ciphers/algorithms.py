@@ -46,15 +46,17 @@ class AES(BlockCipherAlgorithm):
 
 
 class AES128(AES):
-    """AES with a key of 128 bits."""
+    """AES with a key of 128 bits. Not for XTS, whose two keys AES takes."""
 
     key_sizes = frozenset([128])
+    key_size = 128
 
 
 class AES256(AES):
-    """AES with a key of 256 bits."""
+    """AES with a key of 256 bits. Not for XTS, whose two keys AES takes."""
 
     key_sizes = frozenset([256])
+    key_size = 256
 
 
 class _Absent(CipherAlgorithm):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....exceptions import UnsupportedAlgorithm
-from .algorithms import BlockCipherAlgorithm, CipherAlgorithm
+from .algorithms import AES128, AES256, BlockCipherAlgorithm, CipherAlgorithm
 
 if TYPE_CHECKING:
     from ...._types import HostBuffer
@@ -175,6 +175,10 @@ class XTS(ModeWithTweak):
     _number = 7
 
     def validate_for_algorithm(self, algorithm: CipherAlgorithm) -> None:
+        if isinstance(algorithm, (AES128, AES256)):
+            raise TypeError(
+                "The AES128 and AES256 classes do not support XTS, please use the standard AES class instead."
+            )
         if algorithm.key_size not in (256, 512):
             raise ValueError(
                 "The XTS specification requires a 256-bit key for AES-128-XTS and 512-bit key for AES-256-XTS"
