@@ -12,6 +12,7 @@ b'a message'
 from __future__ import annotations
 
 from . import exceptions
+from ._appear import generate_key_file
 from ._batch import open_batch, opened_offsets, seal_batch, sealed_offsets
 from ._core import AESGCM, Engine, Key, KeySet, NonceCounter, ctr, list_backends, wipe
 from ._core import version as _version
@@ -31,6 +32,7 @@ __all__ = [
     "crypt",
     "ctr",
     "exceptions",
+    "generate_key_file",
     "list_backends",
     "open",
     "open_batch",

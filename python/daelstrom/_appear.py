@@ -1,102 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that appears at once, when it is whole."""
+"""Files that appear at once, when they are whole, and keys that are kept in files: by the library, as the program does
+both."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import stat
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from . import _core
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+__all__ = ["Appearing", "generate_key_file", "read_key_file"]
+
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+_REFUSED, _REPLACED, _WHATEVER = range(3)  # dael_file_existing
+
 
 class Appearing:
-    """Written without a name (O_TMPFILE), so that nothing is left of it if the process dies; where the file system
-    has no such files, under a hidden name beside its own."""
+    """A file that is written without a name, and gets it when it is whole, on the disk where it takes another one's
+    place; with the rights, the owner and the attributes of what it replaces. In a child of fork() it is the parent's.
 
-    _fd = -1
-    _name: str | None = None
+    One thread at a time. `replace`: what is there when this begins, and nothing that somebody puts there meanwhile
+    (OSError, ESTALE or EEXIST); with `last`, whatever is there in the end. `secret`: for its owner alone, on the disk.
+    """
 
-    def __init__(self, path: str | bytes | os.PathLike[str] | os.PathLike[bytes], replace: bool) -> None:
-        self._path = os.path.realpath(os.fsdecode(path))
-        self._replace, self._process = replace, os.getpid()
-        mode = None
-        try:
-            there = os.stat(self._path)
-        except FileNotFoundError:
-            pass
-        else:
-            if not replace:
-                raise FileExistsError(17, os.strerror(17), os.fsdecode(path))
-            if stat.S_ISDIR(there.st_mode):
-                raise IsADirectoryError(21, os.strerror(21), os.fsdecode(path))
-            if not stat.S_ISREG(there.st_mode):
-                raise ValueError(f"{os.fsdecode(path)!r} is not a regular file; sealed files are put in place whole")
-            if not os.access(self._path, os.W_OK):
-                raise PermissionError(13, os.strerror(13), os.fsdecode(path))
-            mode = stat.S_IMODE(there.st_mode)
-        folder = os.path.dirname(self._path)
-        try:
-            self._fd = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-        except FileNotFoundError:
-            raise
-        except OSError:
-            self._name = self._hidden()
-            self._fd = os.open(self._name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
-        if mode is not None:
-            os.fchmod(self._fd, mode)
-
-    def _hidden(self) -> str:
-        folder, name = os.path.split(self._path)
-        return os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:200])}.{secrets.token_hex(8)}")
+    def __init__(self, path: Path, replace: bool, *, secret: bool = False, last: bool = False) -> None:
+        existing = _WHATEVER if last else _REPLACED if replace else _REFUSED
+        self._file = _core.PlacedFile(path, existing, secret, last and os.path.exists(path))
 
     def fileno(self) -> int:
-        return self._fd
+        return self._file.fileno()
 
     def write(self, data: Buffer) -> None:
-        view = memoryview(data)
-        while len(view):
-            view = view[os.write(self._fd, view) :]
+        self._file.write(data)
 
     def finish(self) -> None:
-        os.fsync(self._fd)
+        pass
 
     def appear(self) -> None:
-        if not self._replace:
-            self._link(self._path)
-            if self._name is not None:
-                os.unlink(self._name)
-        else:
-            if self._name is None:
-                self._name = self._hidden()
-                self._link(self._name, unnamed=True)
-            os.replace(self._name, self._path)
-        self._name = None
-        self._close()
-
-    def _link(self, to: str, unnamed: bool = False) -> None:
-        if unnamed or self._name is None:
-            # With a directory named, Python calls linkat(), which follows the link in /proc.
-            os.link(f"/proc/self/fd/{self._fd}", to, src_dir_fd=self._fd, follow_symlinks=True)
-        else:
-            os.link(self._name, to)
-
-    def _close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        for said in self._file.commit():
+            warnings.warn(said, RuntimeWarning, stacklevel=3)
 
     def discard(self) -> None:
-        name, self._name = self._name, None
-        self._close()
-        # In a child of fork() the name is the parent's.
-        if name is not None and self._process == os.getpid():
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
+        self._file.discard()
 
-    def __del__(self) -> None:
-        if self._fd >= 0 or self._name is not None:
-            self.discard()
+
+def read_key_file(path: Path) -> bytes:
+    """An AES key as people keep it, and the program reads it: 16, 24 or 32 bytes, or twice as many hexadecimal digits,
+    with white space behind them. A file that others can read is worth a warning."""
+    key, open_to = _core.read_key_file(path)
+    if open_to:
+        warnings.warn(f"{os.fsdecode(path)!r} is a key, and others than its owner can read or change it", RuntimeWarning, stacklevel=2)
+    return key
+
+
+def generate_key_file(path: Path, bits: int = 256) -> None:
+    """Writes a new random key of 128, 192 or 256 bits, raw, to a new file that its owner alone can read (0600); what
+    is there already is left alone: FileExistsError. As ``daelstrom keygen`` does."""
+    if bits not in (128, 192, 256):
+        raise ValueError(f"bits is {bits}; it is 128, 192 or 256")
+    write_secret(path, os.urandom(bits // 8))
+
+
+def write_secret(path: Path, secret: Any) -> None:
+    """A new file for its owner alone, on the disk when this returns."""
+    file = Appearing(path, replace=False, secret=True)
+    try:
+        file.write(secret)
+        file.appear()
+    finally:
+        file.discard()

@@ -230,6 +230,10 @@ class SealedReader(Turns, io.BufferedReader):
             _core.wipe(buffer)
             raise
 
+    def close(self) -> None:
+        # Not the interpreter's own, which would take its buffer from whoever is in a call of it.
+        self._raw.close()
+
     def _in_child(self) -> None:
         """The interpreter's reader has a lock too, so it is begun anew, at its position."""
         if not self.closed:

@@ -23,17 +23,19 @@ import base64
 import binascii
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import _core
+from ._appear import write_secret
 from .exceptions import FormatError, InvalidSignature, UnsupportedAlgorithm
 
 __all__ = ["CHUNK", "DTYPES", "Encrypted", "Header", "Keys", "Tensor", "read_header"]
 
 CHUNK = 2 << 20
 _MOST_HEADER = 100_000_000
+_MOST_EXTENTS = 64  # numpy's, and more than torch's tensors have in practice
 _RESERVED = ("__crypto_keys__", "__encryption__", "__policy__", "__signature__")
 _ALLOW = "package model\nallow = true"
 
@@ -106,6 +108,11 @@ class Keys:
         enc = {"kty": "oct", "alg": f"aes{bits}gcm", "k": _base64(os.urandom(bits // 8))}
         sign = {"kty": "okp", "alg": "ed25519", "x": _base64(_core.ed25519_public(seed)), "d": _base64(seed)}
         return cls([enc], [sign])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the JWK set with its secrets to a new file that its owner alone can read (0600); what is there already
+        is left alone: FileExistsError. `of(path)` reads it."""
+        write_secret(path, json.dumps(self.to_dict()).encode())
 
     def to_dict(self) -> dict[str, Any]:
         """The JWK set, with its secrets."""
@@ -248,41 +255,53 @@ def _whole(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 63
 
 
+def size_of(dtype: str, shape: Sequence[int]) -> int | None:
+    """Bytes that a shape makes; None where they are not whole, or more than any file has. `dtype` is one of `DTYPES`,
+    extents are 0 or more. A header is anybody's until its signature is verified: no product grows without a bound."""
+    bits = DTYPES[dtype]
+    for extent in [0] if 0 in shape else shape:
+        bits *= extent
+        if bits >= 1 << 66:
+            return None
+    return None if bits % 8 else bits // 8
+
+
 def _tensor(name: str, entry: Any) -> Tensor:
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise FormatError(f"tensor {name!r} does not have dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise FormatError(f"tensor {name!r} has the dtype {dtype!r}, which is unknown")
-    if not isinstance(shape, list) or not all(map(_whole, shape)):
-        raise FormatError(f"tensor {name!r} has no shape")
+    if not isinstance(shape, list) or len(shape) > _MOST_EXTENTS or not all(map(_whole, shape)):
+        raise FormatError(f"tensor {name!r} has no shape, or one of more than {_MOST_EXTENTS} extents")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_whole, offsets)) or offsets[0] > offsets[1]:
         raise FormatError(f"tensor {name!r} has no offsets")
-    bits = DTYPES[dtype]
-    for extent in shape:
-        bits *= extent
-    if bits % 8 or bits // 8 != offsets[1] - offsets[0]:
-        raise FormatError(f"tensor {name!r} has {offsets[1] - offsets[0]} bytes; its shape and dtype make {bits / 8:g}")
+    if size_of(dtype, shape) != offsets[1] - offsets[0]:
+        raise FormatError(f"tensor {name!r} has {offsets[1] - offsets[0]} bytes, which its shape and dtype do not make")
     return Tensor(dtype, tuple(shape), *offsets)
 
 
-def read_header(fd: int, keys: Keys, *, ignore_policy: bool = False) -> tuple[Header, int]:
-    """The header of a file, verified, and where the data begin.
+def read_header(
+    source: Callable[[int, int], bytes], size: int, keys: Keys, *, ignore_policy: bool = False
+) -> tuple[Header, int]:
+    """The header of a file of `size` bytes, verified, and where the data begin. ``source(at, size)`` reads.
 
     Raises `FormatError`, `InvalidSignature`, and `UnsupportedAlgorithm` where ChaCha20-Poly1305 or a policy that is
     not the usual one (allow) is asked for: daelstrom has no Rego.
     """
-    size = os.fstat(fd).st_size
-    start = os.pread(fd, 8, 0)
+    start = source(0, 8)
     length = int.from_bytes(start, "little")
     if len(start) < 8 or length > min(_MOST_HEADER, size - 8):
         raise FormatError("not a safetensors file: it is shorter than its header, or the header too long")
-    text = b""
-    while len(text) < length:
-        part = os.pread(fd, length - len(text), 8 + len(text))
+    parts: list[bytes] = []
+    have = 0
+    while have < length:
+        part = source(8 + have, length - have)
         if not part:
             raise FormatError("the file ends within its header")
-        text += part
+        parts.append(part)
+        have += len(part)
+    text = b"".join(parts)
     entries = _parsed(text, "the header")
     metadata = entries.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):

@@ -30,7 +30,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.mapping import FSMap
 
 from . import _core, files
-from ._appear import Appearing
+from ._appear import Appearing, read_key_file
 from ._objects import ObjectReader, ObjectWriter, Upload, Version, mark_of, named, replaced
 from ._turns import Turns
 from ._writer import Compressed, Text, bytes_of
@@ -48,7 +48,10 @@ _OPTIONS = {"skip_instance_cache", "use_listings_cache", "listings_expiry_time",
 _MISSING = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
-def _slurp(path: str) -> bytes:
+def _secret(name: str, path: str) -> bytes:
+    """Of a key file or a keyset's."""
+    if name == "key_file":
+        return read_key_file(path)
     with open(path, "rb") as file:
         return file.read()
 
@@ -67,7 +70,7 @@ class _ByContent(type(ChainedFileSystem)):  # type: ignore[misc]
         for name in _FILES:
             if kwargs.get(name) is not None:
                 path = os.path.abspath(os.path.expanduser(os.fsdecode(kwargs[name])))
-                holds = _fingerprint(_slurp(path))
+                holds = _fingerprint(_secret(name, path))
                 if kwargs.setdefault("key_file_holds", holds) != holds:
                     raise ValueError(f"{path!r} holds another key than where this file system was made")
                 kwargs[name] = path
@@ -122,10 +125,12 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
         given = [name for name, value in ways.items() if value is not None]
         if len(given) != 1:
             raise TypeError(f"one of key=, key_file=, keyset= and keyset_file= is needed; given: {given}")
-        if key_file is not None:
-            key = self._secret(key_file, key_file_holds)
-        if keyset_file is not None:
-            keyset = self._secret(keyset_file, key_file_holds)
+        for name, path in (("key_file", key_file), ("keyset_file", keyset_file)):
+            if path is not None:
+                secret = _secret(name, path)
+                if _fingerprint(secret) != key_file_holds:
+                    raise ValueError(f"{path!r} was replaced just now; once more")
+                key, keyset = (secret, None) if name == "key_file" else (None, secret)
         keys = files.sealed_keys(key, keyset, segment)
         # A bare key opens both sizes of segments; here one of them holds, or listings would not tell sizes.
         self._keys = keys.sealing() if key is not None else keys
@@ -144,13 +149,6 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
         self.root_marker, self.sep = fs.root_marker, fs.sep
         self._strip_protocol = self._strip  # of the target's URLs, which only the instance knows
         self._parent = fs._parent
-
-    @staticmethod
-    def _secret(path: str, holds: str | None) -> bytes:
-        secret = _slurp(path)
-        if holds is not None and _fingerprint(secret) != holds:
-            raise ValueError(f"{path!r} was replaced just now; once more")
-        return secret
 
     def _strip(self, path: Any) -> Any:
         if isinstance(path, list):
@@ -563,7 +561,9 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
             raise FileExistsError(17, os.strerror(17), path)
         if local and self.fs.auto_mkdir:
             self.fs.makedirs(self.fs._parent(path), exist_ok=True)
-        sink = Appearing(path, replace=mode == "wb") if local else Upload(self, path, mode, kwargs)
+        # Of several writers of one object the last one wins, as in stores.
+        new = mode == "xb"
+        sink = Appearing(path, replace=not new, last=not new) if local else Upload(self, path, mode, kwargs)
         return ObjectWriter(self, path, mode, sink, autocommit)
 
     def _appeared(self, path: str) -> None:

@@ -8,7 +8,7 @@ decrypted there: no plaintext is in the host's memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from . import _core
 from .cryptotensors import CHUNK
 from .weights import Keys, WeightFile, write_file
 
-__all__ = ["Keys", "load_file", "save_file"]
+__all__ = ["Keys", "load", "load_file", "save_file"]
 
 _TYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32",
@@ -43,15 +43,57 @@ def load_file(
 ) -> dict[str, torch.Tensor]:
     """All tensors of a file, on `device`. `key`: what `Keys.of` takes: a JWK set, or the path of one."""
     with WeightFile(path, key, ignore_policy=ignore_policy, engine=engine) as file:
-        tensors, outputs = {}, {}
-        for name, told in file.header.tensors.items():
-            if told.dtype not in _TYPES or not hasattr(torch, _TYPES[told.dtype]):
-                raise ValueError(f"tensor {name!r} has the dtype {told.dtype}, which this torch has not")
-            tensors[name] = torch.empty(told.shape, dtype=getattr(torch, _TYPES[told.dtype]), device=device)
-            view = _bytes(tensors[name])
-            outputs[name] = b"" if view is None else view
-        file.load_into(outputs, allow_plain=allow_plain, stream=stream)
-        return tensors
+        return _tensors(file, file.keys(), device, allow_plain, stream)
+
+
+def load(
+    data: Any,
+    device: str | int | torch.device = "cpu",
+    *,
+    key: Any,
+    allow_plain: bool = False,
+    ignore_policy: bool = False,
+    stream: Any = None,
+    engine: _core.Engine | None = None,
+) -> dict[str, torch.Tensor]:
+    """As `load_file`, of a file's bytes."""
+    with WeightFile.of_bytes(data, key, ignore_policy=ignore_policy, engine=engine) as file:
+        return _tensors(file, file.keys(), device, allow_plain, stream)
+
+
+def _type(name: str, dtype: str) -> torch.dtype:
+    if dtype not in _TYPES or not hasattr(torch, _TYPES[dtype]):
+        raise ValueError(f"tensor {name!r} has the dtype {dtype}, which this torch has not")
+    return getattr(torch, _TYPES[dtype])
+
+
+def _tensors(
+    file: WeightFile, names: Iterable[str], device: Any, allow_plain: bool, stream: Any = None
+) -> dict[str, torch.Tensor]:
+    tensors, outputs = {}, {}
+    for name in names:
+        told = file[name]
+        tensors[name] = torch.empty(told.shape, dtype=_type(name, told.dtype), device=device)
+        view = _bytes(tensors[name])
+        outputs[name] = b"" if view is None else view
+    file.load_into(outputs, allow_plain=allow_plain, stream=stream)
+    return tensors
+
+
+def getter(device: Any) -> Callable[[WeightFile, str, bool], torch.Tensor]:
+    """For `daelstrom.weights.safe_open`: a tensor on a device."""
+    return lambda file, name, allow_plain: _tensors(file, [name], device, allow_plain)[name]
+
+
+def made_of(device: Any) -> Callable[[str, str, tuple[int, ...], Any], torch.Tensor]:
+    """For `daelstrom.weights.safe_open`: a part of a tensor on a device, of its bytes."""
+
+    def made(name: str, dtype: str, shape: tuple[int, ...], data: Any) -> torch.Tensor:
+        of = _type(name, dtype)
+        flat = torch.frombuffer(data, dtype=of) if len(data) else torch.empty(0, dtype=of)
+        return flat.reshape(shape).to(device)
+
+    return made
 
 
 def save_file(

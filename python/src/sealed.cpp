@@ -172,6 +172,7 @@ void bind_sealed(nb::module_& m) {
             nb::arg("data"));
     bind_sealed_keys(m);
     bind_sealed_file(m);
+    bind_place(m);
     nb::class_<SealedStream>(m, "SealedOpener")
         .def(
             "__init__",

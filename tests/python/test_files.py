@@ -371,7 +371,7 @@ def test_where_files_go(tmp_path):
         daelstrom.open(tmp_path / "no" / "folder", "wb", key=KEY)
     with pytest.raises(IsADirectoryError):
         daelstrom.open(tmp_path, "wb", key=KEY)
-    with pytest.raises(ValueError, match="not a regular file"):
+    with pytest.raises(ValueError, match="no regular file"):
         daelstrom.open(os.devnull, "wb", key=KEY)
     with pytest.raises(io.UnsupportedOperation, match="not a regular file"):
         daelstrom.open(os.devnull, key=KEY)

@@ -2,6 +2,7 @@
 """What sealed files hold between calls: ends that nobody verified, interrupts at every line, threads, close() during use,
 children of fork(), and text that is not finished."""
 
+import contextlib
 import gc
 import io
 import linecache
@@ -150,6 +151,7 @@ def test_an_interrupt_at_any_line_of_reading(tmp_path):
 def test_an_interrupt_at_any_line_of_writing(tmp_path):
     path, old, new = tmp_path / "file", b"old", data(9_000_000)
     seen = set()
+    before = len(os.listdir("/proc/self/fd"))
     for n in range(1000):
         write(path, old)
         trace = Interrupts(n)
@@ -165,6 +167,8 @@ def test_an_interrupt_at_any_line_of_writing(tmp_path):
         if not trace.done:
             break
     assert 20 < n < 999 and seen == {len(old), len(new)}
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_close_in_another_thread(tmp_path):
@@ -305,19 +309,8 @@ def test_a_child_that_is_forked_amid_a_read(tmp_path):
     assert file.tell() == 100 and file.read(5) == plain[100:105]
 
 
-@pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("ends", ["discard", "close", "with", "forget", "write"])
-def test_what_a_child_does_to_its_parents_file(tmp_path, monkeypatch, ends, hidden):
-    """Also where there are no files without names, so that what is half written has a hidden one."""
-    if hidden:
-        usual = os.open
-
-        def without(path, flags, *more, **how):
-            if flags & os.O_TMPFILE == os.O_TMPFILE:
-                raise OSError(95, "Operation not supported")
-            return usual(path, flags, *more, **how)
-
-        monkeypatch.setattr(os, "open", without)
+def test_what_a_child_does_to_its_parents_file(tmp_path, ends):
     path = tmp_path / "file"
     write(path, b"old")
     held = [daelstrom.open(path, "wb", key=KEY)]
@@ -398,3 +391,48 @@ def test_pickling_says_what_to_do(tmp_path):
         pickle.dumps(daelstrom.open(tmp_path / "file", key=KEY))
     with daelstrom.open(tmp_path / "file", "wb", key=KEY) as file, pytest.raises(TypeError, match="one process"):
         pickle.dumps(file)
+
+
+def test_what_replaces_a_file_is_like_it(tmp_path):
+    """By the library's own way to put files in their places, whose tests have the rest."""
+    path = tmp_path / "file"
+    write(path, b"old")
+    with contextlib.suppress(OSError):
+        os.setxattr(path, "user.kept", b"yes")
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    os.chmod(path, 0o640)
+    was = path.stat()
+    had = os.listxattr(path)
+    write(path, b"new")
+    now = path.stat()
+    assert (now.st_uid, now.st_gid, now.st_mode) == (was.st_uid, was.st_gid, was.st_mode) and os.listxattr(path) == had
+    assert now.st_ino != was.st_ino and daelstrom.open(path, key=KEY).read() == b"new"
+
+
+def test_a_file_that_somebody_else_puts_there_meanwhile_stays(tmp_path):
+    path = tmp_path / "file"
+    for old in (False, True):
+        slow = daelstrom.open(path, "wb", key=KEY)
+        slow.write(b"slow")
+        write(path, b"quick")
+        with pytest.raises(OSError):
+            slow.close()
+        assert slow.closed and daelstrom.open(path, key=KEY).read() == b"quick" and os.listdir(tmp_path) == ["file"]
+
+
+def test_key_files_that_are_made_here(tmp_path):
+    path = tmp_path / "key"
+    usual = os.umask(0)
+    try:
+        for bits in (128, 192, 256):
+            daelstrom.generate_key_file(path, bits)
+            assert path.stat().st_mode & 0o777 == 0o600 and path.stat().st_size == bits // 8
+            with pytest.raises(FileExistsError):
+                daelstrom.generate_key_file(path)
+            path.unlink()
+    finally:
+        os.umask(usual)
+    with pytest.raises(ValueError, match="128, 192 or 256"):
+        daelstrom.generate_key_file(path, 64)
+    assert os.listdir(tmp_path) == []

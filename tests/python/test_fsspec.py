@@ -36,6 +36,7 @@ def registered():
 def key_file(tmp_path):
     path = tmp_path / "key"
     path.write_bytes(KEY)
+    path.chmod(0o600)
     return str(path)
 
 

@@ -287,13 +287,15 @@ class Parts(Store):
         return self.File(self, path, mode, block_size or 1 << 20, autocommit, **kwargs)
 
 
-class Aside:
+class Aside(fsspec.AbstractFileSystem):
     """A file system that is not the memory's to those who ask, for what is special about that."""
 
-    def __new__(cls, target):
-        from fsspec.implementations.dirfs import DirFileSystem
+    cachable = False
 
-        return DirFileSystem(path="/top", fs=target, skip_instance_cache=True)
+    def __init__(self, target):
+        super().__init__()
+        for name in ("info", "ls", "_open", "cat_file", "pipe_file", "rm_file", "exists"):
+            setattr(self, name, getattr(target, name))
 
 
 def test_a_write_that_fails_and_is_survived():
@@ -301,17 +303,17 @@ def test_a_write_that_fails_and_is_survived():
     for fails in range(2):
         target = Parts()
         fs = wrapped(Aside(target))
-        fs.pipe_file("x", b"old")
+        fs.pipe_file("/x", b"old")
         target.fails = fails
         plain = data(13_000_000)
-        file = fs.open("x", "wb")
+        file = fs.open("/x", "wb")
         with pytest.raises(Full):
             for at in range(0, len(plain), 1 << 20):
                 file.write(plain[at : at + (1 << 20)])
             file.close()
         assert file.closed
         file.close()
-        assert fs.cat_file("x") == b"old" and target.under_way == 0
+        assert fs.cat_file("/x") == b"old" and target.under_way == 0
         with pytest.raises(ValueError, match="closed"):
             file.write(b"more")
 
@@ -421,11 +423,11 @@ def test_targets_whose_files_cannot_be_taken_back():
 
     target = Bare()
     fs = wrapped(Aside(target))
-    fs.pipe_file("x", b"old")
+    fs.pipe_file("/x", b"old")
     for _ in range(2):
         with pytest.raises(io.UnsupportedOperation, match="no commit and no discard"):
-            fs.open("x", "wb")
-    assert fs.cat_file("x") == b"old" and list(target.store) == ["/top/x"]
+            fs.open("/x", "wb")
+    assert fs.cat_file("/x") == b"old" and list(target.store) == ["/x"]
 
 
 def test_exclusive_creation(fs):
@@ -490,9 +492,11 @@ def test_options_that_there_are_not(fs):
 
 
 def test_key_files_are_told_apart_by_what_they_hold(tmp_path, monkeypatch):
+    secrets = {"a": b"\xaa" * 32, "b": b"\xbb" * 32}
     for name in "ab":
         (tmp_path / name).mkdir()
-        (tmp_path / name / "store.key").write_bytes(name.encode() * 32)
+        (tmp_path / name / "store.key").write_bytes(secrets[name])
+        (tmp_path / name / "store.key").chmod(0o600)
     target = Store()
     made = []
     for name in "ab":
@@ -501,12 +505,12 @@ def test_key_files_are_told_apart_by_what_they_hold(tmp_path, monkeypatch):
         made[-1].pipe_file(f"/{name}", b"text")
     assert made[0] is not made[1]
     for name, fs in zip("ab", made):
-        assert wrapped(target, key=name.encode() * 32).cat_file(f"/{name}") == b"text"
+        assert wrapped(target, key=secrets[name]).cat_file(f"/{name}") == b"text"
         assert daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(tmp_path / name / "store.key")) is fs
     # In a worker, which stands elsewhere; and where another key lies under that name.
     told = [pickle.dumps(fs.storage_options) for fs in made]
-    assert all(bytes((letter,)) * 32 not in one for letter, one in zip(b"ab", told))
-    (tmp_path / "a" / "store.key").write_bytes(b"c" * 32)
+    assert all(secret not in one for secret in secrets.values() for one in told)
+    (tmp_path / "a" / "store.key").write_bytes(KEY)
     assert daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(tmp_path / "a" / "store.key")) is not made[0]
     with pytest.raises(ValueError, match="holds another key"):
         daelstrom.fs.DaelstromFileSystem(**made[0].storage_options)
@@ -515,6 +519,7 @@ def test_key_files_are_told_apart_by_what_they_hold(tmp_path, monkeypatch):
 
 def test_an_open_object_in_another_process(tmp_path):
     (tmp_path / "key").write_bytes(KEY)
+    (tmp_path / "key").chmod(0o600)
     memory = fsspec.filesystem("memory")
     memory.store.clear()
     for url in ("daelstrom::memory://d/x", f"daelstrom::file://{tmp_path}/x"):
@@ -535,7 +540,7 @@ def test_an_open_object_in_another_process(tmp_path):
 def test_children(fs):
     """They read; what their parent writes goes on, whatever they do; and they begin files of their own."""
     fs, root = fs
-    targets = [(fs, root), (wrapped(Aside(Parts())), "d")]
+    targets = [(fs, root), (wrapped(Aside(Parts())), "/d")]
     for fs, root in targets:
         fs.pipe_file(f"{root}/x", data(3_000_000))
         reader, writer = fs.open(f"{root}/x"), fs.open(f"{root}/y", "wb")
@@ -633,3 +638,24 @@ def test_close_in_another_thread():
         file.close()
         thread.join()
     assert not wrong
+
+
+def test_key_files_as_the_program_reads_them(tmp_path):
+    path, target = tmp_path / "key", Store()
+    wrapped(target, key=bytes(range(16))).pipe_file("/short", b"text")
+    wrapped(target, key=KEY).pipe_file("/long", b"text")
+    for spelled, name in [(bytes(range(16)), "/short"), (KEY, "/long"), (bytes(range(16)).hex().encode(), "/short"),
+                          (KEY.hex().upper().encode() + b"\r\n", "/long"), (KEY.hex().encode() + b"\n", "/long")]:  # fmt: skip
+        path.write_bytes(spelled)
+        path.chmod(0o600)
+        assert daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(path)).cat_file(name) == b"text"
+    for wrong in (b"", b"x" * 31, KEY + b"\n", KEY.hex().encode() + b"0"):
+        path.write_bytes(wrong)
+        with pytest.raises(ValueError, match="key"):
+            daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(path))
+    path.write_bytes(KEY)
+    path.chmod(0o644)
+    with pytest.warns(RuntimeWarning, match="others"):
+        daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(path))
+    with pytest.raises(FileNotFoundError):
+        daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(tmp_path / "none"))
