@@ -17,12 +17,11 @@ from __future__ import annotations
 import hmac
 import os
 import struct
-import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from . import _forks
 from ._core import AESGCM, Engine
+from ._turns import Turns
 from .exceptions import FormatError
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def bound_data(chunk_hash: bytes, model_name: str, kv_rank: int, object_group_id
     return bytes((BOUND_VERSION,)) + b"".join(struct.pack(">Q", len(part)) + part for part in parts)
 
 
-class ChunkSealer:
+class ChunkSealer(Turns):
     """Seals and opens chunks under their tenants' keys. Any number of threads at once; a child of ``fork()`` goes on."""
 
     def __init__(
@@ -73,11 +72,10 @@ class ChunkSealer:
         self.version = version
         self._key_of, self._engine = key_of, engine
         self._ciphers: OrderedDict[str, AESGCM] = OrderedDict()
-        self._lock = threading.Lock()
-        _forks.tell(self)
+        self._begin_turns()
 
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+    def _in_child(self) -> None:
+        super()._in_child()
         self._ciphers = OrderedDict()
 
     def seal(self, plain: Buffer, frame: Buffer, salt: str, bound: bytes | None) -> int:
@@ -110,7 +108,7 @@ class ChunkSealer:
             raise TypeError(f"version {self.version:#x} {'binds nothing' if bound is not None else 'takes bound data'}")
 
     def _cipher(self, salt: str) -> AESGCM:
-        with self._lock:
+        with self._turn():
             cipher = self._ciphers.get(salt)
             if cipher is None:
                 cipher = self._ciphers[salt] = AESGCM(self._key_of(salt), engine=self._engine)

@@ -16,12 +16,12 @@ import hashlib
 import operator
 import os
 import struct
-import threading
 from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
-from . import _core, _forks
+from . import _core
 from ._arrays import Arrays, arrays_of
 from ._normal import normal_of_bits
+from ._turns import Turns
 
 if TYPE_CHECKING:
     from ._types import HostBuffer, Stream
@@ -40,7 +40,7 @@ class State(TypedDict):
     position: int
 
 
-class Generator:
+class Generator(Turns):
     """The keystream of AES-CTR under a key, as bytes and numbers.
 
     A key has 2^64 streams of 2^64 bytes each: the counter block is the stream's number in 8 bytes and the block's in
@@ -65,11 +65,10 @@ class Generator:
         self._process = os.getpid()
         self._engine = engine
         self._stream, self._position = stream, position
-        self._lock = threading.Lock()
-        _forks.tell(self)
+        self._begin_turns()
 
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+    def _in_child(self) -> None:
+        super()._in_child()
         if self._own:
             self._key = None
 
@@ -100,7 +99,7 @@ class Generator:
     @property
     def state(self) -> State:
         """Where it stands, to be kept and set again in a generator with the same key."""
-        with self._lock:
+        with self._turn():
             self._ready()
             return {"stream": self._stream, "position": self._position}
 
@@ -109,13 +108,13 @@ class Generator:
         stream, position = int(state["stream"]), int(state["position"])
         if not (0 <= stream < _END and 0 <= position <= _END):
             raise ValueError("stream is a number from 0 to 2^64 - 1, position one from 0 to 2^64")
-        with self._lock:
+        with self._turn():
             self._ready()
             self._stream, self._position = stream, position
 
     def jump(self, streams: int = 1) -> Generator:
         """Goes on at the beginning of the stream so many further on."""
-        with self._lock:
+        with self._turn():
             self._ready()
             self._stream, self._position = self._further(streams), 0
         return self
@@ -129,7 +128,7 @@ class Generator:
         """Another generator, with the same key, at the beginning of the stream so many further on: one for each
         thread, process or GPU. Of a generator that was given no key, each process has its own."""
         other = type(self).__new__(type(self))
-        with self._lock:
+        with self._turn():
             other._begin(self._ready(), self._further(streams), 0, self._own, self._engine)
         return other
 
@@ -138,7 +137,7 @@ class Generator:
         offset. They are nobody else's."""
         if size < 0:
             raise ValueError(f"size is {size}; it is 0 or more")
-        with self._lock:
+        with self._turn():
             key = self._ready()
             at = -(-self._position // word) * word
             if at + size > _END:

@@ -18,6 +18,9 @@ void gcm_start(const Key& key, const Memory& nonce, std::uint8_t start[DAEL_BLOC
 
 namespace {
 
+// Most bytes of a first message: with more, to make the key ready costs little beside them.
+constexpr std::uint64_t kAsItIs = 4096;
+
 std::string sizes(const char* name, std::uint64_t has, std::uint64_t needs) {
     return std::string(name) + " is " + std::to_string(has) + " bytes; this call makes " +
            std::to_string(needs);
@@ -68,16 +71,42 @@ std::uint64_t opened_size(const Memory& data) {
 }  // namespace
 
 AesGcm::AesGcm(nb::handle key, const Engine* engine)
-    : set_(KeySet::make(Engine::or_usual(engine), {Key::from(key)})) {
-    set_.is_fixed = true;
-    on_devices_ = std::make_shared<DeviceGcm>(set_);
+    : engine_(Engine::or_usual(engine)), key_(Key::from(key)) {
+    if (dael_key_is_xts(key_.get()))
+        value_error("key is for XTS; AESGCM takes one of 16, 24 or 32 bytes");
+}
+
+struct AesGcm::Ready {
+    explicit Ready(KeySet keys) : set(std::move(keys)), on_devices(set) {}
+    KeySet set;
+    DeviceGcm on_devices;
+};
+
+AesGcm::~AesGcm() {
+    delete ready_.load();
+}
+
+// Of threads that come here for the first time together, all make one, and the first one's stays.
+AesGcm::Ready& AesGcm::ready() const {
+    if (Ready* const made = ready_.load(std::memory_order_acquire)) return *made;
+    KeySet set = KeySet::make(engine_, {key_});
+    set.is_fixed = true;
+    auto fresh = std::make_unique<Ready>(std::move(set));
+    Ready* made = nullptr;
+    if (ready_.compare_exchange_strong(made, fresh.get(), std::memory_order_acq_rel))
+        return *fresh.release();
+    return *made;
+}
+
+const KeySet& AesGcm::keys() const {
+    return ready().set;
 }
 
 dael_message AesGcm::message(nb::handle nonce, const Memory& data, const Memory& aad) const {
     const Memory iv(nonce, Access::read, "nonce");
     if (iv.size < 8 || iv.size > 128) value_error("Nonce must be between 8 and 128 bytes");
     dael_message m{};
-    gcm_start(set_.keys[0], iv, m.start);
+    gcm_start(key_, iv, m.start);
     m.in = data.data;
     m.aad = aad.data;
     m.aad_size = aad.size;
@@ -86,12 +115,21 @@ dael_message AesGcm::message(nb::handle nonce, const Memory& data, const Memory&
 
 void AesGcm::run(dael_direction direction, const dael_message& message) {
     const dael_cipher cipher{DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
+    const std::uint64_t size = message.size + message.aad_size;
     std::int32_t code = DAEL_INTERNAL;
     dael_status status;
+    const bool first = size <= kAsItIs && !ready_.load(std::memory_order_relaxed) &&
+                       !used_.exchange(true, std::memory_order_relaxed);
+    const dael_keyset* const set = first ? nullptr : ready().set.get();
     {
-        const Released released(message.size + message.aad_size >= kWorthReleasing);
-        status =
-            dael_run_batch(set_.engine.get(), &cipher, set_.get(), &message, 1, &code, nullptr);
+        const Released released(size >= kWorthReleasing);
+        if (first) {
+            status = dael_run(engine_.get(), &cipher, key_.get(), &message, nullptr);
+            code = status == DAEL_AUTHENTICATION ? status : DAEL_OK;
+            if (code != DAEL_OK) status = DAEL_OK;
+        } else {
+            status = dael_run_batch(engine_.get(), &cipher, set, &message, 1, &code, nullptr);
+        }
         // In place the ciphertext is there again; elsewhere nothing is.
         if (direction == DAEL_DECRYPT && message.in != message.out && left_unverified(status, code))
             dael_wipe(message.out, message.size);
@@ -104,9 +142,9 @@ void AesGcm::run(dael_direction direction, const dael_message& message) {
 void AesGcm::run_on_device(dael_direction direction, const dael_message& message,
                            const Memory& data, const Memory& aad, const Memory* out,
                            nb::handle stream) {
-    const Order order(set_.engine, data, {out, &aad}, stream);
-    on_devices_->run(direction, message, data.device, aad.size != 0 && !aad.on_device,
-                     order.stream());
+    const Order order(engine_, data, {out, &aad}, stream);
+    ready().on_devices.run(direction, message, data.device, aad.size != 0 && !aad.on_device,
+                           order.stream());
 }
 
 void AesGcm::run_where_it_lies(dael_direction direction, const dael_message& message,

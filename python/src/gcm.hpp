@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
+#include <atomic>
 
 #include "engine.hpp"
 
@@ -9,11 +9,17 @@ namespace daelpy {
 
 inline constexpr std::uint64_t kTag = DAEL_TAG_SIZE;
 
-// One key for GCM, made ready once; messages in host memory or on a device.
+// One key for GCM; messages in host memory or on a device. A first message that is short is done
+// with the key as it is, since many programs make one of these for each; whatever comes next makes
+// the key ready, once. Never changes otherwise, and has no lock that a child of fork() could find
+// taken.
 class DeviceGcm;
 class AesGcm {
   public:
     AesGcm(nb::handle key, const Engine* engine);
+    ~AesGcm();
+    AesGcm(const AesGcm&) = delete;
+    AesGcm& operator=(const AesGcm&) = delete;
 
     nb::object encrypt(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
                        nb::handle stream);
@@ -23,7 +29,7 @@ class AesGcm {
                                nb::handle stream);
     std::uint64_t decrypt_into(nb::handle nonce, nb::handle data, nb::handle aad, nb::handle out,
                                nb::handle stream);
-    const KeySet& keys() const { return set_; }
+    const KeySet& keys() const;
 
   private:
     dael_message message(nb::handle nonce, const Memory& data, const Memory& aad) const;
@@ -34,8 +40,13 @@ class AesGcm {
     void run_on_device(dael_direction direction, const dael_message& message, const Memory& data,
                        const Memory& aad, const Memory* out, nb::handle stream);
 
-    KeySet set_;
-    std::shared_ptr<DeviceGcm> on_devices_;
+    struct Ready;
+    Ready& ready() const;
+
+    Engine engine_;
+    Key key_;
+    std::atomic<bool> used_{false};
+    mutable std::atomic<Ready*> ready_{nullptr};
 };
 
 // Whether plaintext that nobody has verified may lie in an output, which is then wiped: after a tag

@@ -9,7 +9,9 @@ import os
 import sys
 import threading
 
+import numpy
 import pytest
+from walks import walks
 
 from daelstrom import AESGCM, KeySet, _core, ctr, open_batch, seal_batch
 from daelstrom.exceptions import DeviceError, InvalidTag, UnsupportedAlgorithm
@@ -351,3 +353,94 @@ def test_records_that_are_cut_short_beside_others(device):
     open_batch(ready, nonces, rooms, out=outs, status=status)
     assert [out.read() for out in outs] == [b"one", b"", b"three"]
     assert list(memoryview(status).cast("i")) == [0, 16, 0]
+
+
+class Capsules:
+    """A tensor of the device by DLPack, as libraries without the C exchange API show theirs; those of "jax" say nothing of
+    streams."""
+
+    def __init__(self, room):
+        self.room = room
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, *, stream=None, **how):
+        raise BufferError("this tensor is not shown")
+
+
+def test_right_or_refused():
+    """A walk over what may be given where data lie on a device: rooms of several streams, in place and not, host memory
+    among them, other rooms' parts, and what is no memory."""
+    for random in walks("arguments on a device", 2):
+        device = _threads.device()
+        engine = device.engine()
+        streams = [0] + [device.stream() for _ in range(3)]
+        key = random.randbytes(random.choice([16, 24, 32]))
+        ready, keys = AESGCM(key, engine=engine), KeySet([key], engine=engine)
+
+        def room(data):
+            return random.choice([Room, Ordered])(device, data, random.choice(streams))
+
+        def wrong(size):
+            return random.choice([
+                lambda: bytearray(size), lambda: None, lambda: "text", lambda: 5, lambda: Capsules(None), lambda: room(size + 1),
+                lambda: room(bytes(max(size - 1, 0))), lambda: numpy.array([None] * 3, object),
+            ])()  # fmt: skip
+
+        for i in range(60):
+            size = random.choice([0, 1, 16, 100, 4096, MOST + 1])
+            plain, nonce = random.randbytes(size), random.randbytes(12)
+            aad = random.choice([None, b"", b"aad", random.randbytes(1100)])
+            sealed = AESGCM(key).encrypt(nonce, plain, aad)
+            there = aad if aad is None or random.random() < 0.6 else room(aad)
+            stream = random.choice([None, None] + streams)
+            way = random.randrange(6)
+            try:
+                if way == 0:
+                    data, out = room(plain), room(size + 16)
+                    ready.encrypt_into(nonce, data, there, out, stream=stream)
+                    assert out.read() == sealed and data.read() == plain
+                elif way == 1:
+                    data, out = room(sealed), room(size)
+                    ready.decrypt_into(nonce, data, there, out, stream=stream)
+                    assert out.read() == plain and data.read() == sealed
+                elif way == 2:
+                    whole = room(plain + bytes(16))
+                    ready.encrypt_into(nonce, whole.part(0, size), there, whole, stream=stream)
+                    assert whole.read() == sealed
+                elif way == 3:
+                    forged = bytearray(sealed)
+                    forged[random.randrange(len(forged))] ^= 1
+                    data, out = room(bytes(forged)), room(size)
+                    with pytest.raises(InvalidTag):
+                        ready.decrypt_into(nonce, data, there, out, stream=stream)
+                    assert out.read() == b"\xa5" * size
+                elif way == 4:
+                    data, out = room(plain), room(size)
+                    ctr(key, nonce + bytes(4), data, out=out, stream=stream, engine=engine)
+                    assert out.read() == ctr(key, nonce + bytes(4), plain)
+                else:
+                    texts = [random.randbytes(random.choice([0, 5, 300])) for _ in range(random.choice([1, 3, 40]))]
+                    nonces = [random.randbytes(12) for _ in texts]
+                    outs = [room(len(one) + 16) for one in texts]
+                    seal_batch(keys, nonces, [room(one) for one in texts], aad, out=outs, stream=stream)
+                    assert [out.read() for out in outs] == seal_batch(key, nonces, texts, aad)
+            except BufferError as refused:
+                raise AssertionError(f"refused: {refused}")
+            # And a mistake in one place, which touches nothing.
+            data, out = room(plain), room(size + 16)
+            given = {"nonce": nonce, "data": data, "associated_data": there, "buf": out}
+            place = random.choice(list(given))
+            given[place] = wrong({"nonce": 12, "data": size, "associated_data": 10, "buf": size + 16}[place])
+            try:
+                ready.encrypt_into(**given, stream=stream)
+            except (TypeError, ValueError, BufferError, OverflowError, DeviceError, UnsupportedAlgorithm) as refused:
+                assert str(refused)
+                assert out.read() == b"\xa5" * (size + 16)
+        for stream in streams[1:]:
+            device.end_stream(stream)
+        del ready, keys
+        gc.collect()
+        assert device.violations() <= {"device memory released unwiped", "page-locked memory released unwiped",
+                                       "copy_in with pageable memory"}  # fmt: skip

@@ -241,7 +241,7 @@ def test_an_interrupt_between_any_two_lines_repeats_nothing(lines):
 
         def trace(frame, event, argument):
             # A lock's block is left on its first line, where no signal is looked at.
-            if frame.f_code.co_filename.endswith("random.py") and event == "line" and "with self._lock" not in (
+            if frame.f_code.co_filename.endswith("random.py") and event == "line" and "with self._turn" not in (
                 linecache.getline(frame.f_code.co_filename, frame.f_lineno)
             ):
                 left[0] -= 1
