@@ -125,6 +125,23 @@ bool Gcm::tell() noexcept {
     return encrypts_ || tag_size_ == 0 || tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_);
 }
 
+bool Gcm::init_below(const unsigned char* key, std::size_t key_size, const unsigned char* iv,
+                     std::size_t iv_size) noexcept {
+    if (way_ != Way::none && way_ != Way::basis) way_ = Way::ended;  // if it fails
+    if (!tell()) return false;
+    // That records are counted is known for good, whatever the IV.
+    if (iv && generates_ && iv_size == iv_size_ &&
+        !tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, const_cast<Bytes*>(iv), SIZE_MAX))
+        return false;
+    if (!inner_.init(encrypts_, key, key_size, iv, iv_size, nullptr)) return false;
+    if (iv) {
+        iv_size_ = told_.iv_size = iv_size;
+        void_ = made_ = false;
+    }
+    way_ = Way::basis;
+    return true;
+}
+
 int Gcm::init(bool encrypts, const unsigned char* key, std::size_t key_size,
               const unsigned char* iv, std::size_t iv_size, const OSSL_PARAM* params) noexcept {
     const bool turns = encrypts != encrypts_;
@@ -136,20 +153,9 @@ int Gcm::init(bool encrypts, const unsigned char* key, std::size_t key_size,
     if (turns && encrypts_ && way_ == Way::basis) fetch_tag();
     encrypts_ = encrypts;
     if (theirs) {
-        if (way_ != Way::none && way_ != Way::basis) way_ = Way::ended;  // if it fails
-        if (!tell()) return 0;
-        // That records are counted is known for good, whatever the IV.
-        if (iv && generates_ && iv_size == iv_size_ &&
-            !tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, const_cast<Bytes*>(iv), SIZE_MAX))
-            return 0;
-        if (!inner_.init(encrypts, key, key_size, iv, iv_size, nullptr)) return 0;
-        if (iv) {
-            iv_size_ = told_.iv_size = iv_size;
-            void_ = made_ = false;
-        }
-        way_ = Way::basis;
+        if (!init_below(key, key_size, iv, iv_size)) return 0;
     } else if (iv) {
-        leave_basis();
+        if (header_below_) leave_basis();
         std::memcpy(iv_, iv, kNonce);
         iv_size_ = kNonce;
         begin_message();

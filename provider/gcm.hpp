@@ -62,9 +62,12 @@ class Gcm {
     // gcm.cpp
     void take_key(const Bytes* key, std::size_t size) noexcept;
     void begin_message() noexcept;
-    bool has_iv_below() noexcept;
-    void fetch_tag() noexcept;
-    void leave_basis() noexcept;
+    // What is rare is apart, so that messages keep to few registers.
+    [[gnu::cold, gnu::noinline]] bool has_iv_below() noexcept;
+    [[gnu::cold, gnu::noinline]] void fetch_tag() noexcept;
+    [[gnu::cold, gnu::noinline]] void leave_basis() noexcept;
+    [[gnu::cold, gnu::noinline]] bool init_below(const Bytes* key, std::size_t key_size,
+                                                 const Bytes* iv, std::size_t iv_size) noexcept;
     bool tell() noexcept;
     bool tell_setting(const char* name, void* data, std::size_t size) noexcept;
     bool set_one(const OSSL_PARAM* p, bool& theirs) noexcept;
@@ -90,10 +93,13 @@ class Gcm {
     VectorGcmKey& vector_key() noexcept;
     int add_aad(std::size_t* written, const Bytes* in, std::size_t size) noexcept;
     int record(Bytes* out, std::size_t* written, const Bytes* in, std::size_t size) noexcept;
-    int no_record() noexcept;
+    [[gnu::cold, gnu::noinline]] int no_record() noexcept;
+    [[gnu::cold, gnu::noinline]] int nothing_came(Bytes* out, std::size_t* written,
+                                                  std::size_t room) noexcept;
     void note_made() noexcept;
-    int below(OSSL_FUNC_cipher_update_fn* function, Bytes* out, std::size_t* written,
-              std::size_t room, const Bytes* in, std::size_t size) noexcept;
+    [[gnu::noinline]] int below(OSSL_FUNC_cipher_update_fn* function, Bytes* out,
+                                std::size_t* written, std::size_t room, const Bytes* in,
+                                std::size_t size) noexcept;
     dael_pieces*& pieces() noexcept { return pieces_[encrypts_ ? 0 : 1]; }
 
     // What the basis's context was told: gone with it.
@@ -102,9 +108,6 @@ class Gcm {
         std::size_t iv_size = kNonce;
     };
 
-    VectorGcmKey vector_key_;
-    Pipes* pipes_ = nullptr;  // here, so that what is behind it lies at a multiple of 16 bytes
-    VectorGcm message_;
     Inner inner_;
     Told told_;
     const Provider* const provider_;
@@ -129,7 +132,10 @@ class Gcm {
     Bytes tag_[kTag];
     dael_pieces* pieces_[2] = {};  // by direction
     WideGcm* wide_ = nullptr;
+    Pipes* pipes_ = nullptr;
     Worker worker_;
+    VectorGcm message_;
+    VectorGcmKey vector_key_;
 };
 // What the C library's allocator gives without a lock, of its last size, is 1032 bytes.
 static_assert(sizeof(Gcm) <= 1032);

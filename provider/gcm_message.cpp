@@ -13,7 +13,7 @@ constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
 constexpr std::size_t kWideFrom = 8;
 
-int at_its_end() noexcept {
+[[gnu::cold, gnu::noinline]] int at_its_end() noexcept {
     return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message is at its end: set an IV");
 }
 
@@ -154,6 +154,10 @@ int Gcm::add_aad(std::size_t* written, const unsigned char* in, std::size_t size
     return fault(PROV_R_CIPHER_OPERATION_FAILED, "additional data comes before the data");
 }
 
+int Gcm::nothing_came(unsigned char* out, std::size_t* written, std::size_t room) noexcept {
+    return final(out, written, room) == 1 || at_its_end();
+}
+
 int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, const unsigned char* in,
                 std::size_t size) noexcept {
     if (size == 0) {
@@ -165,7 +169,7 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, cons
     if (way_ == Way::none && !to_basis()) return 0;
     if (way_ == Way::basis) return below(inner_.basis->update, out, written, room, in, size);
     // As OpenSSL has it, who brings nothing is at the end.
-    if (!in) return final(out, written, room) == 1 || at_its_end();
+    if (!in) return nothing_came(out, written, room);
     if (!out) return add_aad(written, in, size);
     *written = 0;
     if (way_ == Way::open) {

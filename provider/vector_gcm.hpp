@@ -21,12 +21,11 @@ class VectorGcmKey {
     static constexpr int kPowers = 16;  // of the hash subkey: a set of four vectors
     void make(int powers) noexcept;
 
-    // H^16, ..., H^1, and a vector of zeros: a set's last vector may be all but empty, and is
-    // multiplied whole. First, as the round keys behind it: what lies at multiples of 16 bytes is
-    // loaded from one line of the cache.
-    unsigned char powers_[(kPowers + 4) * kBlock];
     Schedule aes_;
     int made_;
+    // H^16, ..., H^1, and a vector of zeros: a set's last vector may be all but empty, and is
+    // multiplied whole.
+    unsigned char powers_[(kPowers + 4) * kBlock];
 };
 
 // One message. It may be copied: that is the same message once more. A secret while a block is
@@ -44,11 +43,11 @@ class VectorGcm {
     bool has_data() const noexcept { return size_ != 0; }
 
   private:
+    unsigned char nonce_[12];
+    std::uint32_t counter_;       // of the block that is begun, or the next
     unsigned char y_[kBlock];     // hashed so far, as the vectors have it
     unsigned char part_[kBlock];  // AAD or ciphertext that is not a block yet, and zeros
     unsigned char mask_[kBlock];  // the begun block's keystream, once it is needed
-    unsigned char nonce_[12];
-    std::uint32_t counter_;  // of the block that is begun, or the next
     std::uint64_t aad_size_, size_;
     unsigned part_size_;
     bool mask_known_;
