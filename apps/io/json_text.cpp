@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/json_text.hpp"
 
+#include <openssl/evp.h>
+
 #include <array>
 #include <cstdio>
 
+#include "io/text.hpp"
+
 namespace dael::app {
-namespace {
-
-// How many bytes a character takes that begins `text`, or 0 where it is none (RFC 3629).
-std::size_t utf8_size(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned first = byte(0);
-    if (first < 0x80) return 1;
-    const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-    for (std::size_t i = 1; i < size; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    const unsigned second = byte(1);
-    const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-    const bool surrogate = first == 0xed && second >= 0xa0;
-    return overlong || surrogate || (first == 0xf4 && second >= 0x90) ? 0 : size;
-}
-
-}  // namespace
-
 std::string json_string(std::string_view text) {
     std::string out = "\"";
     while (!text.empty()) {
@@ -42,6 +27,21 @@ std::string json_string(std::string_view text) {
         text.remove_prefix(size == 0 ? 1 : size);
     }
     return out + '"';
+}
+
+std::string json_name(std::string_view name) {
+    bool is_utf8 = true;
+    for (std::string_view left = name; !left.empty() && is_utf8;) {
+        const std::size_t size = utf8_size(left);
+        is_utf8 = size != 0;
+        left.remove_prefix(size);
+    }
+    if (is_utf8) return json_string(name);
+    std::string base64(4 * ((name.size() + 2) / 3) + 1, '\0');  // with the zero that it writes
+    base64.resize(static_cast<std::size_t>(EVP_EncodeBlock(
+        reinterpret_cast<unsigned char*>(base64.data()),
+        reinterpret_cast<const unsigned char*>(name.data()), static_cast<int>(name.size()))));
+    return R"({"bytes": ")" + base64 + R"("})";
 }
 
 JsonText& JsonText::add(std::string_view name, double number) {

@@ -8,8 +8,11 @@
 
 namespace dael::app {
 
-// In quotes. A file's name may be any bytes: those that are no UTF-8 become U+FFFD.
+// In quotes. What is no UTF-8 becomes U+FFFD.
 std::string json_string(std::string_view text);
+// A file's name, which may be any bytes: a string, or where it is no UTF-8 {"bytes": its base64},
+// so that no two names are the same.
+std::string json_name(std::string_view name);
 
 // An object, or without names an array, member by member.
 class JsonText {
@@ -31,6 +34,9 @@ class JsonText {
     JsonText& add(std::string_view name, double number);
     JsonText& add(std::string_view name, const JsonText& value) {
         return add_text(name, value.text());
+    }
+    JsonText& add_name(std::string_view name, std::string_view file) {
+        return add_text(name, json_name(file));
     }
     JsonText& push(const JsonText& value) { return add_text({}, value.text()); }
     JsonText& push(std::string_view text) { return add_text({}, json_string(text)); }

@@ -59,6 +59,7 @@ Result<> Output::open_standard(const OutputOptions& options, const Input* input)
                      std::string(options.secret ? "a secret" : "ciphertext") +
                          " would go to the terminal; give -o FILE, or -o - if you mean it"};
     if (options.secret) warn_if_shared(fd_, name_);
+    if (!options.path && ::isatty(fd_)) terminal_ = std::make_unique<TerminalText>();
     if (input && same_file(status, input->status()))
         return Error{Code::overlap, "standard output is the input itself; write to another file"};
     return {};
@@ -95,6 +96,7 @@ Result<> Output::open_path(const OutputOptions& options, const Input* input) {
         return Error{Code::io, name_ + " is a terminal, and this is " +
                                    (options.secret ? "a secret" : "ciphertext") +
                                    "; give -o - if you mean it"};
+    if (::isatty(fd_)) terminal_ = std::make_unique<TerminalText>();
     return {};
 }
 
@@ -104,7 +106,8 @@ Output::Output(Output&& other) noexcept
       file_(std::exchange(other.file_, std::nullopt)),
       fd_(std::exchange(other.fd_, -1)),
       waits_(other.waits_),
-      written_(other.written_) {}
+      written_(other.written_),
+      terminal_(std::move(other.terminal_)) {}
 
 Output::~Output() {
     file_.reset();
@@ -126,6 +129,11 @@ Result<> Output::reserve(std::uint64_t size) {
 }
 
 Result<> Output::write(std::span<const std::uint8_t> bytes) {
+    if (!terminal_) return put(bytes);
+    return terminal_->take(bytes, [this](std::span<const std::uint8_t> text) { return put(text); });
+}
+
+Result<> Output::put(std::span<const std::uint8_t> bytes) {
     while (!bytes.empty()) {
         const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
         if (put < 0 && errno == EAGAIN) {  // a pipe that somebody made non-blocking, and full
@@ -142,6 +150,8 @@ Result<> Output::write(std::span<const std::uint8_t> bytes) {
 }
 
 Result<> Output::commit() {
+    if (terminal_)
+        DAEL_TRY(terminal_->end([this](std::span<const std::uint8_t> text) { return put(text); }));
     if (!file_) {
         // What a network file system could not store shows when a descriptor is closed.
         return ::close(std::exchange(fd_, -1)) == 0 || errno == EBADF

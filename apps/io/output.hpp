@@ -18,13 +18,15 @@
 
 #include "io/input.hpp"
 #include "io/signals.hpp"
+#include "io/terminal_text.hpp"
 
 namespace dael::app {
 
 struct OutputOptions {
     std::optional<std::string> path;  // "-" is standard output asked for, none is by default
     bool overwrite = false;           // -f
-    bool for_terminal = true;         // whether what is written may be shown on a terminal
+    bool for_terminal = true;         // whether what is written may be shown on a terminal, if it
+                                      // is text (terminal_text.hpp) or -o - asks for it
     bool replaces_input = false;      // the path is the input's, which this takes the place of
     bool secret = false;              // for its owner alone, whatever it replaces
     bool sync = false;                // on the disk before it has its name, even if it is new
@@ -63,6 +65,7 @@ class Output {
     Result<> open_standard(const OutputOptions& options, const Input* input);
     Result<> open_path(const OutputOptions& options, const Input* input);
     Result<> end(files::Sync sync);
+    Result<> put(std::span<const std::uint8_t> bytes);
     Error failure(const std::string& doing) const;
 
     std::string name_;
@@ -71,6 +74,7 @@ class Output {
     int fd_ = -1;
     bool waits_ = false;  // for the disk
     std::uint64_t written_ = 0;
+    std::unique_ptr<TerminalText> terminal_;  // what goes there; null: it goes elsewhere
 };
 
 // Many outputs brought to the disk at one go, which takes about as long as one of them by itself.

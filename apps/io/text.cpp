@@ -22,22 +22,60 @@ int digits_for(double value) {
     return value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
 }
 
+// Marks that turn text around (Unicode's UAX 9), which can make one name look like another, and the
+// separators of lines and paragraphs.
+bool turns_lines(std::string_view character) {
+    constexpr std::array<std::string_view, 14> kMarks{
+        "\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202b",
+        "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"};
+    return std::ranges::find(kMarks, character) != kMarks.end();
+}
+
 }  // namespace
+
+std::size_t utf8_size(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (text.empty()) return 0;
+    const unsigned first = byte(0);
+    if (first < 0x80) return 1;
+    const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
+    for (std::size_t i = 1; i < size; ++i)
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    const unsigned second = byte(1);
+    const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+    const bool surrogate = first == 0xed && second >= 0xa0;
+    return overlong || surrogate || (first == 0xf4 && second >= 0x90) ? 0 : size;
+}
+
+bool is_control(std::string_view character) {
+    const auto first = static_cast<unsigned char>(character.front());
+    if (character.size() == 1) return first < 0x20 || first == 0x7f;
+    return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;  // C1
+}
 
 std::string on_one_line(std::string_view text) {
     std::string out;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (byte < 0x20 || byte == 0x7f)
-            out += print("\\x%02x", byte);
+    while (!text.empty()) {
+        const std::size_t size = utf8_size(text);
+        const std::string_view character = text.substr(0, std::max<std::size_t>(1, size));
+        if (size == 0 || is_control(character) || turns_lines(character))
+            for (const char c : character) out += print("\\x%02x", static_cast<unsigned char>(c));
         else
-            out += c;
+            out += character;
+        text.remove_prefix(character.size());
     }
     return out;
 }
 
+std::string shown_name(std::string_view name) {
+    std::string doubled;
+    for (const char c : name) doubled += c == '\\' ? "\\\\" : std::string(1, c);
+    return on_one_line(doubled);
+}
+
 std::string in_quotes(std::string_view name) {
-    return "'" + on_one_line(name) + "'";
+    return "'" + shown_name(name) + "'";
 }
 
 Result<std::uint64_t> parse_size(std::string_view text, std::string_view option) {

@@ -10,10 +10,17 @@
 
 namespace dael::app {
 
-// Control characters spelt out, so that what came from outside cannot play tricks on the terminal.
-std::string on_one_line(std::string_view text);
+// How many bytes a character takes that begins `text`, or 0 where it is none (RFC 3629).
+std::size_t utf8_size(std::string_view text);
+// Whether a terminal may obey this character instead of showing it: C0, DEL and C1.
+bool is_control(std::string_view character);
 
-// A file name as messages show it: in quotes, on one line.
+// What is no UTF-8, and characters that a terminal obeys or that turn lines around, spelt out byte
+// for byte as \x1b, so that what came from outside cannot play tricks.
+std::string on_one_line(std::string_view text);
+// A file name, in which backslashes are doubled too: no two look the same.
+std::string shown_name(std::string_view name);
+// The same in quotes, as messages show it.
 std::string in_quotes(std::string_view name);
 
 // "4096", "64K", "1.5M", "2GiB": bytes, in powers of 1024. Errors: invalid_argument, naming

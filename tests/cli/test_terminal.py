@@ -4,7 +4,9 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
+import shutil
 import signal
 import subprocess
 import termios
@@ -16,14 +18,14 @@ from harness import CHUNK, IV, PROGRAM, CliTest, data, key, openssl, openssl_enc
 class Terminal:
     """A program on a terminal of its own, and what it shows there."""
 
-    def __init__(self, test, *arguments, on_terminal=(), **options):
+    def __init__(self, test, *arguments, on_terminal=(), program=PROGRAM, **options):
         self.master, slave = pty.openpty()
         test.addCleanup(os.close, self.master)
         test.addCleanup(os.close, slave)
         self.slave = slave
         for stream in ("stdin", "stdout", "stderr"):
             options.setdefault(stream, slave if stream in on_terminal else subprocess.PIPE)
-        self.program = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=test.dir, start_new_session=True,
+        self.program = subprocess.Popen([program, *map(str, arguments)], cwd=test.dir, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0), **options)
         test.addCleanup(self.program.kill)
         self.shown = b""
@@ -113,6 +115,34 @@ class Prompts(CliTest):
         self.assertEqual(self.listing(), before)
         terminal.finish()
 
+    def test_ctrl_z_without_a_shell(self):
+        """Where nobody could let it go on, it is not stopped, but asks again."""
+        terminal = Terminal(self, "decrypt", "--iv", IV)
+        terminal.read_until(b"Key (hexadecimal): ")
+        terminal.shown = b""
+        os.write(terminal.master, b"\x1a")
+        terminal.answer(b"Key (hexadecimal): ", key(256).hex().encode())
+        self.assertEqual(terminal.finish(openssl_enc("ctr", 256, data(99))), (data(99), b"", 0))
+        self.assertNotIn(key(256).hex().encode(), terminal.shown)
+
+    def test_what_stopped_it_may_leave_the_echo_on(self):
+        """SIGSTOP gives no time to tidy up, and the shell sets the terminal as it likes."""
+        terminal = Terminal(self, "decrypt", "--iv", IV)
+        terminal.read_until(b"Key (hexadecimal): ")
+        terminal.shown = b""
+        terminal.program.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, terminal.program.pid, os.WSTOPPED | os.WNOWAIT)
+        state = termios.tcgetattr(terminal.slave)
+        state[3] |= termios.ECHO
+        termios.tcsetattr(terminal.slave, termios.TCSANOW, state)
+        terminal.program.send_signal(signal.SIGCONT)
+        terminal.read_until(b"Key (hexadecimal): ")
+        self.assertFalse(terminal.echoes())
+        terminal.answer(b"Key (hexadecimal): ", key(256).hex().encode())
+        self.assertEqual(terminal.finish(openssl_enc("ctr", 256, data(99))), (data(99), b"", 0))
+        self.assertNotIn(key(256).hex().encode(), terminal.shown)
+        self.assertTrue(terminal.echoes())
+
     def test_nobody_is_asked_in_vain(self):
         """What can be refused is refused before a key is typed."""
         self.write("out", b"precious")
@@ -123,6 +153,70 @@ class Prompts(CliTest):
             self.assertIn(status, (1, 2))
             self.check_failure(status, pattern, status, err)
             self.assertEqual(terminal.shown, b"")
+
+
+class JobControl(CliTest):
+    """At a shell, which stops the program and lets it go on."""
+
+    PROMPT = b"ready> "
+
+    def setUp(self):
+        super().setUp()
+        bash = shutil.which("bash")
+        if not bash:
+            self.skipTest("no bash, whose job control this takes")
+        self.write("plain", data(1000))
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.dir), "TERM": "dumb", "PS1": self.PROMPT.decode(),
+                       "P": PROGRAM}
+        environment.update((name, value) for name, value in os.environ.items() if name.endswith("SAN_OPTIONS"))
+        self.shell = Terminal(self, "--norc", "--noprofile", "-i", program=bash, env=environment,
+                              on_terminal=("stdin", "stdout", "stderr"))
+        self.shell.read_until(self.PROMPT)
+
+    def type(self, line, until):
+        """What the terminal shows of this, up to and with `until`."""
+        self.shell.shown = b""
+        os.write(self.shell.master, line)
+        self.shell.read_until(until)
+        return self.shell.shown
+
+    def status(self):
+        """That of the last command, and whether the terminal echoes for the next one."""
+        # In two words, so that what is typed is not what is waited for.
+        shown = self.type(b"echo status=$? $(stty -a < /dev/tty | grep -ow -- '-\\?echo')=t''ty\n", b"=tty")
+        return re.search(rb"status=(\d+) (-?echo)=tty", shown).groups()
+
+    def test_ctrl_z_and_fg_as_often_as_one_likes(self):
+        secret = b"a passphrase that nobody may see"
+        question, again = b"Passphrase: ", b"Passphrase, once more: "
+        self.type(b"$P seal --cost 10 plain\n", question)
+        for _ in range(2):
+            os.write(self.shell.master, b"half of")
+            self.assertIn(b"Stopped", self.type(b"\x1a", self.PROMPT))
+            self.assertNotIn(b"half of", self.type(b"fg\n", question))
+            self.assertFalse(self.shell.echoes())
+        self.assertNotIn(secret, self.type(secret + b"\n", again))
+        self.type(b"\x1a", self.PROMPT)
+        self.type(b"fg\n", again)
+        self.assertFalse(self.shell.echoes())
+        self.assertNotIn(secret, self.type(secret + b"\n", self.PROMPT))
+        self.assertEqual(self.status(), (b"0", b"echo"))
+        self.write("passphrase", secret)
+        self.assertEqual(self.ok("open", "--passphrase-file", "passphrase", "-o", "-", "plain.sealed"), data(1000))
+
+    def test_begun_in_the_background(self):
+        """Asks once it is in the foreground, and leaves the terminal alone until then."""
+        secret = b"another one"
+        self.type(b"$P seal --cost 10 plain &\n", self.PROMPT)
+        while b"Stopped" not in self.type(b"jobs; echo t''old\n", b"told"):
+            pass
+        self.shell.read_until(self.PROMPT)
+        self.assertEqual(self.status()[1], b"echo")
+        self.type(b"fg\n", b"Passphrase: ")
+        self.assertFalse(self.shell.echoes())
+        self.assertNotIn(secret, self.type(secret + b"\n", b"once more: "))
+        self.assertNotIn(secret, self.type(secret + b"\n", self.PROMPT))
+        self.assertEqual(self.status(), (b"0", b"echo"))
 
 
 class Ciphertext(CliTest):
@@ -142,6 +236,47 @@ class Ciphertext(CliTest):
         terminal = Terminal(self, "decrypt", "--key-file", "key128", "--iv", IV, on_terminal=["stdout"])
         self.assertEqual(terminal.finish(openssl_enc("ctr", 128, b"read me"))[1:], (b"", 0))
         self.assertEqual(terminal.shown, b"read me")
+
+    def test_plaintext_that_a_terminal_would_obey(self):
+        """Whoever sealed it could set the title, clear the screen or answer back."""
+        text = "Grüße, \N{HEBREW LETTER ALEF}\t\N{GRINNING FACE}\r\nand a second line\n"
+        for plain, shown in ((text.encode(), text.replace("\r\n", "\n").replace("\n", "\r\n").encode()),
+                             (b"", b""),
+                             (b"title \x1b]0;owned\x07", None), (b"a\rb", None), (b"\x9b2J", None), (b"ab\x7f", None),
+                             ("csi \x9b2J".encode(), None), (b"half a letter \xc3", None), (b"\xed\xa0\x80", None),
+                             (b"x" * 5000 + b"\x1b[2J", None)):
+            self.write("plain", plain)
+            self.ok("seal", "--segment", "4K", "--key-file", "key128", "plain", "-o", "sealed", "-f")
+            self.write("cipher", openssl_enc("ctr", 128, plain))
+            for command in (["open", "--key-file", "key128"],
+                            ["decrypt", "--key-file", "key128", "--iv", IV]):
+                for options in ([], ["-o", "/dev/tty"]) if len(plain) < 5 else ([],):
+                    name = "sealed" if command[0] == "open" else "cipher"
+                    source = open(self.dir / name, "rb")
+                    self.addCleanup(source.close)
+                    terminal = Terminal(self, *command, *options, stdin=source, on_terminal=["stdout"])
+                    _, err, status = terminal.finish()
+                    if shown is None:
+                        self.check_failure(1, "no plain text.*-o -", status, err, (plain[:20], command))
+                    else:
+                        self.assertEqual((err, status), (b"", 0))
+                    # The terminal makes \r\n of \n.
+                    self.assertEqual(terminal.shown.replace(b"\r\r\n", b"\r\n"), shown or b"", command)
+        source = open(self.dir / "sealed", "rb")
+        self.addCleanup(source.close)
+        terminal = Terminal(self, "open", "--key-file", "key128", "-o", "-", stdin=source, on_terminal=["stdout"])
+        self.assertEqual(terminal.finish()[1:], (b"", 0))
+        self.assertTrue(terminal.shown.endswith(b"\x1b[2J"))
+
+    def test_what_is_not_verified_is_not_shown(self):
+        self.write("plain", b"a line\n" * 2000)
+        self.ok("seal", "--segment", "4K", "--key-file", "key128", "plain", "-o", "sealed")
+        self.write("sealed", self.read("sealed")[:-1])
+        with open(self.dir / "sealed", "rb") as sealed:
+            terminal = Terminal(self, "open", "--key-file", "key128", stdin=sealed, on_terminal=["stdout"])
+            _, err, status = terminal.finish()
+        self.check_failure(1, "is not authentic", status, err)
+        self.assertEqual(terminal.shown, b"")
 
 
 class Progress(CliTest):
