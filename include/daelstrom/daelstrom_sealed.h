@@ -62,9 +62,10 @@ DAEL_API dael_status dael_sealed_seal(dael_engine* engine, const dael_sealed_key
                                       size_t plain_size, void* sealed, size_t sealed_size,
                                       dael_ran* ran);
 /* `plain_room` may be anything from the plaintext's size on; `sealed_size` is always enough.
- * *plain_size says how much came out. On failure all of `plain` is wiped, but for DAEL_OVERLAP.
- * Errors: DAEL_AUTHENTICATION, naming the segment; DAEL_BAD_FORMAT for what is too short to be
- * sealed data; DAEL_INVALID_ARGUMENT. */
+ * *plain_size says how much came out. Errors: DAEL_AUTHENTICATION, naming the segment, after
+ * which all of `plain` is wiped; those of the engine, after which what was written is;
+ * DAEL_BAD_FORMAT for what is too short to be sealed data, DAEL_OVERLAP and DAEL_INVALID_ARGUMENT,
+ * after which nothing is touched. */
 DAEL_API dael_status dael_sealed_open(dael_engine* engine, const dael_sealed_keys* keys,
                                       const void* aad, size_t aad_size, const void* sealed,
                                       size_t sealed_size, void* plain, size_t plain_room,
@@ -92,9 +93,10 @@ DAEL_API dael_status dael_sealed_open_stream(dael_engine* engine, const dael_sea
                                              void* read_context, dael_write write,
                                              void* write_context, uint64_t* size, dael_ran* ran);
 
-/* A sealed stream that can be read from anywhere: reads what a range touches, and nothing else. One
- * thread at a time. Keeps engine and keys alive; `read` and its context are used until it is
- * closed. */
+/* A sealed stream that can be read from anywhere: reads what a range touches, and nothing else. Any
+ * number of threads at once, where `read` serves them; close it when no call on it is running. A
+ * child of fork() may go on with it, with an engine on host backends. Keeps engine and keys alive;
+ * `read` and its context are used until it is closed. */
 typedef struct dael_sealed_file dael_sealed_file;
 /* `size`: of the whole stream behind `read`. Errors: DAEL_BAD_FORMAT, DAEL_AUTHENTICATION, DAEL_IO.
  */
@@ -108,8 +110,9 @@ DAEL_API void dael_sealed_file_close(dael_sealed_file* file);
 DAEL_API uint64_t dael_sealed_file_size(const dael_sealed_file* file);
 DAEL_API dael_status dael_sealed_file_check_size(dael_sealed_file* file);
 
-/* `size` bytes of plaintext from byte `at` on. On failure all of `out` is wiped. Errors:
- * DAEL_AUTHENTICATION, naming the segment; DAEL_INVALID_ARGUMENT for a range that passes the end;
+/* `size` bytes of plaintext from byte `at` on; none are verified like others, and at the file's
+ * size the end with them. On failure all of `out` is wiped. Errors: DAEL_AUTHENTICATION, naming the
+ * segment; DAEL_INVALID_ARGUMENT for a range that passes the end, and then nothing is touched;
  * DAEL_IO. */
 DAEL_API dael_status dael_sealed_file_read(dael_sealed_file* file, uint64_t at, void* out,
                                            size_t size, dael_ran* ran);

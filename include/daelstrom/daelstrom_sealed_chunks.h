@@ -65,8 +65,9 @@ DAEL_API dael_status dael_sealed_place(const dael_sealed_layout* layout,
                                        const dael_sealed_chunk* chunk, uint64_t i,
                                        dael_sealed_range* place);
 
-/* Makes one stream, its chunks one after another. One thread at a time; keeps the engine alive, and
- * no plaintext. */
+/* Makes one stream, its chunks one after another. One thread at a time: a second one is refused
+ * (DAEL_INVALID_ARGUMENT), since both would use the same nonces. Free it when no call on it is
+ * running. Keeps the engine alive, and no plaintext. */
 typedef struct dael_sealer dael_sealer;
 /* With a random salt and nonce prefix. The first of the keys seals. Errors: the engine's. */
 DAEL_API dael_status dael_sealer_start(dael_engine* engine, const dael_sealed_keys* keys,
@@ -89,7 +90,8 @@ DAEL_API dael_status dael_sealer_seal(dael_sealer* sealer, const void* plain, si
 DAEL_API dael_status dael_sealer_seal_in_place(dael_sealer* sealer, void* chunk, size_t chunk_size,
                                                uint64_t plain, int last, dael_ran* ran);
 
-/* Opens one stream, its chunks in any order, by any number of threads at once. Keeps the engine
+/* Opens one stream, its chunks in any order, by any number of threads at once, and in a child of
+ * fork() with an engine on host backends. Free it when no call on it is running. Keeps the engine
  * alive. */
 typedef struct dael_opener dael_opener;
 /* How much of a stream's beginning dael_opener_start() looks at, if there is that much. Null: 0. */

@@ -12,8 +12,12 @@
 // sealed_recipients.hpp recipients and passphrases, and sealed_chunks.hpp the parts for those who
 // move bytes themselves.
 //
-// Calls block until done. One Engine and one Keys serve any number of threads at once; a File is
-// for one thread at a time. What a callback throws becomes an error (internal); a thread that is
+// Threads: one Engine, one Keys and one File serve any number at once, where the File's callback
+// does. Closing during use: destroy a File when no call on it is running; engine and keys may go
+// before it. Children of fork(): may open what the parent has opened, with an engine on host
+// backends; a call that was running in the parent does not go on in them.
+//
+// Calls block until done. What a callback throws becomes an error (internal); a thread that is
 // cancelled in one unwinds, with what it leaves wiped as after an error.
 #pragma once
 
@@ -54,9 +58,10 @@ DAEL_API Result<std::uint64_t> sealed_size(const Keys& keys, std::uint64_t plain
 // limit.
 DAEL_API Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain,
                            HostOut sealed);
-// plain.size() may be anything from the plaintext's size on; sealed.size() is always enough. On
-// failure all of `plain` is wiped, but for overlap. Errors: authentication, naming the segment;
-// bad_format for what is too short to be sealed data; invalid_argument.
+// plain.size() may be anything from the plaintext's size on; sealed.size() is always enough.
+// Errors: authentication, naming the segment, after which all of `plain` is wiped; those of the
+// engine, after which what was written is; bad_format for what is too short to be sealed data,
+// overlap and invalid_argument, after which nothing is touched.
 DAEL_API Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed,
                            HostOut plain);
 
@@ -83,8 +88,9 @@ class DAEL_API File {
     std::uint64_t size() const noexcept;
     Result<> check_size();
 
-    // Plaintext from byte `at` on. On failure all of `out` is wiped. Errors: authentication, naming
-    // the segment; invalid_argument for a range that passes the end.
+    // Plaintext from byte `at` on. A range of no bytes is verified like others, and at size() the
+    // end with it. On failure all of `out` is wiped. Errors: authentication, naming the segment;
+    // invalid_argument for a range that passes the end, and then nothing is touched.
     Result<Ran> read(std::uint64_t at, HostOut out);
 
     // All of the plaintext straight into device memory, with an engine for "auto" or a device:

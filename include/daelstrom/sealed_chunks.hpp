@@ -70,7 +70,11 @@ struct DAEL_API Layout {
     Range place(const Chunk& chunk, std::uint64_t i) const noexcept;
 };
 
-// Makes one stream, its chunks one after another. For one thread at a time; keeps no plaintext.
+// Makes one stream, its chunks one after another; keeps no plaintext.
+//
+// Threads: one at a time. A second one is refused (invalid_argument), since both would use the same
+// nonces. Closing during use: destroy it when no call on it is running. Children of fork() cannot
+// go on with it.
 class DAEL_API Sealer {
   public:
     // With a random salt and nonce prefix. The first of the keys seals. Keeps what it needs of the
@@ -102,7 +106,10 @@ class DAEL_API Sealer {
     std::unique_ptr<State> state_;
 };
 
-// Opens one stream, its chunks in any order. Any number of threads may use it at once.
+// Opens one stream, its chunks in any order.
+//
+// Threads: any number at once. Closing during use: destroy it when no call on it is running.
+// Children of fork() may go on with it, with an engine on host backends.
 class DAEL_API Opener {
   public:
     // How much of a stream's beginning start() looks at, if there is that much, to find the key.

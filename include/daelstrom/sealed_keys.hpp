@@ -3,7 +3,11 @@
 // passphrases take sealed_recipients.hpp.
 //
 // Safety: AES-GCM does not commit to its key, so do not try keys that a stranger chose. Keys lie in
-// locked memory that wipes itself. Any number of threads may use one Keys at once.
+// locked memory that wipes itself.
+//
+// Threads: any number may use one Keys at once. Closing during use: destroy it when no call on it
+// is running; what was made with it keeps what it needs. Children of fork() may use what their
+// parent made.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +23,8 @@ namespace dael::sealed {
 // Bytes of a ciphertext segment with its tag, in Tink's templates ..._4KB and ..._1MB.
 inline constexpr std::uint32_t kSmallSegment = 4096;
 inline constexpr std::uint32_t kLargeSegment = 1 << 20;
+inline constexpr std::uint32_t kMostSegment = 64
+                                              << 20;  // that is taken: who opens needs the memory
 
 // What seals and what may open: the first key seals, and opening tries every one. In locked memory
 // that wipes itself.

@@ -4,7 +4,11 @@
 // disabled. Keys::from_keyset() (sealed_keys.hpp) takes what comes out, and so does Tink.
 //
 // Safety: a keyset's text holds its keys as they are. It lies here in memory that is wiped; where
-// it comes from and where it goes is up to the caller. A Keyset is for one thread at a time.
+// it comes from and where it goes is up to the caller, as is that nobody else changes the same file
+// meanwhile. Every change is done whole or not at all.
+//
+// Threads: one at a time. Closing during use: destroy one when no call on it is running. Children
+// of fork() have a copy of their own, whose changes the parent does not see.
 #pragma once
 
 #include <array>
@@ -47,6 +51,7 @@ class DAEL_API Keyset {
     Keyset& operator=(Keyset&&) noexcept;
     ~Keyset();
 
+    std::size_t size() const noexcept;  // keys
     std::vector<Entry> entries() const;
 
     // A new random key, enabled; the primary one if there was none before. Returns its number.

@@ -50,10 +50,12 @@ dael_sealed_chunk c(const Chunk& chunk) noexcept {
     return {chunk.first, chunk.count, c(chunk.plain), c(chunk.sealed), chunk.last};
 }
 
-// A layout that no stream has would divide by zero.
+// A layout that no stream has would divide by zero, or count beyond 64 bits.
 Result<> check(const dael_sealed_layout* layout) {
     DAEL_TRY(given({{layout, "layout"}}));
-    if (layout->segment > layout->header && layout->segment - layout->header > 16) return {};
+    if (layout->segment > layout->header && layout->segment - layout->header > 16 &&
+        layout->segment <= dael::sealed::kMostSegment)
+        return {};
     return dael::Error{dael::Code::invalid_argument,
                        "no stream has this layout; take a sealer's or an opener's"};
 }

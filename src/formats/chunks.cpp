@@ -29,6 +29,28 @@ Error wrong_size(const char* what, std::uint64_t is, std::uint64_t wanted) {
                                         " bytes; this chunk takes " + std::to_string(wanted)};
 }
 
+// A Sealer's only caller for as long as this lives, or refused.
+class OnlyCaller {
+  public:
+    explicit OnlyCaller(Sealer::State& state)
+        : state_(state), alone_(!state.busy.test_and_set(std::memory_order_acquire)) {}
+    OnlyCaller(const OnlyCaller&) = delete;
+    ~OnlyCaller() {
+        if (alone_) state_.busy.clear(std::memory_order_release);
+    }
+    Result<> check() const {
+        // A parent's thread that was sealing does not go on in the child.
+        if (alone_ || state_.process != getpid()) return {};
+        return Error{Code::invalid_argument,
+                     "another thread seals with this at the moment, and the nonces would repeat; "
+                     "seal from one thread at a time"};
+    }
+
+  private:
+    Sealer::State& state_;
+    const bool alone_;
+};
+
 // The next chunk of a stream that is not over.
 Result<Chunk> next_of(const Sealer::State& state, std::uint64_t plain, bool last) {
     const char* over =
@@ -75,8 +97,7 @@ Result<Sealer> Sealer::start(Engine& engine, const Keys& keys, HostIn aad) {
     return core::guarded([&]() -> Result<Sealer> {
         auto cipher = formats::SegmentCipher::start(engine, keys.state().keys.front(), aad);
         if (!cipher) return std::move(cipher).error();
-        return Sealer(
-            std::make_unique<State>(State{.cipher = std::move(*cipher), .process = getpid()}));
+        return Sealer(std::make_unique<State>(std::move(*cipher), getpid()));
     });
 }
 
@@ -85,11 +106,17 @@ const Layout& Sealer::layout() const noexcept {
 }
 
 Result<Chunk> Sealer::next(std::uint64_t plain, bool last) const {
-    return core::guarded([&] { return next_of(*state_, plain, last); });
+    return core::guarded([&]() -> Result<Chunk> {
+        const OnlyCaller only(*state_);
+        DAEL_TRY(only.check());
+        return next_of(*state_, plain, last);
+    });
 }
 
 Result<Ran> Sealer::seal(HostIn plain, HostOut sealed, bool last) {
     return core::guarded([&]() -> Result<Ran> {
+        const OnlyCaller only(*state_);
+        DAEL_TRY(only.check());
         const auto chunk = next_of(*state_, plain.size(), last);
         if (!chunk) return chunk.error();
         if (sealed.size() < chunk->sealed.size)
@@ -104,6 +131,8 @@ Result<Ran> Sealer::seal(HostIn plain, HostOut sealed, bool last) {
 
 Result<Ran> Sealer::seal_in_place(HostOut bytes, std::uint64_t plain, bool last) {
     return core::guarded([&]() -> Result<Ran> {
+        const OnlyCaller only(*state_);
+        DAEL_TRY(only.check());
         const auto chunk = next_of(*state_, plain, last);
         if (!chunk) return chunk.error();
         if (bytes.size() < chunk->sealed.size)

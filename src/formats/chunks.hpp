@@ -4,15 +4,22 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+
 #include <daelstrom/sealed_chunks.hpp>
 
 #include "formats/segment_cipher.hpp"
 
 struct dael::sealed::Sealer::State {
+    State(formats::SegmentCipher&& stream, pid_t owner)
+        : cipher(std::move(stream)), process(owner) {}
+
     formats::SegmentCipher cipher;
+    const pid_t process;     // whose nonces these are
     std::uint64_t next = 0;  // segment
-    pid_t process;           // whose nonces these are
     bool ended = false, failed = false;
+    // Somebody seals or asks what would come next. Two at once would use the same nonces.
+    std::atomic_flag busy;
 };
 
 struct dael::sealed::Opener::State {

@@ -65,7 +65,8 @@ Result<Ran> File::read(std::uint64_t at, HostOut out) {
     const Layout& layout = state_->opener.layout();
     const auto all = layout.covering({at, out.size()}, state_->plain);
     if (!all) return all.error();
-    if (out.empty()) return Ran{};
+    // Nothing is read without a look either: that the plaintext is empty, or ends here, is as much
+    // to be verified as a byte of it.
     core::WipeAtEnd unless_done(out.data(), out.size());
     auto done = core::guarded([&]() -> Result<Ran> {
         constexpr std::uint64_t kWindow = 32 << 20;  // bytes

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <list>
+#include <utility>
 
 #include <daelstrom/sealed_keys.hpp>
 #include <daelstrom/sealed_keyset.hpp>
@@ -108,6 +109,10 @@ Result<Keyset> Keyset::parse(HostIn json) {
     });
 }
 
+std::size_t Keyset::size() const noexcept {
+    return state_->keyset.keys.size();
+}
+
 std::vector<Keyset::Entry> Keyset::entries() const {
     std::vector<Entry> entries;
     for (const KeysetKey& key : state_->keyset.keys)
@@ -142,10 +147,12 @@ Result<std::uint32_t> Keyset::add(std::string_view name) {
             std::memcpy(&id, random.data(), sizeof id);
         }
         const bool first = state_->primary() == nullptr;
-        state_->added.push_back(std::move(value));
         KeysetKey key{id, formats::kEnabled, formats::kRaw, {}};
         key.data = KeysetKey::Data{std::string(formats::kStreamType), formats::kSymmetric,
-                                   state_->added.back().bytes()};
+                                   std::as_const(value).bytes()};
+        // All that may fail, then the change.
+        state_->keyset.keys.reserve(state_->keyset.keys.size() + 1);
+        state_->added.push_back(std::move(value));
         state_->keyset.keys.push_back(std::move(key));
         if (first) state_->keyset.primary = id;
         return id;

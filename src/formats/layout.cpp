@@ -65,10 +65,10 @@ Result<Chunk> Layout::covering(Range plain, std::uint64_t size) const {
     const auto all = sealed_size(size);
     if (!all) return all.error();
     if (plain.at > size || plain.size > size - plain.at)
-        return Error{Code::invalid_argument, "bytes " + std::to_string(plain.at) + " to " +
-                                                 std::to_string(plain.at + plain.size) +
-                                                 " are not all within the " + std::to_string(size) +
-                                                 " bytes of plaintext"};
+        return Error{Code::invalid_argument, std::to_string(plain.size) + " bytes from byte " +
+                                                 std::to_string(plain.at) +
+                                                 " on are not all within the " +
+                                                 std::to_string(size) + " bytes of plaintext"};
     const std::uint64_t segments_of_all = segments(size), to = plain.at + plain.size;
     const std::uint64_t first = std::min(segment_of(plain.at), segments_of_all - 1);
     const std::uint64_t end = to == size        ? segments_of_all

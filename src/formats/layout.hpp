@@ -17,8 +17,7 @@ using sealed::Layout;
 inline constexpr std::size_t kPrefixSize = 7;   // bytes of a nonce that a stream has for itself
 inline constexpr std::size_t kMostHeader = 40;  // bytes of the longest header
 inline constexpr std::uint64_t kMostSegments = std::uint64_t{1} << 32;
-inline constexpr std::uint32_t kMostSegment = 64
-                                              << 20;  // bytes: what an opener must find memory for
+using sealed::kMostSegment;
 
 constexpr std::size_t header_size(std::size_t derived_key) noexcept {
     return 1 + derived_key + kPrefixSize;

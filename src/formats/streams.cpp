@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include <daelstrom/key.hpp>
 #include <daelstrom/sealed.hpp>
 
 #include "core/guard.hpp"
-#include "core/wipe_at_end.hpp"
 #include "formats/buffer.hpp"
 #include "formats/chunks.hpp"
 
@@ -109,7 +109,6 @@ Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, HostIn plain, Ho
 
 Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed, HostOut plain) {
     DAEL_TRY(formats::check_apart(sealed, plain));
-    core::WipeAtEnd unless_done(plain.data(), plain.size());
     auto opened = core::guarded([&]() -> Result<Done> {
         const auto head = sealed.first(std::min(sealed.size(), Opener::head_size(keys)));
         const auto opener = Opener::start(engine, keys, aad, head, head.size() == sealed.size());
@@ -125,7 +124,8 @@ Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, HostIn sealed, H
         if (!ran) return std::move(ran).error();
         return Done{size, std::move(*ran)};
     });
-    if (opened) unless_done.keep();
+    // What was written by then the opener has wiped; what is refused costs the caller nothing.
+    if (!opened && opened.code() == Code::authentication) wipe(plain.data(), plain.size());
     return opened;
 }
 

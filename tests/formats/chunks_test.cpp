@@ -199,6 +199,33 @@ TEST_F(Chunks, SealingGoesForwardOnly) {
     }
 }
 
+// Two that seal at once would take the same segment, and so one nonce for two plaintexts.
+TEST_F(Chunks, OneThreadSealsAtATime) {
+    HostDevice device({.delay = std::chrono::microseconds(300)});
+    auto e = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device),
+                                   {.backend = "threads", .threads = 2});
+    auto sealer = must(Sealer::start(e, keys_, aad_));
+    Bytes first(64);
+    must(sealer.seal(pattern(24), first, false));
+    std::atomic<std::uint64_t> made{0}, refused{0};
+    std::vector<std::thread> threads;
+    for (std::size_t thread = 0; thread < 4; ++thread)
+        threads.emplace_back([&, thread] {
+            Bytes sealed(64);
+            for (std::size_t round = 0; round < 20; ++round) {
+                const auto ran = sealer.seal(pattern(48, thread * 20 + round), sealed, false);
+                ++(ran ? made : refused);
+                EXPECT_TRUE(ran || ran.error().message.find("another thread") != std::string::npos)
+                    << ran.error().message;
+                const auto next = sealer.next(48, false);
+                EXPECT_TRUE(next || next.code() == Code::invalid_argument);
+            }
+        });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(made + refused, 80u);
+    EXPECT_EQ(must(sealer.next(48, false)).first, 1 + made) << "two had the same segment";
+}
+
 TEST_F(Chunks, AChildCannotGoOnWithItsParentsNonces) {
     auto sealer = must(Sealer::start(e_, keys_, aad_));
     Bytes out(200);
