@@ -8,6 +8,7 @@
 namespace dael::cli {
 
 std::string by(const Ran& ran) {
+    if (ran.backend.empty()) return "no cipher: the stream stays as it is";
     if (ran.threads <= 1) return std::string(ran.backend);
     return std::string(ran.backend) + ", " + std::to_string(ran.threads) + " threads";
 }
@@ -15,8 +16,8 @@ std::string by(const Ran& ran) {
 void print_done(const Done& done) {
     std::cout << JsonText::object()
                      .add("command", done.command)
-                     .add("input", done.input)
-                     .add("output", done.output)
+                     .add_name("input", done.input)
+                     .add_name("output", done.output)
                      .add("read", done.read)
                      .add("written", done.written)
                      .add("backend", done.ran.backend)

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "file_keys.hpp"
+#include "sealed_file.hpp"
 
 namespace dael::cli {
 namespace {
@@ -70,6 +71,19 @@ Result<> check_kind(const Input& input, const Envelope& envelope, Kind given) {
                : wrong(
                      " was not sealed for recipients; was it sealed with a key? Give --key-file "
                      "or --keyset in the place of -i");
+}
+
+Result<> KeySource::ready_to_open(Engine& engine, const std::vector<PlannedFile>& files) {
+    DAEL_TRY(ready());
+    constexpr std::size_t kLooks = 16;  // what is sealed otherwise says so when its turn comes
+    for (std::size_t i = 0; i < std::min(files.size(), kLooks); ++i) {
+        auto input = open_input(files[i]);
+        if (!input) continue;
+        const auto keys = to_open(engine, *input);
+        if (keys) break;
+        if (keys.code() == Code::authentication) return keys.error();
+    }
+    return {};
 }
 
 Error not_opened(const Input& input, const Envelope& envelope, Error error) {

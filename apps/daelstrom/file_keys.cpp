@@ -6,6 +6,8 @@
 #include <optional>
 #include <semaphore>
 
+#include "io/warnings.hpp"
+
 namespace dael::cli {
 namespace {
 
@@ -22,6 +24,8 @@ class Once {
         }
         return &*value_;
     }
+    // What is read next takes its place, which nobody else may look at meanwhile.
+    void forget() { value_.reset(); }
 
   private:
     std::function<Result<Value>()> read_;
@@ -118,7 +122,7 @@ class OfIdentities final : public KeySource {
 class OfPassphrase final : public KeySource {
   public:
     OfPassphrase(std::function<Result<Secret>()> read, const PassphraseOptions& options)
-        : passphrase_(std::move(read)), options_(options) {}
+        : passphrase_(std::move(read)), options_(options), may_ask_(options.asks) {}
 
     Result<> ready() override { return done(passphrase_.get()); }
 
@@ -130,22 +134,40 @@ class OfPassphrase final : public KeySource {
     Result<FileKeys> to_open(Engine&, Input& input) override {
         DAEL_LET(envelope, take_envelope(input));
         DAEL_TRY(check_kind(input, envelope, Kind::passphrase));
-        DAEL_LET(passphrase, passphrase_.get());
-        const auto known = entry_of(envelope.bytes);
-        const std::lock_guard guard(known->mutex);
-        if (!known->keys) {
-            DAEL_LET(identities,
-                     sealed::Identities::of_passphrase(passphrase->bytes(), options_.most));
-            at_once_.acquire();
-            auto keys = sealed::open_envelope(identities, envelope.bytes);
-            at_once_.release();
-            if (!keys) return not_opened(input, envelope, std::move(keys).error());
-            known->keys = shared(std::move(*keys));
+        constexpr int kMostAsked = 3;
+        for (int asked = 1;; ++asked) {
+            auto keys = keys_in(envelope.bytes);
+            if (keys) return FileKeys{*std::move(keys), std::move(envelope.bytes)};
+            const bool again =
+                may_ask_ && asked < kMostAsked && keys.code() == Code::authentication;
+            const Error error = not_opened(input, envelope, std::move(keys).error());
+            if (!again) return error;
+            complain(error.message + "; try again");
+            passphrase_.forget();
+            known_.clear();
         }
-        return FileKeys{known->keys, std::move(envelope.bytes)};
     }
 
+    void ask_no_more() override { may_ask_ = false; }
+
   private:
+    // By the passphrase so far. Opening costs the same whether it is the right one or not, and
+    // either is remembered.
+    Result<std::shared_ptr<const sealed::Keys>> keys_in(const std::vector<std::uint8_t>& envelope) {
+        DAEL_LET(passphrase, passphrase_.get());
+        const auto known = entry_of(envelope);
+        const std::lock_guard guard(known->mutex);
+        if (known->wrong) return *known->wrong;
+        if (known->keys) return known->keys;
+        DAEL_LET(identities, sealed::Identities::of_passphrase(passphrase->bytes(), options_.most));
+        at_once_.acquire();
+        auto keys = sealed::open_envelope(identities, envelope);
+        at_once_.release();
+        if (keys) return known->keys = shared(std::move(*keys));
+        if (keys.code() == Code::authentication) known->wrong = keys.error();
+        return std::move(keys).error();
+    }
+
     Result<FileKeys> make() {
         DAEL_LET(passphrase, passphrase_.get());
         DAEL_LET(recipients, sealed::Recipients::of_passphrase(passphrase->bytes(), options_.work));
@@ -155,6 +177,7 @@ class OfPassphrase final : public KeySource {
     struct Entry {
         std::mutex mutex;
         std::shared_ptr<const sealed::Keys> keys;  // once somebody has them
+        std::optional<Error> wrong;                // once somebody knows that it does not open
     };
 
     // What is known of an envelope. Files of several calls may lie side by side; of very many,
@@ -170,6 +193,7 @@ class OfPassphrase final : public KeySource {
 
     Once<Secret> passphrase_;
     const PassphraseOptions options_;
+    bool may_ask_;  // again
     Once<FileKeys> sealing_{[this] { return make(); }};
     std::mutex mutex_;
     std::map<std::vector<std::uint8_t>, std::shared_ptr<Entry>> known_;

@@ -12,6 +12,7 @@
 #include <daelstrom/sealed.hpp>
 
 #include "commands.hpp"
+#include "file_plan.hpp"
 #include "io/input.hpp"
 
 namespace dael::cli {
@@ -33,6 +34,12 @@ class KeySource {
     // Looks at the beginning of the input first, and takes what stands in front of the stream out
     // of it.
     virtual Result<FileKeys> to_open(Engine& engine, Input& input) = 0;
+    // Somebody who types a passphrase may be asked again where a file does not open with it: until
+    // this is called, and by one thread alone.
+    virtual void ask_no_more() {}
+    // Before many files are begun: ready(), and for what is typed, whether it opens the first of
+    // them that takes a passphrase. Nobody waits for thousands of files that it does not open.
+    Result<> ready_to_open(Engine& engine, const std::vector<PlannedFile>& files);
 };
 
 // A key or a keyset, which `read` reads.
@@ -43,11 +50,12 @@ std::unique_ptr<KeySource> source_of_keys(std::function<Result<sealed::Keys>()> 
 // scrypt makes each guess dear, and each file would be as dear as one. So the files that are sealed
 // in one call get the same envelope, and with it the same key, from which every stream derives one
 // of its own (docs/format.md); and an envelope that was opened is remembered for those that are the
-// same.
+// same, with this passphrase or with a wrong one.
 struct PassphraseOptions {
     std::uint32_t segment = sealed::kLargeSegment;  // sealing
     int work = sealed::kUsualWork;                  // the same
     int most = sealed::kUsualWorkLimit;             // opening
+    bool asks = false;                              // somebody types it
 };
 std::unique_ptr<KeySource> source_of_passphrase(std::function<Result<Secret>()> read,
                                                 const PassphraseOptions& options);

@@ -77,7 +77,8 @@ class Planner {
     }
 
     PlannedFile from_stdin() const {
-        PlannedFile file{"-", request_.output, std::nullopt, 0};
+        PlannedFile file{"-", request_.output, std::nullopt, 0, {}};
+        if (request_.naming == Naming::seal) file.name = name_of("");
         struct stat status {};
         if (::fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode))
             file.size = static_cast<std::uint64_t>(status.st_size);
@@ -106,7 +107,7 @@ class Planner {
         }
         note_input(input, status);  // whatever becomes of it: it must not be written
         PlannedFile file{input, request_.output, std::nullopt,
-                         static_cast<std::uint64_t>(status.st_size)};
+                         static_cast<std::uint64_t>(status.st_size), name_of(last_part(input))};
         if (!file.output && !request_.to_stdout) {
             if (!S_ISREG(status.st_mode))
                 return fail(in_quotes(input) + " is no regular file" +
@@ -139,6 +140,16 @@ class Planner {
         if (request_.naming == Naming::seal) return path + kSuffix;
         if (request_.naming == Naming::reseal) return path;
         return path.substr(0, path.size() - std::strlen(kSuffix));
+    }
+
+    // PlannedFile::name of what lies `below`.
+    std::string name_of(const std::string& below) const {
+        const auto bare = [](const std::string& path) {
+            return has_suffix(path) ? path.substr(0, path.size() - std::strlen(kSuffix)) : path;
+        };
+        if (request_.naming != Naming::seal) return bare(below);
+        if (!request_.output) return below;
+        return request_.output == "-" ? "" : bare(last_part(*request_.output));
     }
 
     // A folder is as open as the one after which it is made, or as the strictest of several.
@@ -176,8 +187,8 @@ class Planner {
                 (S_ISLNK(status.st_mode) ? "a symbolic link" : "no regular file"));
         } else {
             note_input(path, status);
-            plan_.files.push_back(
-                {path, output_of(path, below), status, static_cast<std::uint64_t>(status.st_size)});
+            plan_.files.push_back({path, output_of(path, below), status,
+                                   static_cast<std::uint64_t>(status.st_size), name_of(below)});
         }
     }
 

@@ -38,6 +38,9 @@ struct PlannedFile {
     std::optional<std::string> output;  // none: standard output
     std::optional<struct stat> found;   // in a folder, where it may be another one by now
     std::uint64_t size = 0;             // bytes, as far as is known
+    // What the sealed file is called below the folder that was named, or among named files, without
+    // its suffix. Empty: it has no name.
+    std::string name;
 };
 
 struct Plan {

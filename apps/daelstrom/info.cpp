@@ -64,7 +64,7 @@ std::string rows_of_stream(const Looks& looks) {
 
 std::string describe(const std::string& name, const Looks& looks) {
     const std::string words = in_words(looks);
-    std::string text = on_one_line(name) + ": " +
+    std::string text = shown_name(name) + ": " +
                        (words.empty() ? "nothing that can be recognised" : "looks like " + words) +
                        "\n";
     if (looks.size) text += info_row("size", in_bytes(*looks.size));
@@ -92,7 +92,7 @@ std::string describe(const std::string& name, const Looks& looks) {
 
 JsonText json_row(const std::string& path, const Looks& looks) {
     auto object = JsonText::object();
-    object.add("file", path).add("kind", word_for(looks.as));
+    object.add_name("file", path).add("kind", word_for(looks.as));
     if (looks.size) object.add("size", *looks.size);
     if (looks.age) {
         auto age = JsonText::object(), types = JsonText::object();

@@ -27,9 +27,11 @@ struct KeygenOptions {
 
 // As age-keygen writes it: the public half in a comment, so that it is found again. `recipient`
 // becomes that half.
-Result<Secret> make_identity_file(std::string& recipient) {
-    DAEL_LET(identity, Secret::create(sealed::kIdentitySize));
-    DAEL_TRY(sealed::make_identity(identity.fill()));
+Result<Secret> make_identity_file(bool hybrid, std::string& recipient) {
+    DAEL_LET(identity,
+             Secret::create(hybrid ? sealed::kHybridIdentitySize : sealed::kIdentitySize));
+    DAEL_TRY(hybrid ? sealed::make_hybrid_identity(identity.fill())
+                    : sealed::make_identity(identity.fill()));
     DAEL_LET(parsed, sealed::Identities::parse(identity.bytes()));
     DAEL_LET(recipients, parsed.recipients());
     recipient = recipients.substr(0, recipients.find('\n'));
@@ -44,10 +46,10 @@ Result<Secret> make_identity_file(std::string& recipient) {
 
 Result<Secret> make(const KeygenOptions& options, std::string& recipient) {
     const auto bytes = static_cast<std::size_t>(options.bits) / 8;
-    if (options.format == "age") {
+    if (options.format == "age" || options.format == "age-pq") {
         if (options.bits != 256)
             return usage("--bits: identities of age have one size; leave it out");
-        return make_identity_file(recipient);
+        return make_identity_file(options.format == "age-pq", recipient);
     }
     if (options.format == "keyset") {
         if (options.bits == 192)
@@ -58,7 +60,7 @@ Result<Secret> make(const KeygenOptions& options, std::string& recipient) {
     }
     if (options.format != "raw" && options.format != "hex")
         return usage("--format: no " + in_quotes(options.format) +
-                     "; there are raw, hex, keyset and age");
+                     "; there are raw, hex, keyset, age and age-pq");
     DAEL_LET(key, random_secret(bytes));
     if (options.format == "raw") return std::move(key);
     return in_hex(key.bytes());
@@ -89,9 +91,11 @@ void add_keygen(CLI::App& app, Context& context) {
             "-o,--output", options->output.path,
             "File to write, which only you will be able to read (default: standard output)")
         ->type_name("FILE");
-    add_choice(*command, context, "--format", options->format, {"raw", "hex", "keyset", "age"},
-               "The key's bytes as they are, in hexadecimal, a keyset of Tink's with this one "
-               "key, or an identity of age's, whose recipient is printed (default: raw)");
+    add_choice(
+        *command, context, "--format", options->format, {"raw", "hex", "keyset", "age", "age-pq"},
+        "The key's bytes as they are, in hexadecimal, a keyset of Tink's with this one "
+        "key, or an identity of age's, whose recipient is printed; age-pq: post-quantum, with "
+        "OpenSSL 3.5 (default: raw)");
     auto* bits = command->add_option("--bits", options->bits, "Key size (default: 256)")
                      ->type_name("128|192|256")
                      ->check(CLI::IsMember({128, 192, 256}));

@@ -13,14 +13,14 @@ namespace dael::cli {
 namespace {
 
 // Whether the keys open the file's first segment; that of an empty plaintext is its only one.
-Result<bool> opens(const ResealJob& job, const sealed::Keys& keys, const Input& input,
+Result<bool> opens(Engine& engine, const sealed::Keys& keys, HostIn aad, const Input& input,
                    std::uint64_t size) {
     const auto no = [](Error error) -> Result<bool> {
         if (error.code == Code::authentication || error.code == Code::bad_format) return false;
         return error;
     };
     auto file = sealed::File::open(
-        *job.engine, keys, job.aad,
+        engine, keys, aad,
         [&input](std::uint64_t at, HostOut out) { return input.read_at(at, out); }, size);
     if (!file) return no(std::move(file).error());
     std::uint8_t byte = 0;
@@ -131,33 +131,45 @@ Result<FileDone> reseal(const ResealJob& job, const PlannedFile& file, Buffers& 
     OutputOptions options = job.output;
     options.path = file.output;
     options.replaces_input = true;
-    DAEL_LET(envelope, take_envelope(input));
-    if (!envelope.bytes.empty())
-        return Error{Code::bad_format, input.name() +
-                                           " was sealed for recipients or with a passphrase, "
-                                           "not with a key; `daelstrom rewrap` changes that"};
+    DAEL_LET(aad, bound_to(file, job.bind_names, job.aad));
+    const std::uint64_t whole = input.remaining().value_or(0);
+    if (job.already) {  // with keys, which open no envelope
+        DAEL_LET(start, input.peek(32));
+        if (sealed::is_envelope(start))
+            return Error{Code::bad_format,
+                         input.name() +
+                             " was sealed for recipients or with a passphrase, not with a key; "
+                             "`daelstrom rewrap` changes that, or for recipients -i and -r"};
+    }
+    auto from = job.from->to_open(*job.engine, input);
+    if (!from) return std::move(from).error();
     const std::uint64_t size = input.remaining().value_or(0);
-    DAEL_LET(is_new, opens(job, *job.to, input, size));
-    if (is_new) {
-        progress.advance(size);
-        FileDone done;
-        done.skipped = job.already;
-        return done;
+    DAEL_LET(to, job.to->to_seal(*job.engine));
+    if (job.already) {
+        DAEL_LET(is_new, opens(*job.engine, *to.keys, aad, input, size));
+        if (is_new) {
+            progress.advance(size);
+            FileDone done;
+            done.skipped = *job.already;
+            return done;
+        }
     }
     DAEL_LET(output, Output::open(options, input));
-    const std::size_t wanted = sealed::Opener::head_size(*job.from);
+    const std::size_t wanted = sealed::Opener::head_size(*from->keys);
     DAEL_LET(head, input.peek(wanted));
-    auto opener =
-        sealed::Opener::start(*job.engine, *job.from, job.aad, head, head.size() < wanted);
+    auto opener = sealed::Opener::start(*job.engine, *from->keys, aad, head, head.size() < wanted);
     if (!opener) return in_file(input, std::move(opener).error());
-    DAEL_LET(sealer, sealed::Sealer::start(*job.engine, *job.to, job.aad));
+    DAEL_LET(sealer, sealed::Sealer::start(*job.engine, *to.keys, aad));
     const auto plain = opener->layout().plain_size(size);
     if (!plain) return in_file(input, plain.error());
     DAEL_LET(after, sealer.layout().sealed_size(*plain));
-    DAEL_TRY(output.reserve(after));
+    DAEL_TRY(output.reserve(after + to.front.size()));
+    DAEL_TRY(output.write(to.front));
     auto done = Resealer(job, input, output, buffers, std::move(*opener), std::move(sealer))
                     .run(size, progress);
     if (!done) return in_file(input, std::move(done).error());
+    done->read = whole;
+    done->written = output.written();
     DAEL_TRY(output.commit());
     return done;
 }

@@ -1,61 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// `rewrap`: other recipients or another passphrase for a file that was sealed for some or with one.
+// `rewrap`: other recipients or another passphrase for files that were sealed for some or with one.
+#include <algorithm>
 #include <memory>
+#include <thread>
 
 #include "commands.hpp"
 #include "file_options.hpp"
+#include "many_files.hpp"
 #include "rewrap_job.hpp"
 #include "sealed_options.hpp"
 
 namespace dael::cli {
 namespace {
 
-struct RewrapOptions {
+struct RewrapChoices {
     SecretSource old_passphrase, new_passphrase;
     RecipientOptions recipients;
     IdentityOptions identities;
+    FileRequest files;
     ShowOptions show;
-    RewrapJob job;
+    RewrapOptions job;
 };
 
-Result<> complete(RewrapOptions& options) {
-    RewrapJob& job = options.job;
-    const bool from_stdin = options.old_passphrase.from_stdin() ||
-                            options.new_passphrase.from_stdin() ||
-                            options.recipients.from_stdin() || options.identities.from_stdin();
-    if (from_stdin && job.input == "-")
+Result<> complete(RewrapChoices& choices) {
+    RewrapOptions& job = choices.job;
+    const bool from_stdin = choices.old_passphrase.from_stdin() ||
+                            choices.new_passphrase.from_stdin() ||
+                            choices.recipients.from_stdin() || choices.identities.from_stdin();
+    if (from_stdin && is_stdin(choices.files))
         return Error{Code::invalid_argument,
                      "standard input cannot be both the secret and the data; name the input file"};
-    if (!job.output.path && job.input != "-") {
-        job.output.path = job.input;
-        job.output.replaces_input = true;
-    }
-    job.output.for_terminal = false;
-    job.show = options.show.show();
-    if (options.identities.given())
-        job.identities = [&options] { return read(options.identities); };
-    if (options.recipients.given())
-        job.recipients = [&options] { return read(options.recipients); };
-    job.old_passphrase = [&options] {
-        return read_password(options.old_passphrase, false, "passphrase");
+    choices.files.naming = Naming::reseal;
+    choices.files.overwrite = job.output.overwrite;
+    if (choices.identities.given())
+        job.identities = [&choices] { return read(choices.identities); };
+    if (choices.recipients.given())
+        job.recipients = [&choices] { return read(choices.recipients); };
+    job.old_passphrase = [&choices] {
+        return read_password(choices.old_passphrase, false, "passphrase");
     };
-    job.new_passphrase = [&options] {
-        return read_password(options.new_passphrase, true, "new passphrase");
+    job.new_passphrase = [&choices] {
+        return read_password(choices.new_passphrase, true, "new passphrase");
     };
     return {};
+}
+
+Result<> run(RewrapChoices& choices) {
+    DAEL_TRY(complete(choices));
+    DAEL_LET(plan, plan_files(choices.files));
+    RewrapJob job(choices.job);
+    if (!plan.single && !plan.files.empty()) DAEL_TRY(job.ready());
+    const bool in_place = !choices.files.output && !is_stdin(choices.files);
+    constexpr unsigned kMostThreads = 8;  // that read and write, which is all
+    return do_files(plan,
+                    {.command = "rewrap",
+                     .verb = "wrapped anew",
+                     .show = choices.show.show(),
+                     .threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads)},
+                    [&](const PlannedFile& file, Buffers& buffers, Progress& progress) {
+                        return job.run(file, in_place, buffers, progress);
+                    });
 }
 
 }  // namespace
 
 void add_rewrap(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "rewrap");
-    const auto options = std::make_shared<RewrapOptions>();
-    RewrapJob& job = options->job;
-    command->add_option("INPUT", job.input, "Sealed file (default: - for standard input)")
-        ->type_name("");
+    const auto options = std::make_shared<RewrapChoices>();
+    RewrapOptions& job = options->job;
+    add_inputs(*command, options->files, "Sealed files (default: - for standard input)");
     command
-        ->add_option("-o,--output", job.output.path,
-                     "File to write (default: INPUT is replaced, in one step)")
+        ->add_option("-o,--output", options->files.output,
+                     "File to write (default: each INPUT is replaced, in one step)")
         ->type_name("FILE");
     add_identities(*command, options->identities);
     add_recipients(*command, options->recipients);
@@ -78,10 +94,7 @@ void add_rewrap(CLI::App& app, Context& context) {
     }
     add_file_options(*command, job.output, options->show);
     command->callback([options, &context] {
-        context.action = [options]() -> Result<> {
-            DAEL_TRY(complete(*options));
-            return run(options->job);
-        };
+        context.action = [options]() -> Result<> { return run(*options); };
     });
 }
 

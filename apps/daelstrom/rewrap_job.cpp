@@ -1,57 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrap_job.hpp"
 
-#include "file_keys.hpp"
-#include "io/text.hpp"
+#include <utility>
+
 #include "io/transfer.hpp"
 
 namespace dael::cli {
-namespace {
 
-Result<sealed::Identities> identities_of(const RewrapJob& job) {
-    if (job.identities) return job.identities();
-    DAEL_LET(passphrase, job.old_passphrase());
-    return sealed::Identities::of_passphrase(passphrase.bytes(), job.most);
+Result<> RewrapJob::ready() {
+    const std::lock_guard guard(reading_);
+    if (!identities_) {
+        if (options_.identities) {
+            DAEL_LET(identities, options_.identities());
+            identities_ = std::move(identities);
+        } else {
+            DAEL_LET(passphrase, options_.old_passphrase());
+            DAEL_LET(identities,
+                     sealed::Identities::of_passphrase(passphrase.bytes(), options_.most));
+            identities_ = std::move(identities);
+        }
+    }
+    if (recipients_) return {};
+    if (options_.recipients) {
+        DAEL_LET(recipients, options_.recipients());
+        recipients_ = std::move(recipients);
+    } else {
+        DAEL_LET(passphrase, options_.new_passphrase());
+        DAEL_LET(recipients, sealed::Recipients::of_passphrase(passphrase.bytes(), options_.work));
+        recipients_ = std::move(recipients);
+    }
+    return {};
 }
 
-Result<sealed::Recipients> recipients_of(const RewrapJob& job) {
-    if (job.recipients) return job.recipients();
-    DAEL_LET(passphrase, job.new_passphrase());
-    return sealed::Recipients::of_passphrase(passphrase.bytes(), job.work);
+std::shared_ptr<RewrapJob::Entry> RewrapJob::entry_of(const std::vector<std::uint8_t>& envelope) {
+    constexpr std::size_t kMost = 1000;
+    const std::lock_guard guard(mutex_);
+    const auto found = known_.find(envelope);
+    if (found != known_.end()) return found->second;
+    if (known_.size() == kMost) known_.erase(known_.begin());
+    return known_[envelope] = std::make_shared<Entry>();
 }
 
-}  // namespace
+Result<std::vector<std::uint8_t>> RewrapJob::fresh_for(const std::vector<std::uint8_t>& envelope) {
+    if (options_.identities && options_.recipients)
+        return sealed::rewrap_envelope(*identities_, envelope, *recipients_);
+    const auto known = entry_of(envelope);
+    const std::lock_guard guard(known->mutex);
+    if (known->fresh) return *known->fresh;
+    at_once_.acquire();
+    auto fresh = sealed::rewrap_envelope(*identities_, envelope, *recipients_);
+    at_once_.release();
+    if (fresh || fresh.code() == Code::authentication) known->fresh = fresh;
+    return fresh;
+}
 
-Result<> run(const RewrapJob& job) {
-    auto input = Input::open(job.input);
-    if (!input) return std::move(input).error();
-    if (job.output.replaces_input && !input->is_file())
-        return Error{Code::io, input->name() + " is no file that can be replaced; give -o FILE"};
-    auto output = Output::open(job.output, *input);
-    if (!output) return std::move(output).error();
-    const auto size = input->remaining();
-    DAEL_LET(envelope, take_envelope(*input));
+Result<FileDone> RewrapJob::run(const PlannedFile& file, bool in_place, Buffers& buffers,
+                                Progress& progress) {
+    DAEL_LET(input, open_input(file));
+    if (in_place && !input.is_file())
+        return Error{Code::io, input.name() + " is no regular file that can be replaced"};
+    OutputOptions options = options_.output;
+    options.path = file.output;
+    options.for_terminal = false;
+    options.replaces_input = in_place;
+    DAEL_LET(output, Output::open(options, input));
+    const auto size = input.remaining();
+    DAEL_LET(envelope, take_envelope(input));
     if (envelope.bytes.empty())
         return Error{Code::bad_format,
-                     input->name() +
+                     input.name() +
                          " was not sealed for recipients or with a passphrase; was it sealed with "
                          "a key? daelstrom reseal changes that"};
-    DAEL_TRY(check_kind(*input, envelope, job.identities ? Kind::recipients : Kind::passphrase));
-    DAEL_LET(identities, identities_of(job));
-    DAEL_LET(recipients, recipients_of(job));
-    auto fresh = sealed::rewrap_envelope(identities, envelope.bytes, recipients);
-    if (!fresh) return not_opened(*input, envelope, std::move(fresh).error());
-    if (size) DAEL_TRY(output->reserve(*size - envelope.bytes.size() + fresh->size()));
-    DAEL_TRY(output->write(*fresh));
-    Progress progress(job.show, input_name(job.input), size);
-    if (auto done = transfer(*input, *output, progress, {}, [](Chunk&) { return Result<>(); });
-        !done) {
-        progress.clear();
-        return done;
+    DAEL_TRY(
+        check_kind(input, envelope, options_.identities ? Kind::recipients : Kind::passphrase));
+    DAEL_TRY(ready());
+    auto fresh = fresh_for(envelope.bytes);
+    if (!fresh) return not_opened(input, envelope, std::move(fresh).error());
+    FileDone done;
+    if (size) {
+        done.read = *size;
+        DAEL_TRY(output.reserve(*size - envelope.bytes.size() + fresh->size()));
     }
-    DAEL_TRY(output->commit());
-    progress.finish("no cipher: the stream stays as it is");
-    return {};
+    DAEL_TRY(output.write(*fresh));
+    TransferOptions whole;
+    whole.ahead = !input.is_file() || size.value_or(0) > whole.chunk;
+    DAEL_TRY(transfer(input, output, progress, whole, buffers, [](Chunk&) { return Result<>(); }));
+    done.written = output.written();
+    DAEL_TRY(output.commit());
+    return done;
 }
 
 }  // namespace dael::cli

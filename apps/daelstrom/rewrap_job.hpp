@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another envelope for a sealed file, whose stream stays as it is.
+// Other envelopes for sealed files, whose streams stay as they are.
 #pragma once
 
 #include <functional>
-#include <string>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <semaphore>
+#include <vector>
 
 #include <daelstrom/sealed.hpp>
 
 #include "commands.hpp"
+#include "file_keys.hpp"
 #include "io/output.hpp"
-#include "io/progress.hpp"
+#include "sealed_file.hpp"
 
 namespace dael::cli {
 
-struct RewrapJob {
-    std::string input = "-";
-    OutputOptions output;
-    Show show = Show::automatic;
-    // What opens the old envelope and what the new one is for: those that are not set are
+struct RewrapOptions {
+    OutputOptions output;  // but for the path
+    // What opens the old envelopes and what the new ones are for: those that are not set are
     // passphrases.
     std::function<Result<sealed::Identities>()> identities;
     std::function<Result<sealed::Recipients>()> recipients;
@@ -26,6 +30,32 @@ struct RewrapJob {
     int most = sealed::kUsualWorkLimit;  // that the old one may take
 };
 
-Result<> run(const RewrapJob& job);
+// Any number of threads may do files of one job at once.
+class RewrapJob {
+  public:
+    explicit RewrapJob(const RewrapOptions& options) : options_(options) {}
+    // Reads or asks for the secrets, unless that is done; a single file does so when all else that
+    // can be refused has been checked.
+    Result<> ready();
+    Result<FileDone> run(const PlannedFile& file, bool in_place, Buffers& buffers,
+                         Progress& progress);
+
+  private:
+    // What became of an envelope. With a passphrase on either side, files that had the same one get
+    // the same one, and scrypt is paid once for all of them, whether it opened or not.
+    struct Entry {
+        std::mutex mutex;
+        std::optional<Result<std::vector<std::uint8_t>>> fresh;
+    };
+    Result<std::vector<std::uint8_t>> fresh_for(const std::vector<std::uint8_t>& envelope);
+    std::shared_ptr<Entry> entry_of(const std::vector<std::uint8_t>& envelope);
+
+    const RewrapOptions& options_;
+    std::mutex reading_, mutex_;
+    std::optional<sealed::Identities> identities_;
+    std::optional<sealed::Recipients> recipients_;
+    std::map<std::vector<std::uint8_t>, std::shared_ptr<Entry>> known_;
+    std::counting_semaphore<4> at_once_{4};  // scrypt takes some hundred MiB
+};
 
 }  // namespace dael::cli

@@ -159,10 +159,14 @@ Result<> complete(SealOptions& options) {
     }
     DAEL_LET(aad, options.aad.read(data_from_stdin || secret_from_stdin));
     job.aad = std::move(aad);
+    job.bind_names = options.aad.bind_names;
     job.output.for_terminal = !job.seals;
     options.files.naming = job.seals ? Naming::seal : Naming::open;
     options.files.overwrite = job.output.overwrite;
     options.files.to_stdout = job.range.has_value();
+    options.with_passphrase.asks = options.passphrase.from_terminal() && !options.keyset &&
+                                   options.key.from_terminal() && !options.recipients.given() &&
+                                   !options.identities.given();
     job.keys = key_source(options);
     return {};
 }
@@ -174,7 +178,12 @@ Result<> run(SealOptions& options) {
     DAEL_LET(engine, options.engine.open());
     job.engine = &engine;
     job.threads = options.engine.most_threads();
-    if (!plan.single && !plan.files.empty()) DAEL_TRY(job.keys->ready());
+    if (!plan.single && !plan.files.empty()) {
+        DAEL_TRY(options.with_passphrase.asks && !job.seals
+                     ? job.keys->ready_to_open(engine, plan.files)
+                     : job.keys->ready());
+        job.keys->ask_no_more();
+    }
     return do_files(plan,
                     {.command = job.seals ? "seal" : "open",
                      .verb = job.seals ? "sealed" : "opened",

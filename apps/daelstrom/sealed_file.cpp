@@ -24,11 +24,11 @@ namespace {
 // How a stream's chunks are transformed, one after another and in place.
 class SealedStream {
   public:
-    static Result<SealedStream> start(const SealedJob& job, const sealed::Keys& keys,
+    static Result<SealedStream> start(const SealedJob& job, const sealed::Keys& keys, HostIn aad,
                                       Input& input) {
         SealedStream stream(input);
         if (job.seals) {
-            auto sealer = sealed::Sealer::start(*job.engine, keys, job.aad);
+            auto sealer = sealed::Sealer::start(*job.engine, keys, aad);
             if (!sealer) return std::move(sealer).error();
             stream.sealer_ = std::move(*sealer);
             return stream;
@@ -36,8 +36,7 @@ class SealedStream {
         const std::size_t wanted = sealed::Opener::head_size(keys);
         const auto head = input.peek(wanted);
         if (!head) return head.error();
-        auto opener =
-            sealed::Opener::start(*job.engine, keys, job.aad, *head, head->size() < wanted);
+        auto opener = sealed::Opener::start(*job.engine, keys, aad, *head, head->size() < wanted);
         if (!opener) return in_file(input, with_looks(input, std::move(opener).error()));
         stream.opener_ = std::move(*opener);
         return stream;
@@ -105,9 +104,9 @@ TransferOptions transfer_options(const SealedJob& job, const sealed::Layout& lay
     return options;
 }
 
-Result<FileDone> whole(const SealedJob& job, const FileKeys& keys, Input& input, Output& output,
-                       Buffers& buffers, Progress& progress) {
-    DAEL_LET(stream, SealedStream::start(job, *keys.keys, input));
+Result<FileDone> whole(const SealedJob& job, const FileKeys& keys, HostIn aad, Input& input,
+                       Output& output, Buffers& buffers, Progress& progress) {
+    DAEL_LET(stream, SealedStream::start(job, *keys.keys, aad, input));
     const sealed::Layout& layout = stream.layout();
     const std::uint64_t front = job.seals ? keys.front.size() : 0;
     if (const auto size = input.remaining()) {
@@ -124,11 +123,11 @@ Result<FileDone> whole(const SealedJob& job, const FileKeys& keys, Input& input,
     return done;
 }
 
-Result<FileDone> part(const SealedJob& job, const FileKeys& keys, Input& input, std::uint64_t size,
-                      Output& output, Progress& progress) {
+Result<FileDone> part(const SealedJob& job, const FileKeys& keys, HostIn aad, Input& input,
+                      std::uint64_t size, Output& output, Progress& progress) {
     const std::uint64_t front = keys.front.size();
     auto file = sealed::File::open(
-        *job.engine, *keys.keys, job.aad,
+        *job.engine, *keys.keys, aad,
         [&](std::uint64_t at, HostOut out) { return input.read_at(front + at, out); },
         size - front);
     if (!file) return in_file(input, with_looks(input, std::move(file).error()));
@@ -165,9 +164,20 @@ Result<FileDone> part(const SealedJob& job, const FileKeys& keys, Input& input, 
 
 }  // namespace
 
+Result<std::vector<std::uint8_t>> bound_to(const PlannedFile& file, bool bind_names,
+                                           std::vector<std::uint8_t> aad) {
+    if (!bind_names) return aad;
+    if (file.name.empty())
+        return usage("--bind-names: what has no name cannot be bound to one; name the sealed file");
+    aad.push_back(0);
+    aad.insert(aad.end(), file.name.begin(), file.name.end());
+    return aad;
+}
+
 Result<FileDone> seal_or_open(const SealedJob& job, const PlannedFile& file, Buffers& buffers,
                               Progress& progress) {
     DAEL_LET(input, open_input(file));
+    DAEL_LET(aad, bound_to(file, job.bind_names, job.aad));
     const auto size = input.remaining();
     if (job.range && !input.is_file())
         return Error{Code::io, input.name() +
@@ -179,8 +189,8 @@ Result<FileDone> seal_or_open(const SealedJob& job, const PlannedFile& file, Buf
     auto keys = job.seals ? job.keys->to_seal(*job.engine) : job.keys->to_open(*job.engine, input);
     if (!keys && job.seals) return std::move(keys).error();
     if (!keys) return with_looks(input, std::move(keys).error());
-    if (job.range) return part(job, *keys, input, size.value_or(0), output, progress);
-    return whole(job, *keys, input, output, buffers, progress);
+    if (job.range) return part(job, *keys, aad, input, size.value_or(0), output, progress);
+    return whole(job, *keys, aad, input, output, buffers, progress);
 }
 
 }  // namespace dael::cli

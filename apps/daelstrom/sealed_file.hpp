@@ -27,6 +27,7 @@ struct SealedJob {
     Engine* engine = nullptr;
     unsigned threads = 1;  // that the engine may take
     std::vector<std::uint8_t> aad;
+    bool bind_names = false;
     std::unique_ptr<KeySource> keys;
     struct Range {
         std::uint64_t first = 0;
@@ -49,6 +50,12 @@ std::uint64_t chunk_for(unsigned threads);
 // Opens the input that was planned, and refuses what is not the file that was found.
 Result<Input> open_input(const PlannedFile& file);
 
+// A file's associated data: what the options say, and with --bind-names a zero and its name behind
+// it. A name has no zero, so that no two of these are the same. Errors: invalid_argument for what
+// has no name.
+Result<std::vector<std::uint8_t>> bound_to(const PlannedFile& file, bool bind_names,
+                                           std::vector<std::uint8_t> aad);
+
 // Seals or opens a file. One that fits into a chunk is done in the caller's thread alone. Any
 // number of threads may do files of one job at once, each with buffers of its own.
 Result<FileDone> seal_or_open(const SealedJob& job, const PlannedFile& file, Buffers& buffers,
@@ -59,8 +66,10 @@ struct ResealJob {
     Engine* engine = nullptr;
     unsigned threads = 1;
     std::vector<std::uint8_t> aad;
-    std::shared_ptr<const sealed::Keys> from, to;  // what opens it, and what seals it then
-    std::string already;                           // what to say of those that `to` opens
+    bool bind_names = false;
+    std::unique_ptr<KeySource> from, to;  // what opens it, and what seals it then
+    // What to say of those that `to` opens already; none: each is sealed with a key of its own.
+    std::optional<std::string> already;
     OutputOptions output;
 };
 

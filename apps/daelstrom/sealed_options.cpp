@@ -24,6 +24,10 @@ void add_aad(CLI::App& command, AadOptions& options) {
     command.add_option("--aad-file", options.file, "File with the associated data")
         ->type_name("FILE")
         ->excludes(aad);
+    command.add_flag(
+        "--bind-names", options.bind_names,
+        "Binds each sealed file to its name, in folders with the path from the one that "
+        "is named on: what was renamed, moved or exchanged does not open");
 }
 
 Result<std::vector<std::uint8_t>> AadOptions::read(bool stdin_taken) const {

@@ -18,9 +18,10 @@ namespace dael::cli {
 void add_inputs(CLI::App& command, FileRequest& request, const std::string& help);
 bool is_stdin(const FileRequest& request);
 
-// --aad and --aad-file.
+// --aad, --aad-file and --bind-names.
 struct AadOptions {
     std::optional<std::string> text, file;
+    bool bind_names = false;
     // `stdin_taken`: standard input is something else already. Errors: limit, io,
     // invalid_argument.
     Result<std::vector<std::uint8_t>> read(bool stdin_taken) const;

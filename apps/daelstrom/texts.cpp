@@ -138,7 +138,9 @@ constexpr std::array kTexts{
         "exactly that; for recipients (-r, -R) or with a passphrase, a small age file in front "
         "holds the key, which age -d takes out.\n\n"
         "Associated data (--aad) is not stored: it binds the file to what you say, a name or a "
-        "version, and opening takes the same.\n\n"
+        "version, and opening takes the same. --bind-names binds each file to its own name, in "
+        "folders with the path from the one that is named on, so that files which were renamed, "
+        "moved or exchanged do not open.\n\n"
         "Each input gets an output of its own: INPUT.sealed, or what -o says for a single one, or "
         "the same names in --output-dir. Many files go through every core at once, and what fails "
         "with one is told and does not keep the others from being done; the exit status is then "
@@ -154,7 +156,8 @@ constexpr std::array kTexts{
         "other associated data: all are refused, and the message names the segment. An output "
         "file appears only when all of the input is verified.\n\n"
         "On standard output (-o -), verified segments go out before the end is known to be there: "
-        "check the exit status before you use what you got.\n\n"
+        "check the exit status before you use what you got. A terminal gets plain text alone, "
+        "unless -o - asks for the rest.\n\n"
         "Each input gets an output of its own: its name without .sealed, or what -o says for a "
         "single one, or the same names in --output-dir. Of folders (--recursive), files whose "
         "names end in .sealed are taken.\n\n"
@@ -162,16 +165,23 @@ constexpr std::array kTexts{
         "that the range touches are read and verified; one that reaches the end verifies the end.",
         kOpen},
     CommandText{
-        "rewrap", "Change for whom a file is sealed, or its passphrase",
+        "rewrap", "Change for whom files are sealed, or their passphrase",
         "Takes what opens the file (-i, or the passphrase so far) and what shall open it (-r, -R, "
-        "or a new passphrase). Only what stands in front changes. The file is written anew and "
+        "or a new passphrase). Only what stands in front changes. Each file is written anew and "
         "takes the old one's place in one step. Whoever has kept the old file and could open it "
-        "still can. For files that were sealed with a key there is reseal.",
+        "still can, and has the key of the new one: reseal -i -r gives each file another. Of "
+        "folders "
+        "(--recursive), files whose names end in .sealed are taken. For files that were sealed "
+        "with a "
+        "key there is reseal.",
         kRewrap},
     CommandText{
         "reseal", "Seal files anew under another key, in their places",
         "Each file is opened with any enabled key of the keyset and sealed with its primary one, "
-        "or opened with --key-file and sealed with --new-key-file. All of it is verified before "
+        "or opened with --key-file and sealed with --new-key-file; or opened with an identity (-i) "
+        "and sealed for recipients (-r, -R) under a key of its own, which who could open the old "
+        "file "
+        "does not have. All of it is verified before "
         "the new file takes the old one's place, in one step. Files that the new key opens "
         "already stay as they are, so that a call which was interrupted can be repeated.\n\n"
         "Of folders (--recursive), files whose names end in .sealed are taken. The associated "

@@ -36,12 +36,17 @@ extern "C" {
  * without the zero behind. */
 #define DAEL_IDENTITY_SIZE 74
 #define DAEL_RECIPIENT_SIZE 62
+/* And of those of age 1.3, post-quantum, "AGE-SECRET-KEY-PQ-1..." and "age1pq1...". */
+#define DAEL_HYBRID_IDENTITY_SIZE 77
+#define DAEL_HYBRID_RECIPIENT_SIZE 1959
 
 /* Whom an envelope is for. Any number of threads at once, but for _add. */
 typedef struct dael_recipients dael_recipients;
-/* As a recipients file has them: "age1..." on each line, but for empty ones and those that begin
- * with #. Errors: DAEL_BAD_FORMAT, naming the line; DAEL_UNSUPPORTED for other kinds (SSH keys,
- * age's plugins); DAEL_LIMIT. */
+/* As a recipients file has them: "age1...", or age 1.3's post-quantum "age1pq1...", on each line,
+ * but for empty ones and those that begin with #. The two kinds do not go together
+ * (DAEL_INVALID_ARGUMENT). UTF-8, or UTF-16 with its mark. Errors: DAEL_BAD_FORMAT, naming the
+ * line; DAEL_UNSUPPORTED for other kinds (SSH keys, age's plugins), and for post-quantum ones where
+ * libcrypto is older than OpenSSL 3.5; DAEL_LIMIT. */
 DAEL_API dael_status dael_recipients_parse(const void* text, size_t size,
                                            dael_recipients** recipients);
 /* One passphrase, which is bytes. Errors: DAEL_INVALID_ARGUMENT for an empty one, or work that is
@@ -59,8 +64,10 @@ DAEL_API void dael_recipients_free(dael_recipients* recipients);
 /* What opens an envelope: secret keys, or one passphrase. Any number of threads at once, but for
  * _add. */
 typedef struct dael_identities dael_identities;
-/* As an identity file has them: "AGE-SECRET-KEY-1..." on each line, but for empty ones and those
- * that begin with #. Errors: as dael_recipients_parse. No message holds any of the text. */
+/* As an identity file has them: "AGE-SECRET-KEY-1..." or "AGE-SECRET-KEY-PQ-1..." on each line, but
+ * for empty ones and those that begin with #. Those of age's plugins, and of a kind that this
+ * libcrypto lacks, are passed over if others remain. Errors: as dael_recipients_parse. No message
+ * holds any of the text. */
 DAEL_API dael_status dael_identities_parse(const void* text, size_t size,
                                            dael_identities** identities);
 /* `most`: work that is refused before anything is computed if an envelope asks for more. Errors: as
@@ -81,15 +88,20 @@ DAEL_API void dael_identities_free(dael_identities* identities);
  * wiping it is up to you. `recipient` may be null. */
 DAEL_API dael_status dael_identity_make(char identity[DAEL_IDENTITY_SIZE + 1],
                                         char recipient[DAEL_RECIPIENT_SIZE + 1]);
+/* The same, post-quantum: ML-KEM-768 and X25519 together. Errors: DAEL_UNSUPPORTED where libcrypto
+ * is older than OpenSSL 3.5. */
+DAEL_API dael_status dael_identity_make_hybrid(char identity[DAEL_HYBRID_IDENTITY_SIZE + 1],
+                                               char recipient[DAEL_HYBRID_RECIPIENT_SIZE + 1]);
 
 /* Whether a file begins as an envelope does, or any other age file, 1 or 0; 22 bytes tell. */
 DAEL_API int dael_is_envelope(const void* start, size_t size);
 /* What the beginning of a file tells of the envelope there. Nothing of it is verified yet. */
 typedef struct dael_envelope_info {
-    size_t size;    /* bytes; the stream begins behind them. 0: give more of the file */
-    size_t stanzas; /* at most so many recipients; 1 for a passphrase */
-    int32_t work;   /* what it asks of scrypt; 0: it takes identities, not a passphrase */
-    int32_t unused; /* 0 */
+    size_t struct_size; /* sizeof(dael_envelope_info) */
+    size_t size;        /* bytes; the stream begins behind them. 0: give more of the file */
+    size_t stanzas;     /* at most so many recipients; 1 for a passphrase */
+    int32_t work;       /* what it asks of scrypt; 0: it takes identities, not a passphrase */
+    int32_t unused;     /* 0 */
 } dael_envelope_info;
 /* Where info->size comes out as 0 and there is no more, the file is cut off, or an age file that
  * holds no sealed data. Errors: DAEL_BAD_FORMAT, DAEL_UNSUPPORTED for another version, DAEL_LIMIT:

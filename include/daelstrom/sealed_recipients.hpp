@@ -10,9 +10,13 @@
 // they are. A passphrase is as hard to guess as it is, times what a guess costs; what opening costs
 // stands in the envelope and is verified only once that is spent, hence the limit.
 //
-// Limits: 1,000 recipients or identities, and envelopes of 128 KiB. Calls block until done, and any
-// number of threads may use one Recipients or Identities at once. Secrets lie in locked memory that
-// wipes itself; wiping what is passed in is up to the caller.
+// Limits: 1,000 recipients or identities, and envelopes of 128 KiB, which 80 post-quantum
+// recipients fill. Calls block until done.
+//
+// Threads: any number may use one Recipients or Identities at once, but for add(). Closing during
+// use: destroy one when no call on it is running. Children of fork() may use what their parent
+// made. Secrets lie in locked memory that wipes itself; wiping what is passed in is up to the
+// caller.
 #pragma once
 
 #include <cstddef>
@@ -40,16 +44,19 @@ inline constexpr std::size_t kMostEnvelope = 128 << 10;
 // Whom an envelope is for: the holders of secret keys, or of one passphrase.
 class DAEL_API Recipients {
   public:
-    // As a recipients file has them: "age1..." on each line, but for empty ones and those that
-    // begin with #. Errors: bad_format, naming the line; unsupported for other kinds (SSH keys,
-    // age's plugins); limit.
+    // As a recipients file has them: "age1...", or age 1.3's post-quantum "age1pq1...", on each
+    // line, but for empty ones and those that begin with #. The two kinds do not go together
+    // (invalid_argument). UTF-8, or UTF-16 with its mark. Errors: bad_format, naming the line;
+    // unsupported for other kinds (SSH keys, age's plugins), and for post-quantum ones where
+    // libcrypto is older than OpenSSL 3.5; limit.
     static Result<Recipients> parse(std::string_view text);
     // Errors: invalid_argument for an empty passphrase, or work that is not 1 to kMostWork.
     static Result<Recipients> of_passphrase(HostIn passphrase, int work = kUsualWork);
     // Those of `others` too. Errors: invalid_argument for a passphrase, which is always alone;
     // limit.
     Result<> add(const Recipients& others);
-    std::size_t envelope_size() const noexcept;  // bytes of what is made for them
+    // Bytes of what is made for them; more than kMostEnvelope is not made (limit).
+    std::size_t envelope_size() const noexcept;
 
     struct DAEL_HIDDEN State;
     Recipients(Recipients&&) noexcept;
@@ -65,8 +72,10 @@ class DAEL_API Recipients {
 // What opens an envelope: secret keys, or one passphrase.
 class DAEL_API Identities {
   public:
-    // As an identity file has them: "AGE-SECRET-KEY-1..." on each line, but for empty ones and
-    // those that begin with #. Errors: as Recipients::parse(). No message holds any of the text.
+    // As an identity file has them: "AGE-SECRET-KEY-1..." or "AGE-SECRET-KEY-PQ-1..." on each line,
+    // but for empty ones and those that begin with #. Those of age's plugins, and of a kind that
+    // this libcrypto lacks, are passed over if others remain. Errors: as Recipients::parse(). No
+    // message holds any of the text.
     static Result<Identities> parse(HostIn text);
     // `most`: work that is refused before anything is computed if an envelope asks for more. What
     // is opened under a raised limit may keep a core busy for seconds. Errors: as of_passphrase().
@@ -89,10 +98,15 @@ class DAEL_API Identities {
 
 // Characters of "AGE-SECRET-KEY-1..." and of "age1...".
 inline constexpr std::size_t kIdentitySize = 74, kRecipientSize = 62;
+// And of "AGE-SECRET-KEY-PQ-1..." and "age1pq1...".
+inline constexpr std::size_t kHybridIdentitySize = 77, kHybridRecipientSize = 1959;
 // A new secret key, as text without an end of line, into `identity`, which has room for
 // kIdentitySize characters and holds the secret from then on. Identities::parse() reads it, and
 // Identities::recipients() tells whom to name. Errors: invalid_argument, internal.
 DAEL_API Result<> make_identity(HostOut identity);
+// The same, post-quantum: ML-KEM-768 and X25519 together. Errors: unsupported where libcrypto is
+// older than OpenSSL 3.5.
+DAEL_API Result<> make_hybrid_identity(HostOut identity);
 
 // What the beginning of a file tells of the envelope there. Nothing of it is verified yet.
 struct EnvelopeInfo {

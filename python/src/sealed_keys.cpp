@@ -49,6 +49,7 @@ nb::tuple range_in(const SealedKeys& keys, std::uint64_t at, std::uint64_t size,
 nb::tuple envelope_read(nb::handle start) {
     const Memory bytes(start, Access::read, "start");
     dael_envelope_info info{};
+    info.struct_size = sizeof info;
     check(dael_envelope_read(bytes.data, bytes.size, &info));
     return nb::make_tuple(info.size, info.work);
 }

@@ -3,9 +3,11 @@
 #include <daelstrom/daelstrom_sealed_recipients.h>
 #include <daelstrom/sealed_recipients.hpp>
 
+#include <algorithm>
 #include <array>
 
 #include "capi/sealed.hpp"
+#include "core/wipe_at_end.hpp"
 
 using dael::Code;
 using dael::Error;
@@ -26,7 +28,9 @@ static_assert(DAEL_USUAL_WORK == dael::sealed::kUsualWork &&
               DAEL_MOST_WORK == dael::sealed::kMostWork &&
               DAEL_MOST_ENVELOPE == dael::sealed::kMostEnvelope &&
               DAEL_IDENTITY_SIZE == dael::sealed::kIdentitySize &&
-              DAEL_RECIPIENT_SIZE == dael::sealed::kRecipientSize);
+              DAEL_RECIPIENT_SIZE == dael::sealed::kRecipientSize &&
+              DAEL_HYBRID_IDENTITY_SIZE == dael::sealed::kHybridIdentitySize &&
+              DAEL_HYBRID_RECIPIENT_SIZE == dael::sealed::kHybridRecipientSize);
 
 namespace {
 
@@ -49,6 +53,25 @@ Result<> has_room(const dael_recipients* recipients, std::size_t size, const cha
     if (size == needs) return {};
     return Error{Code::invalid_argument, std::string(name) + " is " + std::to_string(size) +
                                              " bytes; this envelope has " + std::to_string(needs)};
+}
+
+// Both, or neither, with a zero behind each.
+template <std::size_t kIdentity, std::size_t kRecipient>
+dael_status make_texts(Result<> (*make)(dael::HostOut), char* identity, char* recipient) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{identity, "identity"}}));
+        std::array<char, kIdentity + 1> made{};
+        const dael::core::WipeAtEnd wiped(made);
+        const auto text = bytes(static_cast<void*>(made.data()), kIdentity);
+        DAEL_TRY(make(text));
+        if (recipient) {
+            DAEL_LET(parsed, Identities::parse(text));
+            DAEL_LET(line, parsed.recipients());
+            recipient[line.copy(recipient, kRecipient)] = '\0';
+        }
+        std::ranges::copy(made, identity);
+        return {};
+    });
 }
 
 }  // namespace
@@ -119,18 +142,13 @@ void dael_identities_free(dael_identities* identities) {
 
 dael_status dael_identity_make(char identity[DAEL_IDENTITY_SIZE + 1],
                                char recipient[DAEL_RECIPIENT_SIZE + 1]) {
-    return call([&]() -> Result<> {
-        DAEL_TRY(given({{identity, "identity"}}));
-        const auto text = bytes(static_cast<void*>(identity), DAEL_IDENTITY_SIZE);
-        DAEL_TRY(dael::sealed::make_identity(text));
-        identity[DAEL_IDENTITY_SIZE] = '\0';
-        if (!recipient) return {};
-        DAEL_LET(parsed, Identities::parse(text));
-        DAEL_LET(line, parsed.recipients());
-        std::copy_n(line.begin(), DAEL_RECIPIENT_SIZE, recipient);
-        recipient[DAEL_RECIPIENT_SIZE] = '\0';
-        return {};
-    });
+    return make_texts<DAEL_IDENTITY_SIZE, DAEL_RECIPIENT_SIZE>(&dael::sealed::make_identity,
+                                                               identity, recipient);
+}
+dael_status dael_identity_make_hybrid(char identity[DAEL_HYBRID_IDENTITY_SIZE + 1],
+                                      char recipient[DAEL_HYBRID_RECIPIENT_SIZE + 1]) {
+    return make_texts<DAEL_HYBRID_IDENTITY_SIZE, DAEL_HYBRID_RECIPIENT_SIZE>(
+        &dael::sealed::make_hybrid_identity, identity, recipient);
 }
 
 int dael_is_envelope(const void* start, size_t size) {
@@ -141,8 +159,12 @@ dael_status dael_envelope_read(const void* start, size_t size, dael_envelope_inf
         DAEL_TRY(given({{info, "info"}}));
         DAEL_TRY(readable(start, size, "start"));
         DAEL_LET(says, dael::sealed::read_envelope(bytes(start, size)));
-        *info = {says.size, says.stanzas, says.work, 0};
-        return {};
+        return fill_sized(info, "info",
+                          {.struct_size = 0,
+                           .size = says.size,
+                           .stanzas = says.stanzas,
+                           .work = says.work,
+                           .unused = 0});
     });
 }
 

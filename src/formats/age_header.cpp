@@ -98,6 +98,17 @@ Result<> take_curve(AgeHeader& header, std::span<const std::string_view> argumen
     return {};
 }
 
+Result<> take_hybrid(AgeHeader& header, std::span<const std::string_view> arguments, HostIn body,
+                     const Lines& lines) {
+    HybridStanza stanza{};
+    if (arguments.size() != 2 || !decode_all(arguments[1], stanza.share) ||
+        body.size() != stanza.body.size())
+        return lines.wrong("its mlkem768x25519 stanza is not one of 1120 bytes and 32 bytes");
+    std::ranges::copy(body, stanza.body.begin());
+    header.hybrid.push_back(stanza);
+    return {};
+}
+
 Result<> take_scrypt(AgeHeader& header, std::span<const std::string_view> arguments, HostIn body,
                      const Lines& lines) {
     ScryptStanza& stanza = header.scrypt;
@@ -130,6 +141,7 @@ Result<bool> take_stanza(AgeHeader& header, std::string_view line, Lines& lines)
         if (text->size() < kLine) break;
     }
     if (parts[0] == "X25519") DAEL_TRY(take_curve(header, parts, body, lines));
+    if (parts[0] == "mlkem768x25519") DAEL_TRY(take_hybrid(header, parts, body, lines));
     if (parts[0] == "scrypt") {
         if (header.scrypt.work != 0) return lines.wrong("a second scrypt stanza");
         DAEL_TRY(take_scrypt(header, parts, body, lines));
@@ -187,6 +199,14 @@ Result<AgeHeader> parse_age_header(HostIn start, std::size_t most) {
 
 void write_stanza(std::string& header, const CurveStanza& stanza) {
     header += "-> X25519 ";
+    append_base64(header, stanza.share);
+    header += '\n';
+    append_base64(header, stanza.body);
+    header += '\n';
+}
+
+void write_stanza(std::string& header, const HybridStanza& stanza) {
+    header += "-> mlkem768x25519 ";
     append_base64(header, stanza.share);
     header += '\n';
     append_base64(header, stanza.body);

@@ -26,6 +26,10 @@ struct CurveStanza {  // -> X25519 <share>
     std::array<std::uint8_t, 32> share;
     Wrapped body;
 };
+struct HybridStanza {  // -> mlkem768x25519 <share>
+    std::array<std::uint8_t, 1120> share;
+    Wrapped body;
+};
 struct ScryptStanza {  // -> scrypt <salt> <work>
     std::array<std::uint8_t, kScryptSalt> salt;
     int work = 0;  // 0: there is no such stanza
@@ -34,6 +38,7 @@ struct ScryptStanza {  // -> scrypt <salt> <work>
 
 struct AgeHeader {
     std::vector<CurveStanza> curve;
+    std::vector<HybridStanza> hybrid;
     ScryptStanza scrypt;      // which is alone
     std::size_t stanzas = 0;  // of any kind
     std::size_t covered = 0;  // bytes that the MAC covers
@@ -47,6 +52,7 @@ Result<AgeHeader> parse_age_header(HostIn start, std::size_t most);
 
 // Its text up to the "---", which the MAC covers, and its end.
 void write_stanza(std::string& header, const CurveStanza& stanza);
+void write_stanza(std::string& header, const HybridStanza& stanza);
 void write_stanza(std::string& header, const ScryptStanza& stanza);
 void write_mac(std::string& header, HostIn mac);
 

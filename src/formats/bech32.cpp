@@ -9,7 +9,7 @@ namespace dael::formats {
 namespace {
 
 constexpr std::string_view kLetters = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
-constexpr std::size_t kData = 52, kChecksum = 6;  // digits of 5 bits
+constexpr std::size_t kChecksum = 6;  // digits of 5 bits
 
 constexpr std::uint32_t equal(std::uint32_t a, std::uint32_t b) {  // all ones or zero
     return 0u - ((((a ^ b) - 1) & ~(a ^ b)) >> 31);
@@ -74,9 +74,11 @@ bool begins_as(const Bech32& kind, HostIn text) noexcept {
     return true;
 }
 
-bool decode_bech32(const Bech32& kind, HostIn text, std::span<std::uint8_t, 32> bytes) noexcept {
-    if (text.size() != kind.size() || !begins_as(kind, text)) return false;
-    const HostIn digits = text.last(kData + kChecksum);
+bool decode_bech32(const Bech32& kind, HostIn text, HostOut bytes) noexcept {
+    if (text.size() != kind.size() || bytes.size() != kind.bytes || !begins_as(kind, text))
+        return false;
+    const std::size_t data = kind.digits();
+    const HostIn digits = text.last(data + kChecksum);
     std::uint32_t sum = after(kind.prefix), bits = 0, bad = 0;
     for (std::size_t i = 0; i < digits.size(); ++i) {
         const std::uint32_t c = digits[i];
@@ -85,21 +87,21 @@ bool decode_bech32(const Bech32& kind, HostIn text, std::span<std::uint8_t, 32> 
         const std::uint32_t digit = digit_of(c + (capital & 32));
         bad |= digit & 32;
         sum = next(sum, digit & 31);
-        if (i >= kData) continue;
+        if (i >= data) continue;
         bits = bits << 5 | (digit & 31);
         // With digit i there are 5 (i + 1) bits: a byte is whole wherever a multiple of 8 is
-        // passed. The last digit's 4 bits to spare are zeros.
+        // passed. The last digit's bits to spare are zeros.
         const std::size_t have = 5 * (i + 1), whole = have / 8;
         if (whole > 5 * i / 8) bytes[whole - 1] = static_cast<std::uint8_t>(bits >> (have % 8));
     }
-    bad |= (bits & 15) | (sum ^ 1);
+    bad |= (bits & ((1u << (5 * data - 8 * kind.bytes)) - 1)) | (sum ^ 1);
     if (bad == 0) return true;
     wipe(bytes.data(), bytes.size());
     return false;
 }
 
-void encode_bech32(const Bech32& kind, std::span<const std::uint8_t, 32> bytes,
-                   HostOut text) noexcept {
+void encode_bech32(const Bech32& kind, HostIn bytes, HostOut text) noexcept {
+    const std::size_t data = kind.digits();
     const auto put = [&](std::size_t at, std::uint8_t c) {
         text[at] = kind.capitals ? upper(c) : c;
     };
@@ -108,7 +110,7 @@ void encode_bech32(const Bech32& kind, std::span<const std::uint8_t, 32> bytes,
     const std::size_t first = kind.prefix.size() + 1;
     text[first - 1] = '1';
     std::uint32_t sum = after(kind.prefix);
-    for (std::size_t i = 0; i < kData; ++i) {
+    for (std::size_t i = 0; i < data; ++i) {
         const std::size_t bit = 5 * i;  // the first of five
         const std::uint32_t pair = static_cast<std::uint32_t>(bytes[bit / 8]) << 8 |
                                    (bit / 8 + 1 < bytes.size() ? bytes[bit / 8 + 1] : 0u);
@@ -119,7 +121,7 @@ void encode_bech32(const Bech32& kind, std::span<const std::uint8_t, 32> bytes,
     for (std::size_t i = 0; i < kChecksum; ++i) sum = next(sum, 0);
     sum ^= 1;
     for (std::size_t i = 0; i < kChecksum; ++i)
-        put(first + kData + i, letter_of(sum >> (5 * (5 - i)) & 31));
+        put(first + data + i, letter_of(sum >> (5 * (5 - i)) & 31));
 }
 
 }  // namespace dael::formats

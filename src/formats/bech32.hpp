@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bech32 (BIP 173) of 32 bytes, as age writes its keys. No branch and no index depends on which
+// Bech32 (BIP 173) of a known number of bytes and without its limit on length, as age writes its
+// keys. No branch and no index depends on which
 // letter or byte stands where, since half of them are secret.
 #pragma once
 
@@ -17,18 +18,23 @@ namespace dael::formats {
 struct Bech32 {
     std::string_view prefix;
     bool capitals;
+    std::size_t bytes;
 
-    constexpr std::size_t size() const { return prefix.size() + 1 + 52 + 6; }
+    constexpr std::size_t digits() const { return (8 * bytes + 4) / 5; }  // of 5 bits
+    constexpr std::size_t size() const { return prefix.size() + 1 + digits() + 6; }
 };
-inline constexpr Bech32 kRecipientText{"age", false};
-inline constexpr Bech32 kIdentityText{"age-secret-key-", true};
+inline constexpr Bech32 kRecipientText{"age", false, 32};
+inline constexpr Bech32 kIdentityText{"age-secret-key-", true, 32};
+// Those of age 1.3, post-quantum.
+inline constexpr Bech32 kHybridRecipientText{"age1pq", false, 1216};
+inline constexpr Bech32 kHybridIdentityText{"age-secret-key-pq-", true, 32};
 
 // Whether `text` begins as this kind does: its prefix, and the "1".
 bool begins_as(const Bech32& kind, HostIn text) noexcept;
-// `text` has size() characters; a mix of capitals and small letters, or the other kind, is refused.
-// False: some character or the checksum is wrong, and `bytes` is zeros.
-bool decode_bech32(const Bech32& kind, HostIn text, std::span<std::uint8_t, 32> bytes) noexcept;
-void encode_bech32(const Bech32& kind, std::span<const std::uint8_t, 32> bytes,
-                   HostOut text) noexcept;
+// `text` has size() characters, and `bytes` as many as its kind; a mix of capitals and small
+// letters, or the other kind, is refused. False: some character or the checksum is wrong, and
+// `bytes` is zeros.
+bool decode_bech32(const Bech32& kind, HostIn text, HostOut bytes) noexcept;
+void encode_bech32(const Bech32& kind, HostIn bytes, HostOut text) noexcept;
 
 }  // namespace dael::formats

@@ -24,6 +24,7 @@ using formats::ChaChaNonce;
 using formats::CurvePoint;
 using formats::CurveStanza;
 using formats::Hash;
+using formats::HybridStanza;
 using formats::ScryptStanza;
 using formats::SecretBytes;
 
@@ -32,7 +33,8 @@ constexpr std::size_t kFileKey = 16, kDataKey = 32, kPayloadNonce = 16,
 constexpr ChaChaNonce kNoNonce{};  // of wrapping keys, each of which wraps once
 constexpr ChaChaNonce kOnlyChunk{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};  // number 0, and the last
 constexpr std::string_view kCurveLabel = "age-encryption.org/v1/X25519",
-                           kScryptLabel = "age-encryption.org/v1/scrypt";
+                           kScryptLabel = "age-encryption.org/v1/scrypt",
+                           kHybridLabel = "age-encryption.org/mlkem768x25519";
 
 // The key that wraps a file key: of what the two share, the share and the recipient.
 Result<> curve_key(HostIn shared, const CurvePoint& share, const CurvePoint& recipient,
@@ -84,6 +86,13 @@ Result<CurveStanza> wrap(Scratch& scratch, const CurvePoint& recipient) {
     return stanza;
 }
 
+Result<HybridStanza> wrap(Scratch& scratch, const formats::HybridPublic& recipient) {
+    HybridStanza stanza{};
+    DAEL_TRY(formats::hybrid_seal(recipient, core::bytes_of(kHybridLabel), scratch.file_key(),
+                                  stanza.share, stanza.body));
+    return stanza;
+}
+
 Result<ScryptStanza> wrap(Scratch& scratch, const formats::Passphrase& passphrase) {
     ScryptStanza stanza{};
     stanza.work = passphrase.work;
@@ -105,6 +114,10 @@ Result<std::vector<std::uint8_t>> make(const Recipients::State& recipients, Host
         DAEL_LET(stanza, wrap(scratch, point));
         formats::write_stanza(header, stanza);
     }
+    for (const formats::HybridPublic& recipient : recipients.hybrid) {
+        DAEL_LET(stanza, wrap(scratch, recipient));
+        formats::write_stanza(header, stanza);
+    }
     header += "---";
     formats::Digest mac;
     DAEL_TRY(mac_of(scratch.file_key(), core::bytes_of(header), mac));
@@ -119,20 +132,32 @@ Result<std::vector<std::uint8_t>> make(const Recipients::State& recipients, Host
     return out;
 }
 
+Error about_header(const Error& error) {
+    return {error.code, "the age header has " + error.message};
+}
+
 // The file key by the first identity that has it.
-Result<> unwrap(Scratch& scratch, const std::vector<formats::Identity>& keys,
-                const AgeHeader& header) {
-    for (const formats::Identity& key : keys)
+Result<> unwrap(Scratch& scratch, const Identities::State& identities, const AgeHeader& header) {
+    for (const formats::HybridIdentity& key : identities.hybrid)
+        for (const HybridStanza& stanza : header.hybrid) {
+            const auto opened =
+                formats::hybrid_open(key.seed.bytes(), stanza.share, core::bytes_of(kHybridLabel),
+                                     stanza.body, scratch.file_key());
+            if (opened) return opened;
+            if (opened.code() == Code::bad_format) return about_header(opened.error());
+            if (opened.code() != Code::authentication) return opened;
+        }
+    for (const formats::Identity& key : identities.keys)
         for (const CurveStanza& stanza : header.curve) {
             if (auto shared = formats::x25519(key.secret.bytes(), stanza.share, scratch.shared());
                 !shared)
-                return Error{shared.code(), "the age header has " + shared.error().message};
+                return about_header(shared.error());
             DAEL_TRY(curve_key(scratch.shared(), stanza.share, key.recipient, scratch.wrapping()));
             const auto opened =
                 formats::chacha_open(scratch.wrapping(), kNoNonce, stanza.body, scratch.file_key());
             if (opened || opened.code() != Code::authentication) return opened;
         }
-    const std::size_t tried = keys.size();
+    const std::size_t tried = identities.count();
     return Error{
         Code::authentication,
         (tried == 1 ? std::string("the identity opens none of ")
@@ -176,7 +201,7 @@ Result<SecretBytes> open(const Identities::State& identities, HostIn start) {
     if (takes_passphrase)
         DAEL_TRY(unwrap(scratch, *identities.passphrase, header.scrypt));
     else
-        DAEL_TRY(unwrap(scratch, identities.keys, header));
+        DAEL_TRY(unwrap(scratch, identities, header));
     formats::Digest mac;
     DAEL_TRY(mac_of(scratch.file_key(), start.first(header.covered), mac));
     if (!modes::equal_tags(mac.bytes.data(), header.mac.data(), header.mac.size()))
@@ -194,6 +219,14 @@ Result<SecretBytes> open(const Identities::State& identities, HostIn start) {
                  "it; or the 64 bytes behind its header were altered"};
 }
 
+// Before anything is computed for it.
+Result<> check_size(const Recipients& recipients) {
+    const std::size_t size = recipients.envelope_size();
+    if (size <= kMostEnvelope) return {};
+    return Error{Code::limit, "the envelope for so many recipients has " + std::to_string(size) +
+                                  " bytes, and is at most " + std::to_string(kMostEnvelope)};
+}
+
 }  // namespace
 
 std::size_t Recipients::envelope_size() const noexcept {
@@ -201,7 +234,9 @@ std::size_t Recipients::envelope_size() const noexcept {
     const std::size_t body = base64(formats::kWrappedSize) + 1;
     const std::size_t curve = 10 + base64(formats::kCurveSize) + 1 + body;
     const std::size_t around = formats::kAgeLine.size() + 4 + base64(32) + 1 + kPayload;
-    if (!state_->passphrase) return around + state_->points.size() * curve;
+    const std::size_t hybrid = 18 + base64(formats::kHybridShare) + 1 + body;
+    if (!state_->passphrase)
+        return around + state_->points.size() * curve + state_->hybrid.size() * hybrid;
     const std::size_t digits = state_->passphrase->work < 10 ? 1 : 2;
     return around + 10 + base64(formats::kScryptSalt) + 1 + digits + 1 + body;
 }
@@ -222,6 +257,7 @@ Result<EnvelopeInfo> read_envelope(HostIn start) {
 
 Result<Enveloped> make_envelope(const Recipients& recipients, std::uint32_t segment) {
     return core::guarded([&]() -> Result<Enveloped> {
+        DAEL_TRY(check_size(recipients));
         DAEL_LET(key, SecretBytes::create(kDataKey));
         DAEL_TRY(core::fill_random(key.bytes()));
         DAEL_LET(keys, Keys::from_key(key.bytes(), segment));
@@ -240,6 +276,7 @@ Result<Keys> open_envelope(const Identities& identities, HostIn start, std::uint
 Result<std::vector<std::uint8_t>> rewrap_envelope(const Identities& identities, HostIn start,
                                                   const Recipients& recipients) {
     return core::guarded([&]() -> Result<std::vector<std::uint8_t>> {
+        DAEL_TRY(check_size(recipients));
         DAEL_LET(key, open(identities.state(), start));
         return make(recipients.state(), key.bytes());
     });

@@ -8,6 +8,7 @@
 #include <daelstrom/sealed_recipients.hpp>
 
 #include "formats/age_crypto.hpp"
+#include "formats/hybrid_kem.hpp"
 #include "formats/secret_bytes.hpp"
 
 namespace dael::formats {
@@ -24,14 +25,25 @@ struct Identity {
     CurvePoint recipient{};
 };
 
+struct HybridIdentity {
+    SecretBytes seed;
+    HybridPublic recipient{};
+};
+
 }  // namespace dael::formats
 
 struct dael::sealed::Recipients::State {
     std::vector<formats::CurvePoint> points;
-    std::optional<formats::Passphrase> passphrase;  // then there are no points
+    std::vector<formats::HybridPublic> hybrid;      // which are among themselves
+    std::optional<formats::Passphrase> passphrase;  // which is alone
+
+    std::size_t count() const noexcept { return points.size() + hybrid.size(); }
 };
 
 struct dael::sealed::Identities::State {
     std::vector<formats::Identity> keys;
+    std::vector<formats::HybridIdentity> hybrid;
     std::optional<formats::Passphrase> passphrase;  // then there are no keys
+
+    std::size_t count() const noexcept { return keys.size() + hybrid.size(); }
 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sealed data from C: what Tink made, memory, streams, files, chunks and envelopes. */
 #include <daelstrom/daelstrom_sealed_chunks.h>
+#include <daelstrom/daelstrom_sealed_keyset.h>
 #include <daelstrom/daelstrom_sealed_recipients.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "capi.h"
@@ -243,7 +245,7 @@ static void envelopes(struct made* m) {
     dael_recipients *both = NULL, *more = NULL, *house = NULL;
     dael_identities *of_alice = NULL, *of_bob = NULL, *by_house = NULL, *by_trees = NULL;
     dael_sealed_keys *keys = NULL, *none = NULL;
-    dael_envelope_info info;
+    dael_envelope_info info = {.struct_size = sizeof info};
     uint64_t size = 0;
 
     EXPECT(dael_identity_make(alice, text) == DAEL_OK);
@@ -313,6 +315,73 @@ static void envelopes(struct made* m) {
     dael_identities_free(NULL);
 }
 
+/* A keyset made and changed, and what it says of its keys. */
+static void keysets(struct made* m) {
+    dael_sealed_keyset *keyset = NULL, *again = NULL;
+    dael_sealed_keyset_entry entry = {.struct_size = sizeof entry};
+    dael_sealed_keys* keys = NULL;
+    uint32_t first = 0, second = 0;
+    EXPECT(dael_sealed_keyset_create(&keyset) == DAEL_OK && dael_sealed_keyset_count(keyset) == 0);
+    EXPECT(dael_sealed_keyset_add(keyset, "AES1024", &first) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_add(keyset, NULL, &first) == DAEL_OK && first != 0);
+    EXPECT(dael_sealed_keyset_add(keyset, "AES128_GCM_HKDF_4KB", &second) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_count(keyset) == 2);
+    EXPECT(dael_sealed_keyset_entry_at(keyset, 0, &entry) == DAEL_OK);
+    EXPECT(entry.id == first && entry.status == DAEL_SEALED_KEY_ENABLED && entry.primary == 1);
+    EXPECT(strcmp(entry.shape, "AES256_GCM_HKDF_1MB") == 0);
+    EXPECT(strcmp(entry.type, "AesGcmHkdfStreamingKey") == 0);
+    EXPECT(entry.struct_size == sizeof entry);
+    EXPECT(dael_sealed_keyset_entry_at(keyset, 2, &entry) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_disable(keyset, first) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_promote(keyset, second) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_disable(keyset, first) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_promote(keyset, first) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_remove(keyset, second) == DAEL_INVALID_ARGUMENT);
+
+    const size_t size = dael_sealed_keyset_json_size(keyset);
+    char* const json = malloc(size);
+    EXPECT(json && dael_sealed_keyset_write_json(keyset, json, size - 1) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_write_json(keyset, json, size) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_parse(json, size, &again) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_entry_at(again, 0, &entry) == DAEL_OK);
+    EXPECT(entry.id == first && entry.status == DAEL_SEALED_KEY_DISABLED && entry.primary == 0);
+    EXPECT(dael_sealed_keys_parse(json, size, &keys) == DAEL_OK);
+    EXPECT(dael_sealed_keys_segment(keys) == DAEL_SEALED_SMALL_SEGMENT);
+    free(json);
+    uint64_t sealed_size = 0;
+    uint8_t sealed[256], out[kPlain];
+    EXPECT(dael_sealed_size(keys, kPlain, &sealed_size) == DAEL_OK && sealed_size < sizeof sealed);
+    EXPECT(dael_sealed_seal(m->engine, keys, NULL, 0, m->plain, kPlain, sealed, sealed_size,
+                            NULL) == DAEL_OK);
+    memset(out, 7, sizeof out);
+    EXPECT(dael_sealed_open(m->engine, keys, NULL, 0, sealed, sealed_size, out, kPlain - 1, NULL,
+                            NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(out[0] == 7 && out[kPlain - 1] == 7); /* refused, and not wiped */
+    EXPECT(dael_sealed_open(m->engine, keys, NULL, 0, sealed, sealed_size, out, kPlain, NULL,
+                            NULL) == DAEL_OK);
+    EXPECT(memcmp(out, m->plain, kPlain) == 0);
+    dael_sealed_keys_free(keys);
+
+    EXPECT(dael_sealed_keyset_enable(again, first) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_remove(again, first) == DAEL_OK);
+    EXPECT(dael_sealed_keyset_count(again) == 1 && dael_sealed_keyset_count(keyset) == 2);
+    EXPECT(dael_sealed_keyset_remove(again, first) == DAEL_INVALID_ARGUMENT);
+    EXPECT(strstr(dael_last_error(), "has no key") != NULL);
+    entry.struct_size = 3;
+    EXPECT(dael_sealed_keyset_entry_at(again, 0, &entry) == DAEL_INVALID_ARGUMENT);
+    entry.struct_size = offsetof(dael_sealed_keyset_entry, type);
+    entry.type[0] = '?';
+    EXPECT(dael_sealed_keyset_entry_at(again, 0, &entry) == DAEL_OK && entry.id == second);
+    EXPECT(entry.type[0] == '?'); /* built with a shorter header */
+    dael_sealed_keyset_free(keyset);
+    dael_sealed_keyset_free(again);
+    dael_sealed_keyset_free(NULL);
+    EXPECT(dael_sealed_keyset_parse("{}", 2, &again) == DAEL_BAD_FORMAT && again == NULL);
+    EXPECT(dael_sealed_keyset_create(NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_add(NULL, NULL, &first) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_keyset_count(NULL) == 0 && dael_sealed_keyset_json_size(NULL) == 0);
+}
+
 int main(void) {
     struct made m = {.engine = engine_on("openssl")};
     uint8_t key[32];
@@ -327,6 +396,7 @@ int main(void) {
         files(&m);
         chunks(&m);
         envelopes(&m);
+        keysets(&m);
     }
     dael_sealed_keys_free(m.bare);
     dael_sealed_keys_free(m.keys);

@@ -160,7 +160,18 @@ class Info(InfoTest):
     def test_a_name_that_is_no_text(self):
         name = b"\xff\xfe".decode(errors="surrogateescape")
         (self.dir / name).write_bytes(b"")
-        self.assertEqual(json.loads(self.ok("info", "--json", name))[0]["file"], "\ufffd\ufffd")
+        self.assertEqual(json.loads(self.ok("info", "--json", name))[0]["file"],
+                         {"bytes": base64.b64encode(b"\xff\xfe").decode()})
+        shown = self.ok("info", name)
+        self.assertTrue(shown.startswith(rb"\xff\xfe: "), shown)
+
+    def test_names_that_play_tricks_are_spelt_out(self):
+        """What a terminal obeys, what turns a line around, and no two names alike."""
+        for name, shown in (("c1 \x9b2J", r"c1 \xc2\x9b2J"), ("rlo \u202egpj", r"rlo \xe2\x80\xaegpj"),
+                            ("a\u2066b\u2069", r"a\xe2\x81\xa6b\xe2\x81\xa9"), (r"back\x1bslash", r"back\\x1bslash"),
+                            ("esc\x1b", r"esc\x1b"), ("Grüße \u4f60\u597d", "Grüße \u4f60\u597d")):
+            ran = self.run_program("info", name)
+            self.assertEqual((ran.returncode, ran.stderr.decode().count(f"'{shown}'")), (FAILED, 1), ran.stderr)
 
     def test_only_the_beginning_is_read(self):
         with open(self.dir / "large", "wb") as large:

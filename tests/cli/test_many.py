@@ -42,6 +42,56 @@ class ManyTest(CliTest):
         self.assertTrue(self.ok("open", *(options or KEY), name, "-o", "-") == content, name)
 
 
+class BoundNames(ManyTest):
+    """--bind-names: a file that was renamed, moved or exchanged with another does not open."""
+
+    BOUND = (*KEY, "--bind-names")
+
+    def setUp(self):
+        super().setUp()
+        for name in ("in/alice", "in/mallory", "in/below/alice"):
+            self.write(name, name.encode())
+        self.ok("seal", *self.BOUND, "--recursive", "in", "--output-dir", "out")
+
+    def test_there_and_back(self):
+        self.ok("open", *self.BOUND, "--recursive", "out", "--output-dir", "back")
+        self.assertEqual([self.read(f"back/{name}") for name in self.files("back")],
+                         [f"in/{name}".encode() for name in self.files("in")])
+        self.assertEqual(self.ok("open", *self.BOUND, "out/alice.sealed", "-o", "-"), b"in/alice")
+        self.assertEqual(self.ok("open", *self.BOUND, "--range", "3-4", "out/alice.sealed"), b"al")
+
+    def test_exchanged_renamed_moved(self):
+        os.rename(self.dir / "out/alice.sealed", self.dir / "out/x")
+        os.rename(self.dir / "out/mallory.sealed", self.dir / "out/alice.sealed")
+        os.rename(self.dir / "out/x", self.dir / "out/mallory.sealed")
+        self.write("out/moved.sealed", self.read("out/below/alice.sealed"))
+        said = self.partly("open", *self.BOUND, "--recursive", "out", "--output-dir", "back")
+        self.assertEqual(said[-1], "1 file opened, 3 failed")
+        self.assertTrue(all("is not authentic" in line for line in said[:-1]), said)
+        self.assertEqual(self.files("back"), ["below/alice"])
+        self.fails(FAILED, "is not authentic", "open", *self.BOUND, "out/below/alice.sealed", "-o", "never")
+        self.fails(FAILED, "is not authentic", "open", *KEY, "out/below/alice.sealed", "-o", "never")
+
+    def test_what_is_bound(self):
+        """docs/format.md: --aad, a zero, and the name."""
+        self.write("aad", b"May\0alice")
+        sealed = self.ok("seal", *self.BOUND, "--aad", "May", "in/alice", "-o", "alice.sealed") or self.read("alice.sealed")
+        self.assertEqual(self.ok("open", *KEY, "--aad-file", "aad", given=sealed), b"in/alice")
+        self.write("aad", b"\0below/alice")
+        self.assertEqual(self.ok("open", *KEY, "--aad-file", "aad", "out/below/alice.sealed", "-o", "-"), b"in/below/alice")
+        self.ok("seal", *self.BOUND, "in/alice", "-o", "other")
+        self.assertEqual(self.ok("open", *self.BOUND, "other", "-o", "-"), b"in/alice")
+
+    def test_reseal_keeps_it(self):
+        self.ok("reseal", *KEY, "--new-key-file", "key128", "--bind-names", "--recursive", "out")
+        self.opens("out/mallory.sealed", b"in/mallory", *NEW, "--bind-names")
+
+    def test_what_has_no_name(self):
+        self.fails(USAGE, "no name", "seal", *self.BOUND, given=b"x")
+        self.fails(USAGE, "no name", "seal", *self.BOUND, "in/alice", "-o", "-")
+        self.fails(USAGE, "no name", "open", *self.BOUND, "-o", "never", given=self.read("out/alice.sealed"))
+
+
 class Names(ManyTest):
     def test_one_file(self):
         self.write("plain", data(100))
@@ -303,6 +353,46 @@ class Secrets(ManyTest):
         said = self.partly("open", "--passphrase-file", "other", "--recursive", "out", "--output-dir", "back")
         self.assertEqual(said[-1], "0 files opened, 6 failed")
         self.assertTrue(all("another passphrase" in line for line in said[:-1]), said)
+
+    def test_a_wrong_passphrase_is_paid_for_once(self):
+        """What does not open an envelope is remembered as what does."""
+        self.write("other", b"battery staple\n")
+        for i in range(6, 12):
+            self.write(f"in/{i}", data(100))
+        self.ok("seal", "--passphrase-file", "password", "--recursive", "in", "--output-dir", "out")
+        begin = processor_time()
+        self.fails(FAILED, "another passphrase", "open", "--passphrase-file", "other", "out/1.sealed", "-o", "x")
+        one = processor_time() - begin
+        begin = processor_time()
+        said = self.partly("open", "--passphrase-file", "other", "--recursive", "out", "--output-dir", "back")
+        self.assertEqual(said[-1], "0 files opened, 12 failed")
+        self.assertTrue(all("another passphrase" in line for line in said[:-1]), said)
+        self.assertLess(processor_time() - begin, 4 * one)
+
+    def test_a_slip_of_who_types_is_asked_for_again(self):
+        self.ok("seal", "--passphrase-file", "password", "--cost", "10", "--recursive", "in", "--output-dir", "out")
+        for arguments in (["--recursive", "out", "--output-dir", "back"], ["out/1.sealed", "-o", "-"]):
+            terminal = Terminal(self, "open", *arguments)
+            for slip in (b"battery staple", b"correct hrse"):
+                terminal.answer(b"Passphrase: ", slip)
+                terminal.shown = b""
+            terminal.answer(b"Passphrase: ", b"correct horse")
+            out, err, status = terminal.finish()
+            self.assertEqual((out, status), (b"" if "--recursive" in arguments else data(100), 0))
+            self.assertRegex(err, rb"\A(daelstrom: 'out/[01].sealed': another passphrase[^\n]*; try again\n){2}\Z")
+        self.assertEqual([self.read(f"back/{i}") for i in range(6)], 6 * [data(100)])
+
+    def test_three_slips_are_enough(self):
+        """Then nothing was opened, and nobody waits for thousands of files that this does not open."""
+        self.ok("seal", "--passphrase-file", "password", "--cost", "10", "--recursive", "in", "--output-dir", "out")
+        before = self.listing()
+        terminal = Terminal(self, "open", "--recursive", "out", "--output-dir", "back")
+        for _ in range(3):
+            terminal.answer(b"Passphrase: ", b"battery staple")
+            terminal.shown = b""
+        _, err, status = terminal.finish()
+        self.assertEqual((err.count(b"another passphrase"), err.count(b"try again"), status), (3, 2, FAILED))
+        self.assertEqual(self.listing(), before)
 
     def test_a_file_under_another_secret_is_named(self):
         self.ok("seal", *KEY, "in/0", "--output-dir", "out")

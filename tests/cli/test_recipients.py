@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sealed for recipients: `seal -r` and `-R`, `open -i`, and `rewrap` between recipients and passphrases. Beside the
 program age itself: tests/age."""
-from harness import CliTest, data
+from harness import CliTest, data, processor_time
 from test_terminal import Terminal
 
 FAILED, USAGE = 1, 2
@@ -130,6 +130,33 @@ class Refusals(RecipientsTest):
                            ("absent", "cannot open identity file 'absent'"), ("key256", "no secret key")):
             self.fails(FAILED, says, "open", "-i", name, "-o", "never", given=sealed)
 
+    def test_files_as_people_have_them(self):
+        """With the marks and ends of lines of Windows, in UTF-16 as PowerShell writes it, and with keys of other kinds
+        beside the one that opens."""
+        text = f"# public key: {ALICE[1]}\n{ALICE[0]}\n"
+        plugin = "AGE-PLUGIN-YUBIKEY-1QQPQQQQQQQQQQQQQQQQQQQQQ\n"
+        post_quantum = "AGE-SECRET-KEY-PQ-1HZLGZUPT4ETPKDEV8HSGFDCYZ4E522W0A7PU2LHT8EH9W6YLNC3SW78XKG\n"
+        sealed = self.ok("seal", *FOR_ALICE, given=b"hello")
+        for i, content in enumerate((text.replace("\n", "\r\n").encode(), text.encode("utf-8-sig"),
+                                     ALICE[0].encode("utf-8-sig"), text.encode("utf-16"),
+                                     b"\xff\xfe" + text.encode("utf-16-le"), b"\xfe\xff" + text.encode("utf-16-be"),
+                                     ("# Grüße, \N{GRINNING FACE}\n" + text).encode("utf-16"), (plugin + text).encode(),
+                                     (text + post_quantum + plugin).encode())):
+            self.write(f"id{i}", content)
+            self.assertEqual(self.ok("open", "-i", f"id{i}", given=sealed), b"hello", content)
+        for i, content in enumerate((ALICE[1].encode("utf-8-sig"), (ALICE[1] + "\r\n").encode("utf-16"),
+                                     b"# to Alice\r\n" + ALICE[1].encode() + b"\r\n")):
+            self.write(f"to{i}", content)
+            self.assertEqual(self.ok("open", "-i", "alice", given=self.ok("seal", "-R", f"to{i}", given=b"x")), b"x")
+        self.write("plugin", plugin.encode())
+        self.fails(FAILED, "an identity of one of age's plugins", "open", "-i", "plugin", "-o", "never", given=sealed)
+        self.write("small", ALICE[0].lower().encode())
+        self.fails(FAILED, "small letters", "open", "-i", "small", "-o", "never", given=sealed)
+        for recipient, says in ((ALICE[1].upper(), "capitals"), ("age1tag1" + "q" * 60, "hardware key"),
+                                ("age1yubikey1" + "q" * 60, "one of age's plugins"),
+                                ("age1pq1" + "q" * 1900, "post-quantum recipient was copied wrongly")):
+            self.fails(FAILED, says, "seal", "-r", recipient, "-o", "never", given=b"x")
+
     def test_options_that_do_not_go_together(self):
         self.write("plain", b"x")
         for other in (("--key-file", "key256"), ("--keyset", "k"), PASSPHRASE, CHEAP, ("--passphrase-fd", "5")):
@@ -185,6 +212,67 @@ class Rewrap(RecipientsTest):
         self.assertEqual(terminal.finish()[1:], (b"", 0))
         self.assertNotIn(b"Passphrase: ", terminal.shown.replace(b"New passphrase", b""))
         self.opens(*PASSPHRASE)
+
+    def test_folders(self):
+        """A tree whose recipients change: every file that takes it, and what does not is named."""
+        for name in ("in/a", "in/below/b"):
+            (self.dir / name).parent.mkdir(parents=True, exist_ok=True)
+            self.write(name, name.encode())
+        self.write("in/note.txt", b"left alone")
+        self.ok("seal", *FOR_ALICE, "in/a", "in/below/b")
+        for name in ("in/a", "in/below/b"):
+            (self.dir / name).unlink()
+        streams = [self.read(f"{name}.sealed")[size_for(1):] for name in ("in/a", "in/below/b")]
+        self.write("in/bare.sealed", self.ok("seal", "--key-file", "key256", given=b"x"))
+        ran = self.run_program("rewrap", "-i", "alice", "-r", BOB[1], "--recursive", "in")
+        self.assertEqual((ran.returncode, ran.stdout), (FAILED, b""))
+        self.assertRegex(ran.stderr.decode(), r"\Adaelstrom: 'in/bare.sealed' was not sealed for recipients[^\n]*\n"
+                                              r"daelstrom: 2 files wrapped anew, 1 left alone, 1 failed\n\Z")
+        for name, stream in zip(("in/a", "in/below/b"), streams):
+            self.assertEqual(self.ok("open", "-i", "bob", f"{name}.sealed", "-o", "-"), name.encode())
+            self.assertTrue(self.read(f"{name}.sealed").endswith(stream))
+            self.fails(FAILED, "sealed for other recipients", "open", "-i", "alice", f"{name}.sealed", "-o", "never")
+
+    def test_scrypt_is_paid_once_for_files_of_one_call(self):
+        for i in range(8):
+            self.write(f"{i}", bytes([i]))
+        names = [f"{i}.sealed" for i in range(8)]
+        self.ok("seal", *PASSPHRASE, *map(str, range(8)))
+        self.write("new", b"battery staple\n")
+        begin = processor_time()
+        self.ok("rewrap", *PASSPHRASE, "--new-passphrase-file", "new", names[0], "-o", "one")
+        one = processor_time() - begin
+        begin = processor_time()
+        self.ok("rewrap", *PASSPHRASE, "--new-passphrase-file", "new", *names)
+        self.assertLess(processor_time() - begin, 3 * one)
+        self.assertEqual(len({self.read(name)[:214] for name in names}), 1)
+        begin = processor_time()
+        self.assertEqual(self.run_program("rewrap", *PASSPHRASE, "-r", BOB[1], *names).returncode, FAILED)
+        self.assertLess(processor_time() - begin, 3 * one)
+        for i, name in enumerate(names):
+            self.assertEqual(self.ok("open", "--passphrase-file", "new", name, "-o", "-"), bytes([i]))
+
+    def test_reseal_shuts_out_for_good(self):
+        """Who has kept the old envelope, and with it the data key, opens the new file no more than anybody else."""
+        key = self.read("sealed")[:size_for(1)]
+        self.ok("reseal", "-i", "alice", "-r", BOB[1], "sealed")
+        self.assertTrue(self.ok("open", "-i", "bob", "sealed", "-o", "-") == self.plain)
+        self.assertFalse(self.read("sealed").endswith(self.stream))
+        self.fails(FAILED, "sealed for other recipients", "open", "-i", "alice", "sealed", "-o", "never")
+        self.fails(FAILED, "is not authentic", "open", "-i", "alice", "-o", "never",
+                   given=key + self.read("sealed")[size_for(1):])
+        self.ok("reseal", "-i", "bob", "-r", BOB[1], *FOR_ALICE, "sealed")
+        for name in ("alice", "bob"):
+            self.assertTrue(self.ok("open", "-i", name, "sealed", "-o", "-") == self.plain)
+        for options, pattern in ((("-i", "alice"), "-r RECIPIENT"), (FOR_ALICE, "-i IDENTITY"),
+                                 (("-i", "alice", *FOR_ALICE, "--key-file", "key256"), "excludes")):
+            self.fails(USAGE, pattern, "reseal", *options, "sealed")
+        self.write("bare", self.ok("seal", "--key-file", "key256", given=b"x"))
+        self.fails(FAILED, "was it sealed with a key", "reseal", "-i", "alice", *FOR_ALICE, "bare")
+        damaged = bytearray(self.read("sealed"))
+        damaged[-1] ^= 1
+        self.write("sealed", damaged)
+        self.fails(FAILED, "is not authentic", "reseal", "-i", "alice", *FOR_ALICE, "sealed")
 
     def test_a_failure_changes_nothing(self):
         self.fails(FAILED, "sealed for other recipients", "rewrap", "-i", "bob", "-r", BOB[1], "sealed")

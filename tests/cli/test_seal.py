@@ -272,7 +272,7 @@ class Rewrap(SealTest):
         self.fails(FAILED, "new passphrase is empty", "rewrap", *self.with_passphrase, "--new-passphrase-file", "empty",
                    "sealed")
         self.fails(FAILED, "cannot open 'absent'", *self.change, "absent")
-        self.fails(FAILED, "is no file that can be replaced", *self.change, "/dev/null")
+        self.fails(FAILED, "is no regular file that can be replaced", *self.change, "/dev/null")
         self.fails(USAGE, "standard input cannot be both", "rewrap", "--passphrase-file", "-")
 
     def test_interrupted(self):

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/envelopes.hpp"
+#include "formats/hybrid_kem.hpp"
 #include "support/vectors.hpp"
 
 namespace dael::test {
@@ -107,6 +108,105 @@ TEST(Envelope, AsAgeMakesIt) {
     }
     EXPECT_GE(opened, 4);
     EXPECT_GE(refused, 4);
+}
+
+// The headers of age's own test kit, c2sp.org/CCTV: those that open hold no key of sealed data,
+// which is told by what is refused then. Post-quantum ones take OpenSSL 3.5.
+TEST(Envelope, AsTheCommunitysVectorsHaveIt) {
+    std::ifstream stream(vectors_folder() / "age_cctv.json");
+    ASSERT_TRUE(stream) << "no vectors";
+    const auto json = nlohmann::json::parse(stream);
+    const bool post_quantum = bool(formats::check_hybrid());
+    int tried = 0, left_out = 0;
+    for (const auto& vector : json.at("vectors")) {
+        const std::string name = vector.at("name"), expected = vector.at("expect");
+        SCOPED_TRACE(name);
+        Bytes file = from_hex(vector.at("file").get<std::string>());
+        // A payload may be shorter than that of an envelope.
+        if (expected != "header failure") file.resize(file.size() + 64);
+        std::string text;
+        bool skip = false;
+        for (const std::string line : vector.at("identities")) {
+            skip = skip || (line.starts_with("AGE-SECRET-KEY-PQ-") && !post_quantum);
+            text += line + '\n';
+        }
+        if (skip) {
+            ++left_out;
+            continue;
+        }
+        ++tried;
+        const auto identities =
+            !vector.at("passphrases").empty()
+                ? by_passphrase(vector.at("passphrases").at(0).get<std::string>(), 12)
+            : text.empty() ? person().key()
+                           : must(Identities::parse(words(text)));
+        const auto keys = open_envelope(identities, file);
+        ASSERT_FALSE(keys);
+        const Code code = keys.code();
+        const std::string& says = keys.error().message;
+        const auto tells = [&](const char* what) { return says.find(what) != std::string::npos; };
+        if (expected == "success")
+            EXPECT_TRUE(tells("this is an age file")) << says;
+        else if (expected == "HMAC failure")
+            EXPECT_TRUE(tells("header of the envelope in front was altered")) << says;
+        else if (expected == "no match")
+            EXPECT_TRUE(tells("opens none of") || tells("another passphrase") ||
+                        (code == Code::invalid_argument && tells("a passphrase does not open")))
+                << says;
+        else
+            EXPECT_TRUE(code == Code::bad_format || code == Code::unsupported ||
+                        code == Code::limit ||
+                        (code == Code::invalid_argument && name == "scrypt_and_x25519"))
+                << says;
+    }
+    EXPECT_GE(tried, 64);
+    if (left_out != 0)
+        std::printf("%d vectors with post-quantum keys were left out: %s\n", left_out,
+                    formats::check_hybrid().error().message.c_str());
+}
+
+// Post-quantum recipients, from the text of a new identity to the key of a stream.
+TEST(Envelope, PostQuantum) {
+    if (const auto there = formats::check_hybrid(); !there) {
+        Bytes text(sealed::kHybridIdentitySize);
+        expect_error(sealed::make_hybrid_identity(text), Code::unsupported, "OpenSSL 3.5");
+        GTEST_SKIP() << there.error().message;
+    }
+    std::vector<Identities> people;
+    std::string lines;
+    for (int i = 0; i < 3; ++i) {
+        Bytes text(sealed::kHybridIdentitySize);
+        must(sealed::make_hybrid_identity(text));
+        people.push_back(must(Identities::parse(text)));
+        const std::string line = must(people.back().recipients());
+        EXPECT_EQ(line.size(), sealed::kHybridRecipientSize + 1);
+        EXPECT_TRUE(line.starts_with("age1pq1"));
+        if (i < 2) lines += line;
+    }
+    auto e = engine();
+    const auto recipients = must(Recipients::parse(lines));
+    auto made = must(make_envelope(recipients));
+    EXPECT_EQ(made.envelope.size(), recipients.envelope_size());
+    const Bytes sealed = seal(e, made.keys, pattern(100));
+    for (int i = 0; i < 2; ++i)
+        EXPECT_EQ(
+            must(open(e, must(open_envelope(people[static_cast<std::size_t>(i)], made.envelope)),
+                      sealed)),
+            pattern(100));
+    expect_error(open_envelope(people[2], made.envelope), Code::authentication, "opens none of");
+    // Beside others they would protect from nothing.
+    expect_error(Recipients::parse(lines + person().recipient), Code::invalid_argument, "age1pq1");
+    auto others = must(Recipients::parse(person().recipient));
+    EXPECT_EQ(others.add(recipients).code(), Code::invalid_argument);
+    // Every part of a stanza counts.
+    for (std::size_t at = 45; at < made.envelope.size(); at += 97) {
+        Bytes damaged = made.envelope;
+        damaged[at] ^= 1;
+        EXPECT_FALSE(open_envelope(people[0], damaged)) << at;
+    }
+    std::string many;
+    for (int i = 0; i < 90; ++i) many += lines.substr(0, sealed::kHybridRecipientSize + 1);
+    expect_error(make_envelope(must(Recipients::parse(many))), Code::limit, "at most 131072");
 }
 
 // One with two recipients, and one with a passphrase, each with what opens it.

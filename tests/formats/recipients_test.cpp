@@ -87,7 +87,7 @@ TEST(Recipients, WhatIsNone) {
     refused(a + "q", Code::bad_format,
             "line 1: this recipient was copied wrongly: it has 63 characters, not 62");
     refused(a.substr(0, 61), Code::bad_format, "copied wrongly");
-    refused(capitals(a), Code::bad_format, "no recipient");
+    refused(capitals(a), Code::bad_format, "a recipient in capitals");
     refused(std::string("age1C") + (kRecipient + 5), Code::bad_format,
             "its checksum does not match");
     refused("age1yubikey1qwertyuiop", Code::unsupported, "age's plugins");
@@ -115,13 +115,49 @@ TEST(Recipients, WhatIsNoIdentity) {
     std::string small = a;
     std::ranges::transform(small, small.begin(),
                            [](char c) { return static_cast<char>(tolower(c)); });
-    refused(small, Code::bad_format, "no secret key");
+    refused(small, Code::bad_format, "small letters");
     refused(a.substr(0, 20) + small.substr(20), Code::bad_format, "copied wrongly");
     refused(kRecipient, Code::bad_format, "a recipient stands where its secret key belongs");
-    refused("AGE-PLUGIN-YUBIKEY-1QWERTY", Code::unsupported, "another kind");
+    refused("AGE-PLUGIN-YUBIKEY-1QWERTY", Code::unsupported, "age's plugins");
     refused("-----BEGIN OPENSSH PRIVATE KEY-----\n", Code::unsupported, "another kind");
     refused("age-encryption.org/v1\n-> scrypt x\n", Code::unsupported, "age -d decrypts them");
     refused("-----BEGIN AGE ENCRYPTED FILE-----\n", Code::unsupported, "age -d decrypts them");
+}
+
+// UTF-8 with its mark, UTF-16 in either order, and identities of kinds that others make up for.
+TEST(Recipients, WrittenByOtherPrograms) {
+    const std::string x = kIdentity, text = "# \xc3\xbc\n" + x + "\r\n";
+    const auto utf16 = [](const std::string& ascii, bool big) {
+        std::string out = big ? "\xfe\xff" : "\xff\xfe";
+        for (const char c : ascii) out += big ? std::string{'\0', c} : std::string{c, '\0'};
+        return out;
+    };
+    const std::string plugin = "AGE-PLUGIN-YUBIKEY-1QWERTY\n";
+    for (const std::string& spelt :
+         {"\xef\xbb\xbf" + text, utf16(x + "\r\n", false), utf16("#\n" + x, true), plugin + x,
+          x + "\n" + plugin + plugin})
+        EXPECT_EQ(must(recipients_of(spelt)), std::string(kRecipient) + '\n');
+    for (const bool big : {false, true}) EXPECT_TRUE(Recipients::parse(utf16(kRecipient, big)));
+    EXPECT_TRUE(Recipients::parse("\xef\xbb\xbf" + std::string(kRecipient)));
+    expect_error(Identities::parse(words(utf16("", false))), Code::bad_format, "no secret key");
+    expect_error(Identities::parse(words(utf16(x, false) + "x")), Code::bad_format, "");
+    expect_error(Identities::parse(words(plugin + plugin)), Code::unsupported, "age's plugins");
+}
+
+// Identities are added whole or not at all.
+TEST(Recipients, WhatIsRefusedAddsNothing) {
+    std::string many, one = std::string(kRecipient) + '\n';
+    for (int i = 0; i < 600; ++i) many += one;
+    auto all = must(Recipients::parse(many));
+    const auto size = all.envelope_size();
+    expect_error(all.add(all), Code::limit, "more than 1000");
+    EXPECT_EQ(all.envelope_size(), size);
+    auto keys = must(Identities::parse(words(kIdentity)));
+    ASSERT_TRUE(keys.add(keys));
+    EXPECT_EQ(must(keys.recipients()), one + one);
+    expect_error(keys.add(must(Identities::of_passphrase(words("x"), 10))), Code::invalid_argument,
+                 "always alone");
+    EXPECT_EQ(must(keys.recipients()), one + one);
 }
 
 // The checksum finds every one; so nobody seals for a slip of the pen.
