@@ -84,6 +84,28 @@ class Age(CliTest):
         self.write("several", self.read("id2") + b"# and\n" + self.read("made"))
         self.assertEqual(self.ok("open", "-i", "several", given=sealed), b"hello")
 
+    def test_post_quantum(self):
+        """age 1.3's hybrid keys, where both sides have them: Debian's age is older, and OpenSSL before 3.5 too."""
+        made = self.run_program("keygen", "--format", "age-pq", "-o", "ours")
+        if b"OpenSSL 3.5" in made.stderr:
+            self.skipTest(made.stderr.decode().strip())
+        theirs = subprocess.run(["age-keygen", "-pq"], capture_output=True)
+        if theirs.returncode != 0:
+            self.skipTest("this age has no post-quantum keys; 1.3 has")
+        self.assertEqual((made.returncode, made.stderr), (0, b""))
+        self.write("theirs", theirs.stdout)
+        self.write("to", made.stdout + b"".join(line.removeprefix(b"# public key: ") + b"\n"
+                                                for line in theirs.stdout.splitlines() if b"age1pq1" in line))
+        sealed = self.ok("seal", "-R", "to", given=self.plain)
+        key = os.urandom(32)
+        self.write("key", key)
+        front = age("-R", self.dir / "to", given=key)
+        stream = self.ok("seal", "--key-file", "key", given=self.plain)
+        for name in ("ours", "theirs"):
+            taken = age("-d", "-i", self.dir / name, given=sealed[:envelope_size(sealed)])
+            self.opens_by_age_alone(sealed, taken)
+            self.assertTrue(self.ok("open", "-i", name, given=front + stream) == self.plain)
+
     def test_what_age_holds_besides(self):
         """An age file that is no sealed data: refused, and age opens it."""
         for size in (10, 33, 1000, 200_000):
