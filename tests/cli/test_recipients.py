@@ -157,6 +157,22 @@ class Refusals(RecipientsTest):
                                 ("age1pq1" + "q" * 1900, "post-quantum recipient was copied wrongly")):
             self.fails(FAILED, says, "seal", "-r", recipient, "-o", "never", given=b"x")
 
+    def test_post_quantum(self):
+        """With OpenSSL 3.5 there and back; with an older one, words that say so."""
+        made = self.run_program("keygen", "--format", "age-pq", "-o", "pq")
+        if made.returncode == 0:
+            self.write("to", made.stdout)
+            sealed = self.ok("seal", "-R", "to", given=self.plain)
+            self.assertTrue(self.ok("open", "-i", "pq", given=sealed) == self.plain)
+            self.refused("the identity opens none of its 1 stanzas", sealed, "-i", "alice")
+            self.fails(FAILED, "age1pq1...* beside others", "seal", "-R", "to", *FOR_ALICE, "-o", "never", given=b"x")
+            return
+        needs = "age's post-quantum keys need OpenSSL 3.5, which has ML-KEM; this is OpenSSL 3"
+        self.check_failure(FAILED, needs, made.returncode, made.stderr)
+        self.assertFalse((self.dir / "pq").exists())
+        self.write("pq", b"AGE-SECRET-KEY-PQ-1HZLGZUPT4ETPKDEV8HSGFDCYZ4E522W0A7PU2LHT8EH9W6YLNC3SW78XKG\n")
+        self.fails(FAILED, needs, "open", "-i", "pq", "-o", "never", given=self.ok("seal", *FOR_ALICE, given=b"x"))
+
     def test_options_that_do_not_go_together(self):
         self.write("plain", b"x")
         for other in (("--key-file", "key256"), ("--keyset", "k"), PASSPHRASE, CHEAP, ("--passphrase-fd", "5")):
