@@ -73,8 +73,12 @@ class JobControl {
     bool stop(int signal, bool whole_job) const {
         continued = 0;
         wants_stop = 0;
+        if (whole_job) {  // the others of it
+            handle(signal, SIG_IGN);
+            ::kill(0, signal);
+        }
         handle(signal, SIG_DFL);
-        ::kill(whole_job ? 0 : ::getpid(), signal);
+        ::pthread_kill(asking, signal);  // not to a thread that takes it later than now
         sigset_t mask;
         ::pthread_sigmask(SIG_SETMASK, &open_, &mask);  // stops here
         ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
@@ -157,8 +161,9 @@ class QuietTerminal {
     }
     // Waits for the foreground first: the terminal of a job in the background is somebody else's.
     Result<> hide(const JobControl& jobs) {
-        while (!in_foreground())
-            if (!jobs.stop(SIGTTOU, true))
+        constexpr int kMostTries = 3;  // the news that it goes on may be late
+        for (int tries = 0; !in_foreground();)
+            if (!jobs.stop(SIGTTOU, true) && ++tries == kMostTries)
                 return Error{Code::io, "the terminal belongs to another program"};
         continued = 0;
         termios now{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random walks over keysets that are changed, against a model: what is refused changes nothing, what
-// is done is whole, and the text says the same as the object at any time.
+// Random walks over keysets that are changed, against a model: what is refused changes nothing,
+// what is done is whole, and the text says the same as the object at any time.
 #include <daelstrom/sealed_keyset.hpp>
 
 #include "formats/keysets.hpp"
@@ -17,29 +17,37 @@ class Walk {
   public:
     explicit Walk(std::uint64_t seed) : random_(seed) {
         if (random_.below(2) == 0) return;
-        // As other programs may have left it: with a key of another type, one that is destroyed, and
-        // a primary key that is none.
+        // As other programs may have left it: with a key of another type, one that is destroyed,
+        // and a primary key that is none.
         const bool usable = random_.below(2) == 0;
         const std::string value = base64(key_message({.key = Bytes(16, 1)}));
-        keyset_ = must(Keyset::parse(bytes_of(
-            R"({"primaryKeyId":)" + std::to_string(usable ? 7 : 8) + R"(,"key":[)" +
-            key_json(value, 7) + "," + key_json(value, 8, "DISABLED") + "," +
-            key_json("AAAA", 9, "ENABLED", "AesGcmKey") + "," +
-            R"({"status":"DESTROYED","keyId":10,"outputPrefixType":"RAW"}]})")));
-        model_ = {{7, Status::enabled}, {8, Status::disabled}, {9, Status::enabled},
+        keyset_ = must(Keyset::parse(
+            bytes_of(R"({"primaryKeyId":)" + std::to_string(usable ? 7 : 8) + R"(,"key":[)" +
+                     key_json(value, 7) + "," + key_json(value, 8, "DISABLED") + "," +
+                     key_json("AAAA", 9, "ENABLED", "AesGcmKey") + "," +
+                     R"({"status":"DESTROYED","keyId":10,"outputPrefixType":"RAW"}]})")));
+        model_ = {{7, Status::enabled},
+                  {8, Status::disabled},
+                  {9, Status::enabled},
                   {10, Status::destroyed}};
         primary_ = usable ? 7 : 8;
     }
 
     void step() {
         switch (random_.below(7)) {
-            case 0: return add();
-            case 1: return changed(&Keyset::promote, &Walk::promote);
-            case 2: return changed(&Keyset::enable, &Walk::enable);
+            case 0:
+                return add();
+            case 1:
+                return changed(&Keyset::promote, &Walk::promote);
+            case 2:
+                return changed(&Keyset::enable, &Walk::enable);
             case 3:
-            case 4: return changed(&Keyset::disable, &Walk::disable);
-            case 5: return changed(&Keyset::remove, &Walk::remove);
-            default: return reread();
+            case 4:
+                return changed(&Keyset::disable, &Walk::disable);
+            case 5:
+                return changed(&Keyset::remove, &Walk::remove);
+            default:
+                return reread();
         }
     }
 
@@ -60,9 +68,7 @@ class Walk {
         Status status;
     };
 
-    bool seals(const Key& key) const {
-        return key.id == primary_ && key.status == Status::enabled;
-    }
+    bool seals(const Key& key) const { return key.id == primary_ && key.status == Status::enabled; }
     bool has_primary() const {
         return std::ranges::any_of(model_, [this](const Key& key) { return seals(key); });
     }
