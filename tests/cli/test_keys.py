@@ -96,7 +96,7 @@ class Keygen(KeyTest):
         self.assertRegex(terminal.shown, rb"\A[0-9a-f]{64}\r\n\Z")
 
     def test_what_there_is_not(self):
-        self.fails(USAGE, "no 'pem'; there are raw, hex, keyset and age", "keygen", "--format", "pem", "-o", "new")
+        self.fails(USAGE, "no 'pem'; there are raw, hex, keyset, age and age-pq", "keygen", "--format", "pem", "-o", "new")
         self.fails(USAGE, "keysets have keys of 128 or 256 bits", "keygen", "--format", "keyset", "--bits", "192")
         self.fails(USAGE, "--bits", "keygen", "--bits", "64")
         self.fails(USAGE, "too many arguments; keygen takes none", "keygen", "new")
