@@ -115,6 +115,13 @@ class ByTable final : public Ways {
                                                                                     params) == 1;
     }
 
+    // Whether its context may be copied now.
+    bool copies() const {
+        void* const copy = find<void*(void*)>(OSSL_FUNC_CIPHER_DUPCTX)(context_);
+        if (copy) find<void(void*)>(OSSL_FUNC_CIPHER_FREECTX)(copy);
+        return copy != nullptr;
+    }
+
   private:
     template <class Function>
     Function* find(int id) const {
@@ -342,6 +349,28 @@ TEST_P(Pipelines, EachMessageIsTheDefaultProvidersAndBack) {
     }
     EXPECT_GT(counter("daelstrom-wide-updates"), before);
     EXPECT_EQ(counter("daelstrom-failures"), 0u);
+}
+
+TEST(PipelinesOfTheProvider, AreNotCopiedUntilTheyEnd) {
+    for (const char* name : {"AES-128-GCM", "AES-128-CTR", "AES-128-CBC"}) {
+        ByTable way(name);
+        const Bytes key(16, 1), iv(16, 2);
+        std::vector<const std::uint8_t*> ivs(1, iv.data());
+        Bytes data(64, 4), end(16);
+        std::uint8_t *out[] = {data.data()}, *last[] = {end.data()};
+        const std::uint8_t* in[] = {data.data()};
+        std::size_t written[1], room[] = {64}, rest[] = {16}, size[] = {64};
+        EXPECT_TRUE(way.copies()) << name;
+        for (int round = 0; round < 2; ++round) {
+            const std::size_t iv_size = std::strcmp(name, "AES-128-GCM") == 0 ? 12 : 16;
+            ASSERT_TRUE(way.begin(true, &key, ivs, iv_size)) << name;
+            EXPECT_FALSE(way.copies()) << name;
+            ASSERT_TRUE(way.update(out, written, room, in, size)) << name;
+            EXPECT_FALSE(way.copies()) << name;
+            ASSERT_TRUE(way.final(last, written, rest)) << name;
+            EXPECT_TRUE(way.copies()) << name;
+        }
+    }
 }
 
 TEST(PipelinesOfTheProvider, WhatMakesNoSenseIsRefused) {
