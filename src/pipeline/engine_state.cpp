@@ -144,6 +144,16 @@ struct Told {
     }
 };
 
+// The caller must know, where there are words left to say it in.
+Error with_loss(Result<Ran> ran) {
+    Error error = std::move(ran).error();
+    (void)core::guarded([&]() -> Result<> {
+        error.message += "; data that was worked in place is lost, and codes say which";
+        return {};
+    });
+    return error;
+}
+
 }  // namespace
 
 Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
@@ -173,7 +183,6 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
 }
 
 Engine::State::Lanes& Engine::State::lanes() {
-    static Lanes none;
     if (!find_devices_) return lanes_;
     const std::uint32_t at_it = 2 * core::this_process();
     for (;;) {
@@ -182,7 +191,7 @@ Engine::State::Lanes& Engine::State::lanes() {
         if (state == at_it)
             opening_.wait(state);
         else if (state != 0)
-            return none;
+            return none_;
         else if (opening_.compare_exchange_strong(state, at_it))
             break;
     }
@@ -418,7 +427,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     if (hosts_.empty()) {
         auto ran = run_through(*lanes_.front(), request, set, survey, rest);
         told.by(rest, ran);
-        return ran;
+        return rest.lost ? with_loss(std::move(ran)) : std::move(ran);
     }
     Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
     if (messages.size() > 1) job.size /= messages.size();
@@ -445,7 +454,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
                             : run_on_host(*host, request, set, survey);
     });
     told.all |= static_cast<bool>(done);
-    if (rest.lost) return ran;
+    if (rest.lost) return with_loss(std::move(ran));
     if (done) done->replaced = failed;
     return done;
 }

@@ -160,6 +160,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     std::atomic<double> missed_seconds_{0};
     const std::uint64_t serial_;  // unlike any other engine's of this process
     Lanes lanes_;
+    Lanes none_;  // of a child's that was forked while they were being opened
 };
 
 }  // namespace dael
