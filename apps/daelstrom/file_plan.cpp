@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file_plan.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,8 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
+
+#include <daelstrom/files.hpp>
 
 #include "commands.hpp"
 #include "io/text.hpp"
@@ -21,10 +26,6 @@ namespace fs = std::filesystem;
 
 std::string join(const std::string& folder, const std::string& name) {
     return folder.ends_with('/') ? folder + name : folder + "/" + name;
-}
-
-std::string last_part(const std::string& path) {
-    return path.substr(path.rfind('/') + 1);
 }
 
 std::string folder_of(const std::string& path) {
@@ -46,12 +47,18 @@ class Planner {
         if (request_.inputs.empty() || request_.inputs.front() == "-") {
             plan_.files.push_back(from_stdin());
         } else {
-            if (request_.output_dir) folder(*request_.output_dir, 0777);
+            if (request_.output_dir) {
+                plan_.output_root = std::make_shared<OutputFolder>();
+                folder("", 0777);
+            }
             for (const std::string& input : request_.inputs) add_named(input);
         }
         plan_.single = request_.inputs.size() <= 1 && !walked_;
         if (!plan_.single) DAEL_TRY(check_outputs());
-        for (auto& [path, mode] : folders_) plan_.folders.push_back({path, mode});
+        for (auto& [below, mode] : folders_)
+            plan_.folders.push_back(
+                {below.empty() ? *request_.output_dir : join(*request_.output_dir, below), below,
+                 mode});
         return std::move(plan_);
     }
 
@@ -102,8 +109,15 @@ class Planner {
             if (request_.to_stdout)
                 return fail("--range takes a file, and " + in_quotes(input) + " is a directory");
             walked_ = true;
-            if (request_.output_dir) folder(*request_.output_dir, status.st_mode);
-            return walk(input, "");
+            // Read once more when it is walked; what holds it may be a folder that only lets
+            // through.
+            const int fd = ::open(input.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+            if (fd < 0)
+                return fail("cannot read the folder " + in_quotes(input) + ": " +
+                            std::strerror(errno));
+            root_ = std::make_shared<const OpenFolder>(fd);
+            if (request_.output_dir) folder("", status.st_mode);
+            return walk(fd, ".", input, "");
         }
         note_input(input, status);  // whatever becomes of it: it must not be written
         PlannedFile file{input, request_.output, std::nullopt,
@@ -153,30 +167,47 @@ class Planner {
     }
 
     // A folder is as open as the one after which it is made, or as the strictest of several.
-    void folder(const std::string& path, mode_t mode) {
-        const auto [found, made] = folders_.try_emplace(path, mode & 0777);
+    // `below`: where it lies in the one for the outputs.
+    void folder(const std::string& below, mode_t mode) {
+        const auto [found, made] = folders_.try_emplace(below, mode & 0777);
         if (!made) found->second &= mode;
     }
 
-    // `below`: where this folder lies in the one that was named, with a slash at its end.
-    void walk(const std::string& path, const std::string& below) {
-        std::error_code error;
+    // The folder of this name in the open one. `below`: where it lies in the one that was named,
+    // with a slash at its end.
+    void walk(int parent, const std::string& name, const std::string& path,
+              const std::string& below) {
+        const int fd =
+            ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR* const opened = fd < 0 ? nullptr : ::fdopendir(fd);
+        if (!opened) {
+            fail("cannot read the folder " + in_quotes(path) + ": " + std::strerror(errno));
+            if (fd >= 0) ::close(fd);
+            return;
+        }
+        const std::unique_ptr<DIR, int (*)(DIR*)> all(opened, &::closedir);
         std::vector<std::string> names;
-        for (fs::directory_iterator i(path, error), end; !error && i != end; i.increment(error))
-            names.push_back(i->path().filename());
-        if (error)
-            return fail("cannot read the folder " + in_quotes(path) + ": " + error.message());
+        for (;;) {
+            errno = 0;
+            const dirent* const entry = ::readdir(opened);
+            if (!entry) break;
+            if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+                names.emplace_back(entry->d_name);
+        }
+        if (errno != 0)
+            return fail("cannot read the folder " + in_quotes(path) + ": " + std::strerror(errno));
         std::ranges::sort(names);
-        for (const std::string& name : names) visit(join(path, name), below + name);
+        for (const std::string& entry : names) visit(fd, entry, join(path, entry), below);
     }
 
-    void visit(const std::string& path, const std::string& below) {
+    void visit(int folder_fd, const std::string& name, const std::string& path,
+               const std::string& below) {
         struct stat status {};
-        if (::lstat(path.c_str(), &status) != 0)
+        if (::fstatat(folder_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
             return fail("cannot open " + in_quotes(path) + ": " + std::strerror(errno));
         if (S_ISDIR(status.st_mode)) {
-            if (request_.output_dir) folder(join(*request_.output_dir, below), status.st_mode);
-            return walk(path, below + "/");
+            if (request_.output_dir) folder(below + name, status.st_mode);
+            return walk(folder_fd, name, path, below + name + "/");
         }
         const bool wanted = (request_.naming != Naming::seal) == has_suffix(path);
         if (!wanted) {
@@ -187,8 +218,9 @@ class Planner {
                 (S_ISLNK(status.st_mode) ? "a symbolic link" : "no regular file"));
         } else {
             note_input(path, status);
-            plan_.files.push_back({path, output_of(path, below), status,
-                                   static_cast<std::uint64_t>(status.st_size), name_of(below)});
+            plan_.files.push_back({path, output_of(path, below + name), status,
+                                   static_cast<std::uint64_t>(status.st_size),
+                                   name_of(below + name), root_, plan_.output_root, below});
         }
     }
 
@@ -237,12 +269,30 @@ class Planner {
     const FileRequest& request_;
     Plan plan_;
     bool walked_ = false;
+    std::shared_ptr<const OpenFolder> root_;  // the folder that is walked
     std::map<Identity, std::string> inputs_;  // named ones, and those found in folders
-    std::map<std::string, mode_t> folders_;   // in this order outer ones come first
+    std::map<std::string, mode_t> folders_;   // for outputs; in this order outer ones come first
     std::map<std::string, std::string> real_folders_;
 };
 
 }  // namespace
+
+std::string last_part(const std::string& path) {
+    return path.substr(path.rfind('/') + 1);
+}
+
+OpenFolder::~OpenFolder() {
+    ::close(fd_);
+}
+
+Result<std::shared_ptr<const OpenFolder>> OpenFolder::below(const std::string& path,
+                                                            const std::string& name) const {
+    auto fd = files::open_below(fd_, path);
+    if (!fd)
+        return Error{Code::io, in_quotes(name) + ": a link is on the way there by now, or it is " +
+                                   "no folder that can be opened (" + fd.error().message + ")"};
+    return std::make_shared<const OpenFolder>(*fd);
+}
 
 Result<Plan> plan_files(const FileRequest& request) {
     return Planner(request).run();

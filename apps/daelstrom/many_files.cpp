@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "many_files.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,30 +38,67 @@ std::string count_of(std::uint64_t count) {
 // go again.
 class Folders {
   public:
-    Result<> make(const std::vector<Plan::Folder>& folders) {
-        for (const auto& [path, mode] : folders) {
-            // The owner must be able to write into it, whatever the other one was.
-            if (::mkdir(path.c_str(), (mode & 0777) | 0700) == 0) {
-                made_.push_back(path);
+    Result<> make(const Plan& plan) {
+        for (const auto& [path, below, mode] : plan.folders) {
+            if (below.empty()) {
+                DAEL_TRY(make_one(AT_FDCWD, path, path, mode, ""));
+                const int fd = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+                if (fd < 0)
+                    return Error{Code::io, "cannot open the folder " + in_quotes(path) + ": " +
+                                               std::strerror(errno)};
+                root_ = plan.output_root->open = std::make_shared<const OpenFolder>(fd);
                 continue;
             }
-            const int error = errno;
-            struct stat status {};
-            if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-                continue;
-            return Error{Code::io, "cannot make the folder " + in_quotes(path) + ": " +
-                                       std::strerror(error == EEXIST ? ENOTDIR : error)};
+            DAEL_LET(parent, plan.output_root->open->below(parent_of(below), path));
+            DAEL_TRY(make_one(parent->fd(), name_of(below), path, mode, below));
+            DAEL_TRY(plan.output_root->open->below(below, path));  // and no link
         }
         return {};
     }
     ~Folders() {
-        for (auto path = made_.rbegin(); path != made_.rend(); ++path)
-            if (has_failed) (void)::rmdir(path->c_str());
+        if (!has_failed) return;
+        for (auto made = made_.rbegin(); made != made_.rend(); ++made) {
+            if (!made->in_root) {
+                (void)::rmdir(made->path.c_str());
+            } else if (const auto parent = root_->below(parent_of(made->path), made->path)) {
+                (void)::unlinkat((*parent)->fd(), name_of(made->path).c_str(), AT_REMOVEDIR);
+            }
+        }
     }
     bool has_failed = true;
 
   private:
-    std::vector<std::string> made_;
+    struct Made {
+        std::string path;
+        bool in_root;
+    };
+
+    static std::string parent_of(const std::string& below) {
+        const auto slash = below.rfind('/');
+        return slash == below.npos ? "" : below.substr(0, slash);
+    }
+    static std::string name_of(const std::string& below) {
+        return below.substr(below.rfind('/') + 1);
+    }
+
+    Result<> make_one(int folder, const std::string& name, const std::string& path, mode_t mode,
+                      const std::string& below) {
+        // The owner must be able to write into it, whatever the other one was.
+        if (::mkdirat(folder, name.c_str(), (mode & 0777) | 0700) == 0) {
+            made_.push_back({below.empty() ? path : below, !below.empty()});
+            return {};
+        }
+        const int error = errno;
+        struct stat status {};
+        if (error == EEXIST && ::fstatat(folder, name.c_str(), &status, 0) == 0 &&
+            S_ISDIR(status.st_mode))
+            return {};
+        return Error{Code::io, "cannot make the folder " + in_quotes(path) + ": " +
+                                   std::strerror(error == EEXIST ? ENOTDIR : error)};
+    }
+
+    std::shared_ptr<const OpenFolder> root_;
+    std::vector<Made> made_;
 };
 
 class Run {
@@ -76,7 +114,7 @@ class Run {
         for (const std::string& failure : plan_.failures) complain(failure);
         for (const std::string& skipped : plan_.skipped) tell(skipped);
         Folders folders;
-        DAEL_TRY(folders.make(plan_.folders));
+        DAEL_TRY(folders.make(plan_));
         const unsigned workers = static_cast<unsigned>(
             std::min<std::size_t>({options_.threads, plan_.files.size(), DoomedFile::kMost / 2}));
         // What many threads hold at once stays within some hundred MiB.
@@ -214,7 +252,7 @@ class Run {
 Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork& work) {
     if (!plan.failures.empty()) return Error{Code::io, plan.failures.front()};
     Folders folders;
-    DAEL_TRY(folders.make(plan.folders));
+    DAEL_TRY(folders.make(plan));
     const PlannedFile& file = plan.files.front();
     const std::string name = input_name(file.input);
     Progress progress(

@@ -129,7 +129,6 @@ Result<FileDone> reseal(const ResealJob& job, const PlannedFile& file, Buffers& 
     if (!input.is_file())
         return Error{Code::io, input.name() + " is no regular file that can be replaced"};
     OutputOptions options = job.output;
-    options.path = file.output;
     options.replaces_input = true;
     DAEL_LET(aad, bound_to(file, job.bind_names, job.aad));
     const std::uint64_t whole = input.remaining().value_or(0);
@@ -154,7 +153,7 @@ Result<FileDone> reseal(const ResealJob& job, const PlannedFile& file, Buffers& 
             return done;
         }
     }
-    DAEL_LET(output, Output::open(options, input));
+    DAEL_LET(output, open_output(options, file, input));
     const std::size_t wanted = sealed::Opener::head_size(*from->keys);
     DAEL_LET(head, input.peek(wanted));
     auto opener = sealed::Opener::start(*job.engine, *from->keys, aad, head, head.size() < wanted);

@@ -60,10 +60,9 @@ Result<FileDone> RewrapJob::run(const PlannedFile& file, bool in_place, Buffers&
     if (in_place && !input.is_file())
         return Error{Code::io, input.name() + " is no regular file that can be replaced"};
     OutputOptions options = options_.output;
-    options.path = file.output;
     options.for_terminal = false;
     options.replaces_input = in_place;
-    DAEL_LET(output, Output::open(options, input));
+    DAEL_LET(output, open_output(options, file, input));
     const auto size = input.remaining();
     DAEL_LET(envelope, take_envelope(input));
     if (envelope.bytes.empty())

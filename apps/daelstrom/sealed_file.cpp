@@ -16,7 +16,19 @@ std::uint64_t chunk_for(unsigned threads) {
 }
 
 Result<Input> open_input(const PlannedFile& file) {
-    return file.found ? Input::open(file.input, *file.found) : Input::open(file.input);
+    if (!file.found) return Input::open(file.input);
+    DAEL_LET(folder, file.root->below(file.below, file.input));
+    return Input::open_in(folder->fd(), last_part(file.input), file.input, *file.found);
+}
+
+Result<Output> open_output(OutputOptions options, const PlannedFile& file, const Input& input) {
+    options.path = file.output;
+    if (!file.root || !file.output) return Output::open(options, input);
+    const OpenFolder& root = file.output_root ? *file.output_root->open : *file.root;
+    DAEL_LET(folder, root.below(file.below, *file.output));
+    options.folder = folder->fd();
+    options.name_in_folder = last_part(*file.output);
+    return Output::open(options, input);
 }
 
 namespace {
@@ -183,9 +195,7 @@ Result<FileDone> seal_or_open(const SealedJob& job, const PlannedFile& file, Buf
         return Error{Code::io, input.name() +
                                    " can only be read from its beginning; --range "
                                    "takes a file"};
-    OutputOptions options = job.output;
-    options.path = file.output;
-    DAEL_LET(output, Output::open(options, input));
+    DAEL_LET(output, open_output(job.output, file, input));
     auto keys = job.seals ? job.keys->to_seal(*job.engine) : job.keys->to_open(*job.engine, input);
     if (!keys && job.seals) return std::move(keys).error();
     if (!keys) return with_looks(input, std::move(keys).error());

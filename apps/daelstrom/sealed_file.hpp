@@ -49,6 +49,8 @@ std::uint64_t chunk_for(unsigned threads);
 
 // Opens the input that was planned, and refuses what is not the file that was found.
 Result<Input> open_input(const PlannedFile& file);
+// Opens its output, but for what `options` say otherwise.
+Result<Output> open_output(OutputOptions options, const PlannedFile& file, const Input& input);
 
 // A file's associated data: what the options say, and with --bind-names a zero and its name behind
 // it. A name has no zero, so that no two of these are the same. Errors: invalid_argument for what

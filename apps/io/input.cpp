@@ -35,10 +35,6 @@ Result<Input> Input::open(const std::string& path) {
     return of(fd, name);
 }
 
-Result<Input> Input::open(const std::string& path, const struct stat& found) {
-    return open_in(AT_FDCWD, path, path, found);
-}
-
 Result<Input> Input::open_in(int folder, const std::string& name, const std::string& path,
                              const struct stat& found) {
     const int fd =

@@ -21,11 +21,9 @@ class Input {
   public:
     // "-" is standard input. Errors (io): no such file, not readable, a directory.
     static Result<Input> open(const std::string& path);
-    // What was a regular file when it was found, and must be the same one still: what has come in
-    // its place since (a link, a pipe that would keep us waiting) is refused.
-    static Result<Input> open(const std::string& path, const struct stat& found);
-    // The same of what lies in a folder that is held open, by its name there; the path is for
-    // messages.
+    // What lies in a folder that is held open, by its name there; the path is for messages. It was
+    // a regular file when it was found, and must be the same one still: what has come in its place
+    // since (a link, a pipe that would keep us waiting) is refused.
     static Result<Input> open_in(int folder, const std::string& name, const std::string& path,
                                  const struct stat& found);
     // A regular file that is read, changed and replaced: nobody else does so by this call until

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * daelstrom for C, and for whatever can call C: all that the C++ interface has. This header
- * includes the others, but for daelstrom_sealed.h (sealed data), daelstrom_esp.h (IPsec packets)
- * and daelstrom_opencl.h (buffers of your own), which are for those who want them. The smallest
- * whole program is examples/sealed_message.c.
+ * includes the others, but for daelstrom_sealed.h (sealed data), daelstrom_esp.h (IPsec packets),
+ * daelstrom_files.h (files in their places) and daelstrom_opencl.h (buffers of your own), which are
+ * for those who want them. The smallest whole program is examples/sealed_message.c.
  *
  * Safety: gcm authenticates, every other mode keeps secrets only. A start (nonce, counter block,
  * IV) must never repeat under one key; a CBC or CFB IV must be unpredictable; ECB shows equal

@@ -51,8 +51,8 @@ inline bool same_file(const struct stat& a, const struct stat& b) noexcept {
 inline bool same_time(const timespec& a, const timespec& b) noexcept {
     return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
-inline bool same_content(const struct stat& a, const struct stat& b) noexcept {
-    return same_file(a, b) && a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim);
+inline bool same_written(const struct stat& a, const struct stat& b) noexcept {
+    return a.st_size == b.st_size && same_time(a.st_mtim, b.st_mtim);
 }
 
 // Errors about one file, each with the system's number for whoever asked for it.

@@ -3,7 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <charconv>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <daelstrom/files.hpp>
@@ -18,14 +21,23 @@
 namespace dael::files {
 namespace {
 
-// Looked at once: to look is to set it, for all threads, and another one may just create a file.
+// Asked each time, since a process may change it. To look by umask() is to set it, for all threads,
+// and another one may just create a file: so that is for where there is no /proc.
 mode_t current_umask() {
-    static const mode_t mask = [] {
-        const mode_t found = ::umask(077);
-        ::umask(found);
-        return found;
-    }();
-    return mask;
+    const Descriptor status(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+    std::array<char, 512> text{};
+    const ssize_t size = status ? ::read(status.get(), text.data(), text.size()) : 0;
+    const std::string_view all(text.data(), static_cast<std::size_t>(size > 0 ? size : 0));
+    constexpr std::string_view kLine = "\nUmask:\t";
+    if (const auto at = all.find(kLine); at != all.npos) {
+        unsigned mask = 0;
+        const auto* const from = all.data() + at + kLine.size();
+        if (std::from_chars(from, all.data() + all.size(), mask, 8).ec == std::errc{})
+            return mask & 0777;
+    }
+    const mode_t found = ::umask(077);
+    ::umask(found);
+    return found;
 }
 
 }  // namespace
@@ -46,6 +58,7 @@ struct NewFile::State {
     // A child of fork() has copies of descriptors, and of the name of a file that is its parent's.
     bool here() const { return process == core::this_process() && pid == ::getpid(); }
 
+    Place::Old replaced_now() const { return {replaced.get(), old, only.has_value()}; }
     Result<> check(const Target& target) const;
     Result<> take_stream(Target& target, int folder, const std::string& path, bool allowed);
     Result<> look_at_input(int input);
@@ -78,8 +91,8 @@ Result<> NewFile::State::check(const Target& target) const {
     }
     if (S_ISDIR(target.status.st_mode))
         return faults.about(EISDIR, " is a directory; give a file name");
-    if (only &&
-        (!same_content(target.status, *only) || !same_time(target.status.st_ctim, only->st_ctim)))
+    if (only && (!same_file(target.status, *only) || !same_written(target.status, *only) ||
+                 !same_time(target.status.st_ctim, only->st_ctim)))
         return faults.about(ESTALE, " is another file by now: nothing was replaced; try again");
     if (!only && input_status && S_ISREG(input_status->st_mode) &&
         same_file(target.status, *input_status))
@@ -155,6 +168,7 @@ Result<NewFile> NewFile::begin(int folder, const std::string& path, const NewFil
 }
 
 Result<> NewFile::State::rights(int to) {
+    warnings.clear();  // those of a file that had to be copied
     if (secret) return rights_of_a_secret(to, faults, warnings);
     if (replaced && existing == Existing::replaced)
         return rights_of_the_replaced(to, replaced.get(), place->folder(), place->name(), faults,
@@ -168,7 +182,7 @@ Result<> NewFile::State::rights(int to) {
 Result<> NewFile::State::put(bool durable) {
     const Place::How how{durable, [this](int to) { return rights(to); }};
     if (replaced && existing == Existing::replaced)
-        return place->put_over(file, old, only.has_value(), how, faults);
+        return place->put_over(file, replaced_now(), how, faults);
     if (existing == Existing::whatever) return place->put_over(file, how, faults);
     return place->put_new(file, how, faults);
 }
@@ -182,7 +196,7 @@ Result<> NewFile::State::commit(Sync how) {
                             Code::invalid_argument);
     if (!place) return file.reset() ? Result<>() : Result<>(faults.failed("write to"));
     // Before the long way to the disk; and once more right before the change.
-    if (replaced && existing == Existing::replaced && only && !place->still(old, true))
+    if (replaced && existing == Existing::replaced && only && !place->still(replaced_now()))
         return faults.about(ESTALE, " is another file by now: nothing was replaced; try again");
     DAEL_TRY(rights(file.get()));
     // What a network file system could not store shows when a descriptor is closed.

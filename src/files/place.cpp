@@ -71,11 +71,21 @@ Error Place::exists(const Faults& faults, bool by_now) const {
                                     (overwriting_.empty() ? "" : "; " + overwriting_));
 }
 
-bool Place::still(const struct stat& old, bool content) const {
+bool Place::is_named(int fd) const {
+    struct stat held {
+    }, now{};
+    return ::fstat(fd, &held) == 0 &&
+           ::fstatat(folder(), name_.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+           same_file(now, held);
+}
+
+// The two are compared as they are now: layered file systems give a file another number when it is
+// written to for the first time.
+bool Place::still(const Old& old) const {
     struct stat now {};
-    if (::fstatat(folder(), name_.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    return content ? same_content(now, old) && same_time(now.st_ctim, old.st_ctim)
-                   : same_file(now, old);
+    return is_named(old.fd) &&
+           (!old.content || (::fstat(old.fd, &now) == 0 && same_written(now, old.status) &&
+                             same_time(now.st_ctim, old.status.st_ctim)));
 }
 
 void Place::forget() noexcept {
@@ -168,7 +178,7 @@ Result<> Place::copy_hidden(Descriptor& fd, const How& how, const Faults& faults
 
 // RENAME_NOREPLACE and what stands for it: a link, which never replaces; a name taken by an empty
 // file, and then renamed over. 0, or -1 and errno.
-int Place::rename_new(int fd) {
+int Place::rename_new() {
     if (rename_with(folder(), hidden_, name_, RENAME_NOREPLACE) == 0) {
         forget();
         return 0;
@@ -183,16 +193,12 @@ int Place::rename_new(int fd) {
     Descriptor taken(::openat(folder(), name_.c_str(),
                               O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600));
     if (!taken) return -1;
-    struct stat placeholder {
-    }, ours{};
-    if (::fstat(taken.get(), &placeholder) != 0 || ::fstat(fd, &ours) != 0) return -1;
-    taken.reset();
-    if (still(placeholder, false) && rename_with(folder(), hidden_, name_, 0) == 0) {
+    if (is_named(taken.get()) && rename_with(folder(), hidden_, name_, 0) == 0) {
         forget();
         return 0;
     }
     const int error = errno;
-    if (still(placeholder, false)) (void)::unlinkat(folder(), name_.c_str(), 0);
+    if (is_named(taken.get())) (void)::unlinkat(folder(), name_.c_str(), 0);
     errno = error;
     return -1;
 }
@@ -207,16 +213,14 @@ Result<> Place::put_new(Descriptor& fd, const How& how, const Faults& faults) {
             // more; and what may not be on the disk is not there at all.
             if (!how.durable) return {};
             auto synced = sync_file(fd.get(), faults);
-            struct stat ours {};
-            if (!synced && ::fstat(fd.get(), &ours) == 0 && still(ours, false))
-                (void)::unlinkat(folder(), name_.c_str(), 0);
+            if (!synced && is_named(fd.get())) (void)::unlinkat(folder(), name_.c_str(), 0);
             return synced;
         }
         DAEL_TRY(copy_hidden(fd, how, faults));
         if (how.durable) DAEL_TRY(sync_file(fd.get(), faults));
     }
     const Undisturbed whole(watch_);
-    if (rename_new(fd.get()) == 0) return {};
+    if (rename_new() == 0) return {};
     if (errno == EEXIST) return exists(faults, true);
     return faults.failed("rename the temporary file to");
 }
@@ -233,18 +237,17 @@ Result<> Place::put_over(Descriptor& fd, const How& how, const Faults& faults) {
     return {};
 }
 
-Result<> Place::put_over(Descriptor& fd, const struct stat& old, bool content, const How& how,
-                         const Faults& faults) {
+Result<> Place::put_over(Descriptor& fd, const Old& old, const How& how, const Faults& faults) {
     if (how.durable) (void)::sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE_AND_WAIT);
     DAEL_TRY(hide(fd, how, faults));
     if (how.durable) DAEL_TRY(sync_file(fd.get(), faults));
     const Undisturbed whole(watch_);
-    if (still(old, content)) {
+    if (still(old)) {
         // The two change places, so that what was there can be looked at and, if it is another file
         // by then, be put back. Until that is done nobody may remove what is hidden.
         if (watch_) watch_->gone();
         if (rename_with(folder(), hidden_, name_, RENAME_EXCHANGE) == 0)
-            return exchanged(fd.get(), old, content, faults);
+            return exchanged(fd.get(), old, faults);
         const int error = errno;
         if (watch_) watch_->there(folder(), hidden_.c_str());
         errno = error;
@@ -253,12 +256,13 @@ Result<> Place::put_over(Descriptor& fd, const struct stat& old, bool content, c
     }
     struct stat now {};
     const bool there = ::fstatat(folder(), name_.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
-    if (!there && errno == ENOENT && !content) {  // removed by somebody: there is nothing to lose
-        if (rename_new(fd.get()) == 0) return {};
+    if (!there && errno == ENOENT &&
+        !old.content) {  // removed by somebody: there is nothing to lose
+        if (rename_new() == 0) return {};
         if (errno == EEXIST) return exists(faults, true);
         return faults.failed("rename the temporary file to");
     }
-    if (!still(old, content)) return faults.about(ESTALE, kAnother);
+    if (!still(old)) return faults.about(ESTALE, kAnother);
     if (rename_with(folder(), hidden_, name_, 0) != 0)
         return faults.failed("rename the temporary file to");
     forget();
@@ -267,14 +271,14 @@ Result<> Place::put_over(Descriptor& fd, const struct stat& old, bool content, c
 
 // They have changed places: what was there is hidden now, and whatever happens not to be removed
 // unless it is what was to be replaced.
-Result<> Place::exchanged(int fd, const struct stat& old, bool content, const Faults& faults) {
+Result<> Place::exchanged(int fd, const Old& old, const Faults& faults) {
     struct stat out {
-    }, ours{};
-    if (::fstat(fd, &ours) != 0 ||
+    }, ours{}, held{};
+    if (::fstat(fd, &ours) != 0 || ::fstat(old.fd, &held) != 0 ||
         ::fstatat(folder(), hidden_.c_str(), &out, AT_SYMLINK_NOFOLLOW) != 0)
         return lost_sight(faults);
     // Its time of change is that of the exchange by now.
-    if (content ? same_content(out, old) : same_file(out, old)) {
+    if (same_file(out, held) && (!old.content || same_written(out, old.status))) {
         (void)::unlinkat(folder(), hidden_.c_str(), 0);
         hidden_.clear();
         return {};

@@ -41,14 +41,18 @@ class Place {
     };
     Result<> put_new(Descriptor& fd, const How& how, const Faults& faults);
     Result<> put_over(Descriptor& fd, const How& how, const Faults& faults);  // whatever is there
-    // `old`: what is replaced, and nothing else; `content`: nor the same with other content.
-    Result<> put_over(Descriptor& fd, const struct stat& old, bool content, const How& how,
-                      const Faults& faults);
+    // What is replaced, and nothing else; with `content`: nor the same with other content.
+    struct Old {
+        int fd = -1;            // held open, so that no other file can get its number meanwhile
+        struct stat status {};  // as it was found
+        bool content = false;
+    };
+    Result<> put_over(Descriptor& fd, const Old& old, const How& how, const Faults& faults);
     // What was hidden is removed.
     void discard() noexcept;
 
-    // Whether `old` is what has the name still.
-    bool still(const struct stat& old, bool content) const;
+    // Whether it is what has the name still.
+    bool still(const Old& old) const;
     Error exists(const Faults& faults, bool by_now) const;
     // Brings the folder to the disk.
     void keep(const Faults& faults, std::vector<std::string>& warnings) const;
@@ -58,8 +62,9 @@ class Place {
     Result<> copy_hidden(Descriptor& fd, const How& how, const Faults& faults);
     Result<Descriptor> create_hidden(const Faults& faults);
     int link_to(int fd, const char* name) const;
-    int rename_new(int fd);
-    Result<> exchanged(int fd, const struct stat& old, bool content, const Faults& faults);
+    int rename_new();
+    bool is_named(int fd) const;
+    Result<> exchanged(int fd, const Old& old, const Faults& faults);
     Error lost_sight(const Faults& faults);
     Result<> put_back(struct stat ours, const Faults& faults);
     void forget() noexcept;  // the hidden name, which is no longer there

@@ -39,6 +39,12 @@ class Bench(unittest.TestCase):
             self.assertEqual((ran.returncode, ran.stderr), (0, ""))
             self.assertIn("ctr-192", ran.stdout)
             self.assertTrue(json.loads(path.read_text())["rows"])
+            path.write_text("precious")
+            ran = bench(*SMALL, "--json", str(path))
+            self.assertEqual((ran.returncode, path.read_text()), (1, "precious"))
+            self.assertIn("exists; -f overwrites it", ran.stderr)
+            self.assertEqual(bench(*SMALL, "--json", str(path), "-f").returncode, 0)
+            self.assertTrue(json.loads(path.read_text())["rows"])
 
     def test_gcm_alone(self):
         ran = bench("--backend", "openssl", "--mode", "gcm", "--bits", "128", "--repeats", "2", "--scale", "64",

@@ -7,6 +7,7 @@ import shutil
 import stat
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -49,6 +50,38 @@ class Names(CliTest):
         os.symlink("nowhere", self.dir / "link")
         self.fails(1, "exists", "encrypt", *WITH_IV, "plain", "-o", "link")
 
+    def test_a_link_that_names_standard_output(self):
+        """Whatever standard output is: its bytes go there, and the link stays."""
+        for link_to in ("/proc/self/fd/1", "/dev/fd/1"):
+            link = self.dir / "stdout"
+            link.unlink(missing_ok=True)
+            os.symlink(link_to, link)
+            for force in ((), ("-f",)):
+                with open(self.dir / "log", "w+b") as log, tempfile.TemporaryFile(dir=self.dir) as unnamed:
+                    log.write(b"before ")
+                    log.flush()
+                    for out in (log, unnamed):
+                        ran = self.run_program("encrypt", *WITH_IV, "plain", "-o", "stdout", *force, stdout=out)
+                        self.assertEqual((ran.returncode, ran.stderr), (0, b""))
+                    unnamed.seek(0)
+                    self.assertEqual(unnamed.read(), self.expected)
+                    self.assertEqual(os.stat(self.dir / "log").st_ino, os.fstat(log.fileno()).st_ino)
+                self.assertEqual(self.read("log"), b"before " + self.expected)
+                self.assertTrue(link.is_symlink())
+        with open(self.dir / "plain", "ab") as appending:
+            self.fails(1, "is the input itself", "encrypt", *WITH_IV, "plain", "-o", "stdout", stdout=appending)
+
+    def test_a_descriptor_that_only_reads(self):
+        with open(self.dir / "plain", "rb") as reading:
+            self.fails(1, "not open for writing", "encrypt", *WITH_IV, "-o", f"/dev/fd/{reading.fileno()}",
+                       given=b"x", pass_fds=[reading.fileno()])
+
+    def test_a_name_of_as_many_bytes_as_names_may_have(self):
+        for name in ("日" * 85, "a" * 255):
+            for force in ((), ("-f",)):
+                self.ok("encrypt", *WITH_IV, "plain", "-o", name, *force)
+                self.assertEqual(self.read(name), self.expected)
+
     def test_other_directories_and_odd_names(self):
         (self.dir / "sub").mkdir()
         for name in ("sub/out", str(self.dir / "sub/absolute"), "with space", "-dash", "line\nbreak"):
@@ -72,6 +105,37 @@ class Permissions(CliTest):
             self.assertEqual(self.mode_of(f"out{mode}"), expected)
         self.ok("encrypt", *WITH_IV, "-o", "piped", given=b"x", umask=0o027)
         self.assertEqual(self.mode_of("piped"), 0o640)
+
+    def as_another(self, **who):
+        if os.geteuid() != 0 or any(not os.stat(p).st_mode & 1 for p in pathlib.Path(PROGRAM).resolve().parents):
+            self.skipTest("another user cannot run the program")
+        self.dir.chmod(0o777)
+        os.chown(self.dir / "key128", 65534, 65534)
+        return {"user": 65534, "group": 100, "extra_groups": [], **who}
+
+    def test_another_group_is_not_let_in(self):
+        """Who was in the input's group is not who is in the caller's."""
+        nobody, member = self.as_another(), self.as_another(extra_groups=[4321])
+        self.write("plain", data(10))
+        os.chown(self.dir / "plain", 65534, 4321)
+        for mode, without in ((0o640, 0o600), (0o644, 0o644), (0o604, 0o600)):
+            (self.dir / "plain").chmod(mode)
+            self.ok("encrypt", *WITH_IV, "plain", "-o", f"{mode}", umask=0o022, **nobody)
+            self.assertEqual((self.mode_of(f"{mode}"), (self.dir / f"{mode}").stat().st_gid), (without, 100))
+            self.ok("encrypt", *WITH_IV, "plain", "-o", f"{mode}kept", umask=0o022, **member)
+            self.assertEqual((self.mode_of(f"{mode}kept"), (self.dir / f"{mode}kept").stat().st_gid), (mode, 4321))
+
+    def test_a_lists_mask_is_not_what_the_group_may(self):
+        self.write("plain", data(10))
+        entries = [(1, 6, 0xffffffff), (2, 6, 5555), (4, 0, 0xffffffff), (16, 6, 0xffffffff), (32, 0, 0xffffffff)]
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+        try:
+            os.setxattr(self.dir / "plain", "system.posix_acl_access", acl)
+        except OSError as fault:
+            self.skipTest(f"this file system keeps none: {fault}")
+        self.assertEqual(self.mode_of("plain"), 0o660)
+        self.ok("encrypt", *WITH_IV, "plain", "-o", "out", umask=0o022)
+        self.assertEqual(self.mode_of("out"), 0o600)
 
     def test_an_overwritten_file_keeps_its_own(self):
         self.write("plain", data(10))
@@ -150,17 +214,67 @@ class Permissions(CliTest):
         self.warns("'out' had other names", "encrypt", *WITH_IV, "plain", "-o", "out", "-f")
         self.assertEqual(self.read("other"), b"old")
 
-    def test_a_file_that_takes_anothers_place_reaches_the_disk_first(self):
+    def calls(self, *command):
+        """What the program asks of the disk, in order."""
         if not shutil.which("strace"):
             self.skipTest("there is no strace")
         if sanitized():
             self.skipTest("the leak check cannot trace a program that is traced")
         self.write("plain", data(10))
+        subprocess.run(["strace", "-f", "-e", "trace=fsync,syncfs,linkat,rename,renameat,renameat2", "-o", "calls",
+                        PROGRAM, *command], cwd=self.dir, check=True, stdout=subprocess.DEVNULL)
+        return re.findall(r"(fsync|syncfs|linkat|rename)\w*\(", self.read("calls").decode())
+
+    def test_a_file_that_takes_anothers_place_reaches_the_disk_first(self):
         self.write("out", b"old")
-        subprocess.run(["strace", "-f", "-e", "trace=fsync,rename,renameat,renameat2", "-o", "calls", PROGRAM,
-                        "encrypt", *WITH_IV, "plain", "-o", "out", "-f"], cwd=self.dir, check=True)
-        calls = re.findall(r"(fsync|rename)\w*\(", self.read("calls").decode())
-        self.assertEqual(calls[-3:], ["fsync", "rename", "fsync"])
+        # The link comes before: btrfs brings a file without a name to the disk by halves.
+        self.assertEqual(self.calls("encrypt", *WITH_IV, "plain", "-o", "out", "-f")[-4:],
+                         ["linkat", "fsync", "rename", "fsync"])
+
+    def test_new_keys_are_on_the_disk(self):
+        for command in (("keygen", "-o", "new"), ("keyset", "create", "keys.json")):
+            self.assertEqual(self.calls(*command)[-3:], ["linkat", "fsync", "fsync"])
+        self.assertEqual(self.calls("encrypt", *WITH_IV, "plain", "-o", "without")[-1], "linkat")
+        self.assertEqual(self.calls("encrypt", *WITH_IV, "plain", "-o", "with", "--sync")[-3:],
+                         ["linkat", "fsync", "fsync"])
+
+    def test_many_files_wait_for_the_disk_together(self):
+        for i in range(10):
+            self.write(f"{i}", data(10))
+            self.write(f"{i}.sealed", b"old")
+        calls = self.calls("seal", "--key-file", "key128", "-f", *map(str, range(10)))
+        self.assertEqual([call for call in calls if call.endswith(("sync", "syncfs"))], ["syncfs", "syncfs"])
+        self.assertEqual(calls.count("rename"), 10)
+        self.assertEqual(calls[0], "syncfs")
+        for i in range(10):
+            self.assertEqual(self.ok("open", "--key-file", "key128", f"{i}.sealed", "-o", "-"), data(10))
+
+
+class Lacking(CliTest):
+    """Folders without hard links, without flags of renameat2, without permissions, without unnamed files; what
+    stands for them is a library that answers for the kernel."""
+
+    def test_new_and_overwritten_files_come_to_their_places(self):
+        library = os.environ.get("DAELSTROM_LACKING", "")
+        if not os.path.exists(library) or sanitized():
+            self.skipTest("nothing that can stand for such folders was built, or may be loaded here")
+        self.write("plain", data(100))
+        expected = openssl_enc("ctr", 128, data(100))
+        for lacks in ("unnamed", "links", "unnamed links", "flags", "unnamed flags", "links flags",
+                      "unnamed links flags", "rights", "unnamed rights"):
+            env = dict(os.environ, LD_PRELOAD=library, DAELSTROM_LACKS=lacks)
+            before = set(self.listing())
+            self.ok("encrypt", *WITH_IV, "plain", "-o", "out", env=env)
+            self.fails(1, "exists", "encrypt", *WITH_IV, "plain", "-o", "out", env=env)
+            self.write("old", b"old")
+            ran = self.run_program("encrypt", *WITH_IV, "plain", "-o", "old", "-f", env=env)
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertEqual((self.read("out"), self.read("old")), (expected, expected), lacks)
+            self.ok("keygen", "-o", "key", env=env)
+            self.assertEqual(stat.S_IMODE((self.dir / "key").stat().st_mode), 0o600)
+            self.assertEqual(set(self.listing()) - before, {"out", "old", "key"})
+            for name in ("out", "old", "key"):
+                (self.dir / name).unlink()
 
 
 class Streams(CliTest):

@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 
-from harness import CliTest, data, key
+from harness import PROGRAM, CliTest, data, key
 from test_terminal import Terminal
 
 FAILED, USAGE = 1, 2
@@ -222,6 +222,16 @@ class Keyset(KeyTest):
         self.refused("has 2 names", "add")
         self.assertEqual(self.run_program("keyset", "add", "-f", "keys.json").returncode, 0)
         self.assertEqual((len(self.keyset()["key"]), len(self.keyset("other")["key"])), (5, 4))
+
+    def test_of_many_changes_at_once_none_is_lost(self):
+        self.ok("keyset", "create", "many.json")
+        programs = [subprocess.Popen([PROGRAM, "keyset", "add", "many.json"], cwd=self.dir, stdout=subprocess.PIPE)
+                    for _ in range(40)]
+        said = [program.communicate(timeout=60)[0] for program in programs]
+        self.assertEqual({program.returncode for program in programs}, {0})
+        there = {entry["keyId"] for entry in self.keyset("many.json")["key"]}
+        self.assertEqual(len(there), 41)
+        self.assertLessEqual({int(number) for number in said}, there)
 
     def test_a_full_disk_leaves_the_old_one(self):
         before = self.read("keys.json")

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many files in one call of `seal`, `open` and `reseal`: which are taken, where they go, what a failure does."""
 import base64
+import ctypes
 import json
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
+import threading
 import time
 
 from harness import PROGRAM, CliTest, data, key, processor_time, sanitized
@@ -233,6 +236,57 @@ class Folders(ManyTest):
         said = self.partly("seal", *KEY, "--recursive", "in", "--output-dir", "out")
         self.assertRegex(said[0], "cannot read the folder 'in/x': Permission denied")
         self.assertEqual(said[-1], "2 files sealed, 1 failed")
+
+
+class Mallory(ManyTest):
+    """Folders that others may change: exchanged with links all the time, nothing is read or written elsewhere."""
+
+    def setUp(self):
+        super().setUp()
+        for i in range(150):
+            self.write(f"in/sub/{i}", b"mallory's")
+        self.write("elsewhere/secret", b"not mallory's")
+
+    def attacked(self, *arguments, exchanged=("in/sub", "in/link"), to="elsewhere"):
+        os.symlink(self.dir / to, self.dir / exchanged[1])
+        libc, stop = ctypes.CDLL(None), threading.Event()
+        names = [str(self.dir / name).encode() for name in exchanged]
+
+        def exchange():
+            while not stop.is_set():
+                libc.renameat2(-100, names[0], -100, names[1], 2)
+
+        thread = threading.Thread(target=exchange)
+        thread.start()
+        try:
+            for _ in range(5):
+                self.run_program(*arguments)
+        finally:
+            stop.set()
+            thread.join()
+
+    def test_nothing_is_written_elsewhere(self):
+        self.ok("seal", *KEY, "--recursive", "in", "-q")
+        for i in range(150):
+            (self.dir / f"in/sub/{i}").unlink()
+        self.attacked("open", *KEY, "--recursive", "in")
+        self.assertEqual(self.files("elsewhere"), ["secret"])
+
+    def test_nothing_is_read_elsewhere(self):
+        self.attacked("seal", *KEY, "-f", "--recursive", "in", "--output-dir", "out")
+        self.assertEqual(self.files("elsewhere"), ["secret"])
+        self.assertNotIn("sub/secret.sealed", self.files("out"))
+        self.assertNotIn("link/secret.sealed", self.files("out"))
+
+    def test_the_folder_of_outputs(self):
+        (self.dir / "out/sub").mkdir(parents=True)
+        self.attacked("seal", *KEY, "--recursive", "in", "--output-dir", "out", exchanged=("out/sub", "out/link"))
+        self.assertEqual(self.files("elsewhere"), ["secret"])
+        shutil.rmtree(self.dir / "out")
+        (self.dir / "out").mkdir()
+        os.symlink(self.dir / "elsewhere", self.dir / "out/sub")
+        self.fails(FAILED, "a link is on the way", "seal", *KEY, "--recursive", "in", "--output-dir", "out")
+        self.assertEqual(self.files("elsewhere"), ["secret"])
 
 
 class Failures(ManyTest):
@@ -587,6 +641,49 @@ class Reseal(ManyTest):
         self.assertNotEqual(after.pop("good"), before.pop("good"))
         self.assertEqual(after, before)
         self.opens("good", data(10), "--key-file", "fresh")
+
+    def test_what_somebody_wrote_meanwhile_stays(self):
+        self.write("plain", data(40 << 20))
+        self.write("newest", b"written last")
+        self.ok("seal", *KEY, "plain", "-o", "f.sealed")
+        self.ok("seal", *NEW, "newest")
+        with subprocess.Popen([PROGRAM, "reseal", "--threads", "1", "--backend", "reference", *KEY, "--new-key-file",
+                               "key128", "f.sealed"], cwd=self.dir, stderr=subprocess.PIPE) as program:
+            time.sleep(0.2)  # at whatever moment it comes, it stays
+            os.rename(self.dir / "newest.sealed", self.dir / "f.sealed")
+            said = program.stderr.read()
+        if program.returncode != 0:
+            self.assertIn(b"another file by now: nothing was replaced", said)
+        self.opens("f.sealed", b"written last", *NEW)
+
+    def test_a_link_in_its_place_is_not_followed(self):
+        """The passphrase is asked for once the file has been opened: there the file is exchanged."""
+        self.write("plain", data(1000))
+        self.write("victim", b"precious")
+        (self.dir / "victim").chmod(0o600)
+        for name, word in (("old", b"one"), ("new", b"two")):
+            self.write(name, word)
+            (self.dir / name).chmod(0o600)
+        for there in ("a link", "a newer file"):
+            self.ok("seal", "--cost", "10", "--passphrase-file", "old", "plain", "-o", "f.sealed", "-f")
+            os.mkfifo(self.dir / "fifo", 0o600)
+            with subprocess.Popen([PROGRAM, "rewrap", "--cost", "10", "--passphrase-file", "fifo",
+                                   "--new-passphrase-file", "new", "f.sealed"], cwd=self.dir,
+                                  stderr=subprocess.PIPE) as program:
+                with open(self.dir / "fifo", "wb") as fifo:  # waits until the program reads it
+                    self.write("newer", b"newer")
+                    if there == "a link":
+                        os.symlink("victim", self.dir / "other")
+                    else:
+                        os.rename(self.dir / "newer", self.dir / "other")
+                    os.rename(self.dir / "other", self.dir / "f.sealed")
+                    fifo.write(b"one\n")
+                said = program.stderr.read()
+            self.assertEqual((program.returncode, self.read("victim")), (FAILED, b"precious"))
+            self.assertIn(b"another file by now: nothing was replaced", said)
+            self.assertEqual(self.read("f.sealed"), b"precious" if there == "a link" else b"newer")
+            (self.dir / "fifo").unlink()
+            (self.dir / "f.sealed").unlink()
 
     def test_only_sealed_names_in_folders(self):
         self.under("in/a.sealed", data(1), KEY)

@@ -302,6 +302,18 @@ TEST(Rights, ANewFileLetsNobodyInWhoCouldNotReadItsInput) {
     }
 }
 
+// Which the process may change between two files.
+TEST(Rights, TheUmaskIsAskedForEachTime) {
+    const Folder folder;
+    const mode_t before = ::umask(022);
+    for (const mode_t mask : {022u, 077u, 027u, 0u}) {
+        ::umask(mask);
+        EXPECT_EQ(put(folder, "new", "x", {.existing = Existing::whatever}), 0);
+        EXPECT_EQ(folder.mode("new"), 0666 & ~mask);
+    }
+    ::umask(before);
+}
+
 TEST(Rights, TheBitsOfAListsMaskAreNotTheGroups) {
     using test::AclEntry;
     const Folder folder;

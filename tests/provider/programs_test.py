@@ -199,7 +199,10 @@ class OpenSsl(ProviderTest):
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertIn(f"OPENSSL_CONF={config} PROGRAM", made.stdout)
         self.assertEqual(self.doctor("--config", config).returncode, 0)
+        victim = self.write("victim", "precious")
+        config.with_name(config.name + ".part").symlink_to(victim)  # which somebody else may have made
         self.assertEqual(program("install", "--module", MODULE, "--config", config).returncode, 0)
+        self.assertEqual((victim.read_text(), config.is_symlink()), ("precious", False))
         self.assertEqual(program("uninstall", "--config", config).returncode, 0)
         self.assertFalse(config.exists())
         foreign = self.write("foreign.cnf", "# mine")
