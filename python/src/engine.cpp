@@ -30,6 +30,22 @@ Engine Engine::open(const std::string& backend, const std::string& form, int thr
     return Engine(opened);
 }
 
+std::uint64_t whole_number(nb::handle number, const char* name) {
+    if (!PyIndex_Check(number.ptr()))
+        type_error(std::string(name) + " is " +
+                   nb::cast<std::string>(number.type().attr("__name__")) +
+                   "; it is a whole number");
+    const nb::object index = nb::steal(PyNumber_Index(number.ptr()));
+    if (!index.is_valid()) throw nb::python_error();
+    const std::uint64_t value = PyLong_AsUnsignedLongLong(index.ptr());
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        value_error(std::string(name) + " is " + nb::cast<std::string>(nb::str(index)) +
+                    "; it is a number from 0 to 2^64 - 1");
+    }
+    return value;
+}
+
 const Engine& Engine::usual() {
     // Under the interpreter's lock, or, where there is none, once by C++'s own rule; it is not let
     // go meanwhile, for that could wait for itself.
@@ -201,7 +217,8 @@ namespace {
 // Numbers that are handed out once, in this process alone: a child of fork() would repeat them.
 class NonceCounter {
   public:
-    NonceCounter(nb::handle fixed, std::uint64_t first) : process_(this_process()) {
+    NonceCounter(nb::handle fixed, nb::handle start) : process_(this_process()) {
+        const std::uint64_t first = whole_number(start, "first");
         const Memory four(fixed, Access::read, "fixed");
         if (four.on_device || four.size != 4)
             value_error("fixed is " + std::to_string(four.size) + " bytes; it takes 4");
@@ -215,7 +232,8 @@ class NonceCounter {
         check(dael_nonces_next(handle_.get(), nonce));
         return nb::bytes(nonce, sizeof nonce);
     }
-    nb::bytes take(std::uint64_t count) {
+    nb::bytes take(nb::handle number) {
+        const std::uint64_t count = whole_number(number, "count");
         here();
         if (count > (std::uint64_t{1} << 32)) value_error("more than 2^32 nonces at once");
         std::vector<dael_message> messages(count);
@@ -332,10 +350,11 @@ void bind_engine(nb::module_& m) {
               "a copy would hand out the same nonces. Make one in each process, with fixed "
               "bytes of its own");
     nonces
-        .def(nb::init<nb::handle, std::uint64_t>(), DAEL_DESCRIBED("NonceCounter.__init__"),
-             nb::arg("fixed"), nb::arg("first") = 0)
+        .def(nb::init<nb::handle, nb::handle>(), DAEL_DESCRIBED("NonceCounter.__init__"),
+             nb::arg("fixed"), nb::arg("first").none() = 0)
         .def("next", &NonceCounter::next, DAEL_DESCRIBED("NonceCounter.next"))
-        .def("take", &NonceCounter::take, DAEL_DESCRIBED("NonceCounter.take"), nb::arg("count"))
+        .def("take", &NonceCounter::take, DAEL_DESCRIBED("NonceCounter.take"),
+             nb::arg("count").none())
         .def_prop_ro("unused", &NonceCounter::unused, described("NonceCounter.unused").text);
 
     m.def("list_backends", list_backends, DAEL_DESCRIBED("list_backends"));

@@ -14,6 +14,9 @@
 
 namespace daelpy {
 
+// A whole number of Python's, from 0 to 2^64 - 1. Throws TypeError or ValueError, which name it.
+std::uint64_t whole_number(nb::handle number, const char* name);
+
 struct Engine {
     explicit Engine(dael_engine* opened)
         : handle(opened, dael_engine_close), devices(std::make_shared<Devices>(opened)) {}

@@ -3,6 +3,9 @@
 
 #include <unistd.h>
 
+#include <cstring>
+#include <utility>
+
 namespace daelpy {
 namespace {
 
@@ -50,7 +53,9 @@ void stop_for_good() noexcept {
 void raise(const char* name, const std::string& message) {
     const nb::object type = through_python(
         [&] { return nb::object(nb::module_::import_("daelstrom.exceptions").attr(name)); });
-    PyErr_SetString(type.ptr(), message.c_str());
+    // Made here: which class it is of, it says itself.
+    const nb::object made = through_python([&] { return nb::object(type(message.c_str())); });
+    PyErr_SetObject(made.type().ptr(), made.ptr());
     throw nb::python_error();
 }
 
@@ -64,8 +69,25 @@ void type_error(const std::string& message) {
     throw nb::python_error();
 }
 
+namespace {
+
+// The library's messages name what C++ has; these are the same in Python.
+std::string in_pythons_words(std::string said) {
+    constexpr std::pair<const char*, const char*> kWords[] = {
+        {"Key::import_xts()", "Key.xts()"},
+        {" (see nonce.hpp)", " (see NonceCounter)"},
+        {"use keys() of this one", "make a KeySet with this one"},
+    };
+    for (const auto& [theirs, ours] : kWords)
+        if (const auto at = said.find(theirs); at != std::string::npos)
+            said.replace(at, std::strlen(theirs), ours);
+    return said;
+}
+
+}  // namespace
+
 void raise(dael_status status) {
-    raise_status(status, dael_last_error());
+    raise_status(status, in_pythons_words(dael_last_error()).c_str());
 }
 
 void raise_forked() {

@@ -64,8 +64,9 @@ nb::object transform(const Engine& engine, nb::handle data, nb::handle out, nb::
     return result;
 }
 
-nb::object ctr(nb::handle key, nb::handle counter, nb::handle data, std::uint64_t offset,
-               nb::handle out, nb::handle stream, const Engine* given) {
+nb::object ctr(nb::handle key, nb::handle counter, nb::handle data, nb::handle from, nb::handle out,
+               nb::handle stream, const Engine* given) {
+    const std::uint64_t offset = whole_number(from, "offset");
     const Engine& engine = Engine::or_usual(given);
     const Key ready = Key::from(key);
     std::uint8_t start[DAEL_BLOCK_SIZE] = {};
@@ -176,7 +177,7 @@ void bind_modes(nb::module_& m) {
     const auto out = nb::arg("out") = nb::none(), stream = nb::arg("stream") = nb::none(),
                engine = nb::arg("engine") = nb::none();
     m.def("ctr", ctr, DAEL_DESCRIBED("ctr"), nb::arg("key"), nb::arg("counter"), nb::arg("data"),
-          nb::kw_only(), nb::arg("offset") = 0, out, stream, engine);
+          nb::kw_only(), nb::arg("offset").none() = 0, out, stream, engine);
     m.def("keystream", keystream, nb::arg("key"), nb::arg("counter"), nb::arg("offset"),
           nb::arg("out"), nb::kw_only(), stream, engine);
     m.def("shaped_ctr", shaped_ctr, nb::arg("key"), nb::arg("counter"), nb::arg("data"),

@@ -3,6 +3,9 @@
 
 import mmap
 import os
+import pickle
+import subprocess
+import sys
 import tempfile
 
 import cryptography.exceptions
@@ -145,6 +148,32 @@ def test_exceptions_have_pycas_names():
                  "InvalidKey", "InvalidSignature"):
         assert issubclass(getattr(daelstrom.exceptions, name), DaelstromError)
         assert hasattr(cryptography.exceptions, name)
+
+
+def test_except_clauses_of_pycas_hold_where_it_is_loaded():
+    """As in programs in which only some of the imports were swapped; by the compiled module and by Python."""
+    with pytest.raises(cryptography.exceptions.InvalidTag) as raised:
+        AESGCM(KEYS[0]).decrypt(NONCE, bytes(20))
+    assert isinstance(raised.value, InvalidTag) and type(raised.value).__name__ == "InvalidTag"
+    with pytest.raises(cryptography.exceptions.InvalidTag) as raised:
+        daelstrom.open_batch(KEYS[0], [NONCE], [bytes(20)])
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert isinstance(again, cryptography.exceptions.InvalidTag) and again.indices == (0,)
+    assert str(again) == str(raised.value)
+    for name in ("UnsupportedAlgorithm", "AlreadyFinalized", "AlreadyUpdated", "NotYetFinalized", "InvalidKey"):
+        made = getattr(daelstrom.exceptions, name)("words")
+        assert isinstance(made, getattr(cryptography.exceptions, name)) and str(made) == "words"
+    assert type(daelstrom.exceptions.LimitError("words")) is daelstrom.exceptions.LimitError
+
+    class Mine(InvalidTag):
+        pass
+
+    assert type(Mine("words")) is Mine
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys, daelstrom\n"
+         "assert type(daelstrom.InvalidTag('')) is daelstrom.InvalidTag and 'cryptography' not in sys.modules"],
+        capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.parametrize("name", ["AESGCMSIV", "AESCCM", "AESOCB3", "AESSIV", "ChaCha20Poly1305"])

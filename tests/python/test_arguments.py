@@ -392,3 +392,18 @@ def test_beside_threads_that_change_what_was_given():
         for thread in threads:
             thread.join()
         sys.setswitchinterval(interval)
+
+
+def test_numbers_are_named():
+    counter = daelstrom.NonceCounter(b"abcd", first=numpy.uint64(7))
+    for wrong, error, what in ((-1, ValueError, "is -1; it is a number from 0 to 2"), (1 << 64, ValueError, "is 18446744073709551616"),
+                               (None, TypeError, "is NoneType; it is a whole number"), (1.5, TypeError, "is float"),
+                               ("7", TypeError, "is str")):  # fmt: skip
+        for call, name in ((lambda: daelstrom.ctr(bytes(16), bytes(16), b"x", offset=wrong), "offset"),
+                           (lambda: daelstrom.NonceCounter(b"abcd", wrong), "first"),
+                           (lambda: counter.take(wrong), "count")):  # fmt: skip
+            with pytest.raises(error, match=f"^{name} {what}"):
+                call()
+    assert counter.unused == 7
+    with pytest.raises(ValueError, match=r"Key\.xts\(\)"):
+        daelstrom.crypt("xts", "encrypt", Key(bytes(range(32))), bytes(16), sector=16)
