@@ -4,14 +4,15 @@
  * GPU or on other cores; docs/keystream.md says when that pays. daelstrom.h, which does not include
  * this, says what holds for every call: errors, who owns what, threads, fork().
  *
- * Safety: a counter never serves two packets of a table. A key whose SA has sent is not taken for
- * another sending SA of the table, and must not be given to any other table or process, nor again
- * after a restart. dael_sa_open() looks for no replays. A child of fork() cannot use its parent's
- * tables (DAEL_LIMIT); it may close them.
+ * Safety: a counter never serves two packets of a process. A key whose SA has sent is not taken for
+ * another sending SA of any table, but for one that goes on from its exported state, and must not
+ * be given to any other process, nor again after a restart. dael_sa_open() looks for no replays.
+ * Nobody else may write to a packet's buffers during a call.
  *
- * One table serves one core that works on packets. Any thread may call anything; calls for one SA
- * wait for each other, and none waits for a filler or a device.
- */
+ * Threads: any may call anything; calls for one SA wait for each other, and none waits for a filler
+ * or a device. Close: no call of that table may be under way; a device that does not answer is
+ * waited for `patience_ms`. fork(): a child cannot use its parent's tables (DAEL_LIMIT, at once);
+ * it may close them. One table serves one core that works on packets. */
 #ifndef DAELSTROM_DAELSTROM_KEYSTREAM_H
 #define DAELSTROM_DAELSTROM_KEYSTREAM_H
 
@@ -24,9 +25,13 @@ extern "C" {
 /* Brings keystream, for one table or several. */
 typedef struct dael_sa_filler dael_sa_filler;
 typedef struct dael_sa_filler_options {
-    size_t struct_size; /* sizeof(dael_sa_filler_options) */
-    int32_t threads;    /* 0: 1 */
-    int32_t lanes;      /* of each thread, on a device: blocks under way at once; 0: 8 */
+    size_t struct_size;   /* sizeof(dael_sa_filler_options) */
+    int32_t threads;      /* 0: 1 */
+    int32_t lanes;        /* of each thread, on a device: blocks under way at once; 0: 8 */
+    const int32_t* cpus;  /* processors for its threads (dael-filler-0, ...); null: those of the */
+    size_t cpu_count;     /* program's first thread */
+    uint32_t patience_ms; /* how long closing waits for a device that hangs; 0: 5000 */
+    int32_t unused;       /* 0, as of every structure here */
 } dael_sa_filler_options;
 /* Errors: DAEL_INVALID_ARGUMENT, DAEL_OUT_OF_MEMORY, DAEL_DEVICE. */
 DAEL_API dael_status dael_sa_filler_open(dael_engine* engine, const dael_sa_filler_options* options,
@@ -65,13 +70,12 @@ typedef enum dael_sa_ivs {
 } dael_sa_ivs;
 
 typedef struct dael_sa_options {
-    size_t struct_size; /* sizeof(dael_sa_options) */
-    int32_t direction;  /* dael_sa_direction */
-    int32_t layout;     /* dael_sa_layout */
-    int32_t ivs;        /* dael_sa_ivs */
-    int32_t
-        stale_key;   /* 1: something was sent under this key before; such an SA can only receive */
-    uint8_t salt[4]; /* agreed on with the key */
+    size_t struct_size;   /* sizeof(dael_sa_options) */
+    int32_t direction;    /* dael_sa_direction */
+    int32_t layout;       /* dael_sa_layout */
+    int32_t ivs;          /* dael_sa_ivs */
+    int32_t stale_key;    /* 1: something was sent under this key before; it can only receive */
+    uint8_t salt[4];      /* agreed on with the key */
     uint8_t first_iv[12]; /* stream */
     uint64_t tag_size;    /* bytes; 0: 16 */
     uint64_t limit;       /* packets sent; then DAEL_LIMIT. 0: as many as there are numbers */
@@ -79,7 +83,17 @@ typedef struct dael_sa_options {
     uint64_t quota;       /* bytes of keystream ready or under way at once; 0: no limit */
     int32_t direct;       /* 1: no keystream is made ahead of time for it */
     int32_t unused;
+    /* Lifetimes of the key, 0: none; then DAEL_LIMIT, and from the soft ones on "rekey soon". */
+    uint64_t limit_bytes, soft_limit_bytes, lifetime_ms, soft_lifetime_ms;
+    uint64_t most_failed; /* receiving: after so many packets that failed, DAEL_LIMIT; 0: never */
 } dael_sa_options;
+
+/* Where a sending SA stands: no secret, but not to be altered, and for one SA alone. */
+typedef struct dael_sa_state {
+    size_t struct_size; /* sizeof(dael_sa_state) */
+    uint64_t next;      /* number of the next packet */
+    uint64_t ivs[4], bytes, age_ms;
+} dael_sa_state;
 
 /* `sa` names it for as long as the table lives. Errors: DAEL_INVALID_ARGUMENT, DAEL_LIMIT. */
 DAEL_API dael_status dael_sa_add(dael_sa_table* table, const dael_key* key,
@@ -88,6 +102,14 @@ DAEL_API dael_status dael_sa_add(dael_sa_table* table, const dael_key* key,
 DAEL_API dael_status dael_sa_rekey(dael_sa_table* table, uint64_t sa, const dael_key* key,
                                    const uint8_t salt[4]);
 DAEL_API dael_status dael_sa_remove(dael_sa_table* table, uint64_t sa);
+/* The state beyond `more` packets, which are all that the SA may send from here on until it exports
+ * again; with 0 it has sent its last. Whoever imports it repeats no number. A process takes a state
+ * of its own SAs once, and the last one alone. Both: DAEL_INVALID_ARGUMENT. */
+DAEL_API dael_status dael_sa_export(dael_sa_table* table, uint64_t sa, uint64_t more,
+                                    dael_sa_state* state);
+DAEL_API dael_status dael_sa_import(dael_sa_table* table, const dael_key* key,
+                                    const dael_sa_options* options, const dael_sa_state* state,
+                                    uint64_t* sa);
 
 /* In host memory. Never changes. */
 typedef struct dael_sa_packet {
@@ -106,6 +128,18 @@ typedef struct dael_sa_packet {
 DAEL_API dael_status dael_sa_seal(dael_sa_table* table, uint64_t sa, const dael_sa_packet* packets,
                                   size_t count, void (*numbered)(void* context, uint64_t first),
                                   void* context, uint64_t* first, int32_t* rekey_soon);
+typedef struct dael_sa_sealed {
+    size_t struct_size;
+    uint64_t first;     /* number of the first packet */
+    uint64_t epoch;     /* which of the SA's keys it was: 1, and one more with each rekeying */
+    int32_t rekey_soon; /* a soft limit is passed */
+    int32_t unused;
+} dael_sa_sealed;
+/* The same, and says more. */
+DAEL_API dael_status dael_sa_seal_telling(dael_sa_table* table, uint64_t sa,
+                                          const dael_sa_packet* packets, size_t count,
+                                          void (*numbered)(void* context, uint64_t first),
+                                          void* context, dael_sa_sealed* sealed);
 /* codes[i], a dael_status: DAEL_OK, DAEL_AUTHENTICATION, DAEL_INVALID_ARGUMENT. After the latter
  * two the output holds what it held before, in place the ciphertext, or zeros. */
 DAEL_API dael_status dael_sa_open(dael_sa_table* table, uint64_t sa, const dael_sa_packet* packets,
@@ -124,6 +158,28 @@ typedef struct dael_sa_counters {
 /* Of one SA, or (0) of the table. `counters->struct_size` is the caller's. */
 DAEL_API dael_status dael_sa_count(const dael_sa_table* table, uint64_t sa,
                                    dael_sa_counters* counters);
+typedef struct dael_sa_status {
+    size_t struct_size;
+    uint64_t next;                    /* sending: number of the next packet */
+    uint64_t epoch;                   /* which of its keys it has */
+    uint64_t age_ms, since_packet_ms; /* of the key; since the last call with packets */
+    int32_t key_bits;
+    int32_t rekey_soon, expired; /* a soft limit or a hard one is passed */
+    int32_t ahead;               /* keystream is made for it now */
+} dael_sa_status;
+DAEL_API dael_status dael_sa_read_status(const dael_sa_table* table, uint64_t sa,
+                                         dael_sa_status* status);
+/* How those stand who bring keystream: for a monitor. dael_sa_explain() has the last fault's text.
+ */
+typedef struct dael_sa_filling {
+    size_t struct_size;
+    uint64_t faults;   /* since the filler was opened */
+    uint64_t retry_ms; /* until it is tried again */
+    uint64_t waits_ms; /* that the oldest block has been under way: a device that hangs */
+    int32_t works;     /* 0: after a fault, for as long as it rests */
+    int32_t unused;
+} dael_sa_filling;
+DAEL_API dael_status dael_sa_read_filling(const dael_sa_table* table, dael_sa_filling* filling);
 /* What was measured, and what is done for that: some lines of text, to `visit`, during which they
  * are valid. */
 DAEL_API dael_status dael_sa_explain(const dael_sa_table* table,

@@ -5,17 +5,24 @@
 // Safety. A sequence number is sent once: sending stops for good before numbers, or those of
 // 32 bits, would begin again. A packet that is not accepted leaves nothing of its plaintext
 // anywhere, and moves no window. What is accepted was sealed with the key, and is no replay, where
-// the SA has a window; nothing else is promised of it: which SA may carry which inner packets
-// (RFC 4301's selectors) is for the caller to check. IP headers, fragments and IKE are the
-// caller's.
+// the SA has a window, of what the process accepted under the key before; nothing else is promised
+// of it: which SA may carry which inner packets (RFC 4301's selectors) is for the caller to check.
+// IP headers, fragments and IKE are the caller's. Nobody else may write to a buffer during a call.
+//
+// Threads: any may call anything; packets of one SA wait for each other, and a change of the list
+// of SAs for the calls under way. Close: no call may be under way; the table must stay where it is,
+// and outlive both ends. fork(): in a child nothing is sent (`exhausted`) or accepted (`fault`),
+// and other calls say Code::limit; it may close them.
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <daelstrom/export.h>
 #include <daelstrom/error.hpp>
@@ -42,7 +49,7 @@ inline constexpr std::uint8_t kNoNext = 59;           // a dummy packet (RFC 430
 enum class Verdict : std::uint8_t {
     ok = 0,
     truncated = 1,    // shorter than headers, trailer and ICV
-    malformed = 2,    // lengths that cannot be, an SPI of 0, or a sequence number of 0
+    malformed = 2,    // lengths that cannot be, an SPI or number of 0; sending: next header 0
     unknown_spi = 3,  // no SA of this SPI
     too_old = 4,      // before the window
     replayed = 5,     // came before
@@ -53,8 +60,8 @@ enum class Verdict : std::uint8_t {
     dummy = 9,        // next header 59: to be dropped in silence
     ike = 10,         // UDP: an IKE message, which is what the packet holds now (RFC 3948 2.2)
     keepalive = 11,   // UDP: one byte of 0xff (RFC 3948 2.3)
-    exhausted = 12,   // sending: the SA's numbers are used up
-    no_room = 13,     // sending: the buffer has too little room before or after the payload
+    exhausted = 12,   // the SA's numbers are used up, or a lifetime is over
+    no_room = 13,     // sending: too little room before or after the payload; or longer than any
     fault = 14,       // the cipher failed (libcrypto's fault, or memory's)
 };
 inline constexpr std::size_t kVerdicts = 15;
@@ -70,10 +77,11 @@ struct Packet {
     // Sending: TFC padding (RFC 4303 2.7) to at least so many bytes, payload and padding. Tunnel
     // mode; receivers cannot take it off other payloads unless these know their own length.
     std::uint32_t pad_to = 0;
-    std::uint8_t next_header = kIpv4;  // protocol of the payload
+    std::uint8_t next_header = kIpv4;  // protocol of the payload; never 0 (hop-by-hop options)
     Verdict verdict = Verdict::ok;     // the answer
     std::uint32_t spi = 0;             // receiving, an answer: of the SA that is meant
     std::uint64_t sequence = 0;        // an answer: the whole number, upper half included
+    void* user = nullptr;              // the caller's own; not looked at
 };
 
 struct Options {
@@ -82,7 +90,8 @@ struct Options {
     std::uint8_t icv_size = 16;          // bytes: 8, 12 or 16
     bool esn = true;                     // extended sequence numbers, of 64 bits
     // UDP encapsulation (RFC 3948). Sending: with these ports, where they are not 0; the checksum
-    // is 0. Receiving: whether the SA's packets begin with a UDP header is said with each call.
+    // is 0, which IPv6 does not allow: udp6_checksum() (esp_wire.hpp). Receiving: whether the SA's
+    // packets begin with a UDP header is said with each call.
     std::uint16_t udp_source = 0, udp_destination = 0;
     // Receiving: how many packets late one may be, 32 to 2^20; 0, for SAs without ESN only: replays
     // are not looked for.
@@ -92,6 +101,20 @@ struct Options {
     bool fresh_key = true;
     std::uint64_t soft_limit = 0, quota = ~std::uint64_t{0};
     std::uint64_t limit = 0;  // sending: most packets; 0: as many as there are sequence numbers
+    std::uint64_t limit_bytes = 0, soft_limit_bytes = 0;  // encrypted; 0: none
+    std::chrono::milliseconds lifetime{0}, soft_lifetime{0};
+    std::uint64_t most_bad_icvs = 0;  // receiving: then all is `exhausted`; 0: any number
+    // Receiving: under a key that has received in this process before, the window begins behind the
+    // highest number that was accepted, so that nothing is accepted again. True: it begins anew.
+    bool accept_again = false;
+};
+
+// Where an SA that receives stands, for another of the same key to go on from.
+struct WindowState {
+    std::uint64_t top = 0;       // the highest number that was accepted; 0: none
+    std::uint64_t accepted = 0;  // packets
+    // Bit i of word j: whether top - (64 j + i) was accepted. What it does not say counts as seen.
+    std::vector<std::uint64_t> seen;
 };
 
 struct Counters {
@@ -102,11 +125,16 @@ struct Counters {
     }
 };
 
-// One SA that sends. The table must stay where it is, and outlive it. Any thread may call.
+// One SA that sends.
 class DAEL_API Encapsulator {
   public:
     // Errors: invalid_argument; as SaTable::add.
     static Result<Encapsulator> open(SaTable& table, const Key& key, const Options& options);
+    // One that goes on from where another stood, as SaTable::add.
+    static Result<Encapsulator> open(SaTable& table, const Key& key, const Options& options,
+                                     const SaState& from);
+    // As SaTable::export_state: `more` packets are all that it may send from here on.
+    Result<SaState> export_state(std::uint64_t more = 0);
     Encapsulator(Encapsulator&&) noexcept;
     Encapsulator& operator=(Encapsulator&&) noexcept;
     ~Encapsulator();  // removes the SA from the table
@@ -134,10 +162,9 @@ class DAEL_API Encapsulator {
 // not IKE's), or from their UDP header on.
 enum class Framing : std::uint8_t { esp = 0, udp = 1, udp_content = 2 };
 
-// The SAs that receive, by SPI. Any thread may call; packets of one SA wait for each other.
+// The SAs that receive, by SPI.
 class DAEL_API Decapsulator {
   public:
-    // The table must stay where it is, and outlive it.
     explicit Decapsulator(SaTable& table);
     Decapsulator(Decapsulator&&) noexcept;
     Decapsulator& operator=(Decapsulator&&) noexcept;
@@ -146,8 +173,15 @@ class DAEL_API Decapsulator {
     // Packets may flow meanwhile. Errors: invalid_argument (options, an SPI that is taken); as
     // SaTable::add.
     Result<> add(const Key& key, const Options& options);
-    Result<> remove(std::uint32_t spi);
-    std::size_t size() const;  // SAs
+    // One that goes on from where another stood. Where this process has accepted more since then,
+    // or otherwise, than the state says, all up to the highest number counts as seen.
+    Result<> add(const Key& key, const Options& options, const WindowState& from);
+    Result<> remove(std::uint32_t spi) { return remove(spi, nullptr); }
+    // `last`, unless null: where it stood in the end.
+    Result<> remove(std::uint32_t spi, WindowState* last);
+    Result<WindowState> export_state(
+        std::uint32_t spi) const;  // what comes afterwards is not in it
+    std::size_t size() const;      // SAs
 
     // Every packet has its verdict: ok, and then it is the payload; or why not. What is not ok, nor
     // ike, holds nothing that was encrypted. Says how many are ok.

@@ -6,7 +6,7 @@
 #include <memory>
 #include <new>
 
-#include <daelstrom/esp.hpp>
+#include <daelstrom/esp_wire.hpp>
 
 #include "capi/keystream.hpp"
 
@@ -46,6 +46,7 @@ static_assert(offsetof(dael_esp_packet, next_header) == offsetof(esp::Packet, ne
 static_assert(offsetof(dael_esp_packet, verdict) == offsetof(esp::Packet, verdict));
 static_assert(offsetof(dael_esp_packet, spi) == offsetof(esp::Packet, spi));
 static_assert(offsetof(dael_esp_packet, sequence) == offsetof(esp::Packet, sequence));
+static_assert(offsetof(dael_esp_packet, user) == offsetof(esp::Packet, user));
 static_assert(DAEL_ESP_HEADROOM == esp::kHeadroom && DAEL_ESP_TAILROOM == esp::kTailroom);
 static_assert(DAEL_ESP_FAULT == static_cast<int>(esp::Verdict::fault) &&
               DAEL_ESP_FAULT + 1 == esp::kVerdicts && esp::kVerdicts <= 32);
@@ -64,7 +65,15 @@ Result<esp::Options> esp_options(const dael_esp_sa* given) {
                          .udp_destination = sa.udp_destination,
                          .fresh_key = sa.static_key == 0,
                          .soft_limit = sa.soft_limit,
-                         .limit = sa.limit};
+                         .limit = sa.limit,
+                         .limit_bytes = sa.limit_bytes,
+                         .soft_limit_bytes = sa.soft_limit_bytes,
+                         .most_bad_icvs = sa.most_bad_icvs,
+                         .accept_again = sa.accept_again != 0};
+    DAEL_LET(lifetime, milliseconds(sa.lifetime_ms));
+    DAEL_LET(soft_lifetime, milliseconds(sa.soft_lifetime_ms));
+    options.lifetime = lifetime;
+    options.soft_lifetime = soft_lifetime;
     std::copy_n(sa.salt, 4, options.salt.begin());
     if (sa.window != 0) options.window = sa.window;
     if (sa.no_window) options.window = 0;
@@ -77,6 +86,16 @@ void write_out(dael_esp_counters* out, const esp::Counters& counters) noexcept {
     *out = {};
     std::copy(counters.packets.begin(), counters.packets.end(), out->packets);
     out->bytes = counters.bytes;
+}
+
+Result<dael_esp_window> window_of(const dael_esp_window* given) {
+    if (given->struct_size < sizeof *given)
+        return Error{Code::invalid_argument,
+                     "dael_esp_window says that it has " + std::to_string(given->struct_size) +
+                         " bytes; set struct_size to sizeof(dael_esp_window)"};
+    DAEL_LET(window, sized(given, "dael_esp_window"));
+    DAEL_TRY(readable(window.seen, window.words, "seen"));
+    return window;
 }
 
 }  // namespace
@@ -113,6 +132,35 @@ dael_status dael_esp_remove(dael_esp* from, uint32_t spi) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{from, "esp"}}));
         return from->its->receiver.remove(spi);
+    });
+}
+dael_status dael_esp_export(dael_esp* from, uint32_t spi, int remove, dael_esp_window* out) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{from, "esp"}, {out, "window"}}));
+        DAEL_LET(window, window_of(out));
+        esp::WindowState state;
+        if (remove != 0) {
+            DAEL_TRY(from->its->receiver.remove(spi, &state));
+        } else {
+            DAEL_LET(now, from->its->receiver.export_state(spi));
+            state = std::move(now);
+        }
+        window.top = state.top;
+        window.accepted = state.accepted;
+        window.words = std::min(window.words, state.seen.size());
+        std::copy_n(state.seen.begin(), window.words, window.seen);
+        return write_sized(out, window, "dael_esp_window");
+    });
+}
+dael_status dael_esp_import(dael_esp* to, const dael_key* key, const dael_esp_sa* sa,
+                            const dael_esp_window* from) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{to, "esp"}, {key, "key"}, {sa, "sa"}, {from, "window"}}));
+        DAEL_LET(options, esp_options(sa));
+        DAEL_LET(window, window_of(from));
+        return to->its->receiver.add(
+            key->key, options,
+            {window.top, window.accepted, {window.seen, window.seen + window.words}});
     });
 }
 dael_status dael_esp_decapsulate(dael_esp* by, dael_esp_packet* packets, size_t count, int framing,
@@ -152,6 +200,24 @@ dael_status dael_esp_sender_open(dael_esp* in, const dael_key* key, const dael_e
         return new dael_esp_sender{in->its, std::move(opened)};
     });
 }
+dael_status dael_esp_sender_export(dael_esp_sender* sender, uint64_t more, dael_sa_state* out) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{sender, "sender"}, {out, "state"}}));
+        DAEL_TRY(whole_state(out));
+        DAEL_LET(state, sender->its.export_state(more));
+        return write_state(out, state);
+    });
+}
+dael_status dael_esp_sender_import(dael_esp* in, const dael_key* key, const dael_esp_sa* sa,
+                                   const dael_sa_state* state, dael_esp_sender** sender) {
+    return hand_out(sender, "sender", [&]() -> Result<dael_esp_sender*> {
+        DAEL_TRY(given({{in, "esp"}, {key, "key"}, {sa, "sa"}, {state, "state"}}));
+        DAEL_LET(options, esp_options(sa));
+        DAEL_LET(from, read_state(state));
+        DAEL_LET(opened, esp::Encapsulator::open(in->its->table, key->key, options, from));
+        return new dael_esp_sender{in->its, std::move(opened)};
+    });
+}
 void dael_esp_sender_free(dael_esp_sender* sender) {
     release(sender);
 }
@@ -166,6 +232,31 @@ dael_status dael_esp_encapsulate(dael_esp_sender* sender, dael_esp_packet* packe
         if (sent) *sent = done.packets;
         if (rekey_soon) *rekey_soon = done.rekey_soon;
         return {};
+    });
+}
+dael_status dael_esp_packet_size(const dael_esp_sa* sa, size_t payload, size_t pad_to,
+                                 size_t* size) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{sa, "sa"}, {size, "size"}}));
+        DAEL_LET(options, esp_options(sa));
+        *size = esp::packet_size(options, payload, pad_to);
+        return {};
+    });
+}
+dael_status dael_esp_most_payload(const dael_esp_sa* sa, size_t room, size_t* payload) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{sa, "sa"}, {payload, "payload"}}));
+        DAEL_LET(options, esp_options(sa));
+        *payload = esp::most_payload(options, room);
+        return {};
+    });
+}
+dael_status dael_esp_udp6_checksum(uint8_t* datagram, size_t size, const uint8_t source[16],
+                                   const uint8_t destination[16]) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{datagram, "datagram"}, {source, "source"}, {destination, "destination"}}));
+        return esp::udp6_checksum({datagram, size}, std::span<const std::uint8_t, 16>(source, 16),
+                                  std::span<const std::uint8_t, 16>(destination, 16));
     });
 }
 dael_status dael_esp_sender_count(const dael_esp_sender* of, dael_esp_counters* counters) {

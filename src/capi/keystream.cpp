@@ -52,10 +52,42 @@ Result<dael::SaTableOptions> dael::capi::table_options(const dael_sa_table_optio
     return chosen;
 }
 
+Result<std::chrono::milliseconds> dael::capi::milliseconds(std::uint64_t count) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // 285,000 years
+    if (count > kMost)
+        return Error{Code::invalid_argument,
+                     "a lifetime of " + std::to_string(count) + " ms; 2^53 are the most"};
+    return std::chrono::milliseconds(count);
+}
+
+Result<> dael::capi::whole_state(const dael_sa_state* state) {
+    if (state->struct_size >= sizeof *state) return {};
+    return Error{Code::invalid_argument, "dael_sa_state says that it has " +
+                                             std::to_string(state->struct_size) +
+                                             " bytes; set struct_size to sizeof(dael_sa_state)"};
+}
+Result<dael::SaState> dael::capi::read_state(const dael_sa_state* given) {
+    DAEL_TRY(whole_state(given));
+    DAEL_LET(asked, sized(given, "dael_sa_state"));
+    SaState state{.next = asked.next, .bytes = asked.bytes, .age_ms = asked.age_ms};
+    std::copy_n(asked.ivs, 4, state.ivs.begin());
+    return state;
+}
+Result<> dael::capi::write_state(dael_sa_state* out, const SaState& state) {
+    dael_sa_state all{.struct_size = sizeof all,
+                      .next = state.next,
+                      .ivs = {},
+                      .bytes = state.bytes,
+                      .age_ms = state.age_ms};
+    std::copy(state.ivs.begin(), state.ivs.end(), all.ivs);
+    return write_sized(out, all, "dael_sa_state");
+}
+
 namespace {
 
 Result<dael::SaOptions> sa_options(const dael_sa_options* options) {
     DAEL_LET(asked, sized(options, "dael_sa_options"));
+    DAEL_TRY(spare({asked.unused}, "dael_sa_options"));
     dael::SaOptions chosen;
     DAEL_LET(direction, one_of(asked.direction, dael::SaDirection::receiving, "direction"));
     DAEL_LET(layout, one_of(asked.layout, dael::SaLayout::stream, "layout"));
@@ -72,6 +104,13 @@ Result<dael::SaOptions> sa_options(const dael_sa_options* options) {
     chosen.soft_limit = asked.soft_limit;
     if (asked.quota != 0) chosen.quota = asked.quota;
     if (asked.direct != 0) chosen.quota = 0;
+    chosen.limit_bytes = asked.limit_bytes;
+    chosen.soft_limit_bytes = asked.soft_limit_bytes;
+    DAEL_LET(lifetime, milliseconds(asked.lifetime_ms));
+    DAEL_LET(soft_lifetime, milliseconds(asked.soft_lifetime_ms));
+    chosen.lifetime = lifetime;
+    chosen.soft_lifetime = soft_lifetime;
+    chosen.most_failed = asked.most_failed;
     return chosen;
 }
 
@@ -89,8 +128,12 @@ dael_status dael_sa_filler_open(dael_engine* engine, const dael_sa_filler_option
         DAEL_TRY(given({{engine, "engine"}}));
         DAEL_LET(asked, sized(options, "dael_sa_filler_options"));
         dael::SaFillerOptions chosen;
+        DAEL_TRY(spare({asked.unused}, "dael_sa_filler_options"));
+        DAEL_TRY(readable(asked.cpus, asked.cpu_count, "cpus"));
         if (asked.threads != 0) chosen.threads = asked.threads;
         if (asked.lanes != 0) chosen.lanes = asked.lanes;
+        if (asked.patience_ms != 0) chosen.patience_ms = asked.patience_ms;
+        chosen.cpus.assign(asked.cpus, asked.cpus + asked.cpu_count);
         DAEL_LET(opened, dael::SaFiller::open(engine->engine, chosen));
         return new dael_sa_filler{std::move(opened)};
     });
@@ -149,6 +192,44 @@ dael_status dael_sa_seal(dael_sa_table* table, uint64_t sa, const dael_sa_packet
         return {};
     });
 }
+dael_status dael_sa_seal_telling(dael_sa_table* table, uint64_t sa, const dael_sa_packet* packets,
+                                 size_t count, void (*numbered)(void* context, uint64_t first),
+                                 void* context, dael_sa_sealed* out) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{table, "table"}, {out, "sealed"}}));
+        DAEL_TRY(readable(packets, count, "packets"));
+        // What may be refused of `out` comes before any number is used.
+        DAEL_TRY(write_sized(out, dael_sa_sealed{}, "dael_sa_sealed"));
+        DAEL_LET(sealed, table->table.seal({sa}, packets_of(packets, count), {numbered, context}));
+        const dael_sa_sealed all{.struct_size = sizeof all,
+                                 .first = sealed.first,
+                                 .epoch = sealed.epoch,
+                                 .rekey_soon = sealed.rekey_soon,
+                                 .unused = 0};
+        return write_sized(out, all, "dael_sa_sealed");
+    });
+}
+dael_status dael_sa_export(dael_sa_table* table, uint64_t sa, uint64_t more, dael_sa_state* out) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{table, "table"}, {out, "state"}}));
+        DAEL_TRY(whole_state(out));
+        DAEL_LET(state, table->table.export_state({sa}, more));
+        return write_state(out, state);
+    });
+}
+dael_status dael_sa_import(dael_sa_table* table, const dael_key* key,
+                           const dael_sa_options* options, const dael_sa_state* state,
+                           uint64_t* sa) {
+    return call([&]() -> Result<> {
+        if (sa) *sa = 0;
+        DAEL_TRY(given({{table, "table"}, {key, "key"}, {state, "state"}, {sa, "sa"}}));
+        DAEL_LET(chosen, sa_options(options));
+        DAEL_LET(from, read_state(state));
+        DAEL_LET(id, table->table.add(key->key, chosen, from));
+        *sa = id.value;
+        return {};
+    });
+}
 dael_status dael_sa_open(dael_sa_table* table, uint64_t sa, const dael_sa_packet* packets,
                          size_t count, int32_t* codes) {
     return call([&]() -> Result<> {
@@ -185,15 +266,37 @@ dael_status dael_sa_count(const dael_sa_table* table, uint64_t sa, dael_sa_count
                                    .ready = c.ready,
                                    .fill_errors = c.fill_errors,
                                    .memory = c.memory};
-        const std::size_t theirs = counters->struct_size;
-        if (theirs < sizeof theirs)
-            return Error{Code::invalid_argument,
-                         "dael_sa_counters says that it has " + std::to_string(theirs) +
-                             " bytes; set struct_size to sizeof(dael_sa_counters)"};
-        const std::size_t known = std::min(theirs, sizeof all);
-        std::memcpy(counters, &all, known);
-        counters->struct_size = known;
-        return {};
+        return write_sized(counters, all, "dael_sa_counters");
+    });
+}
+dael_status dael_sa_read_status(const dael_sa_table* table, uint64_t sa, dael_sa_status* out) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{table, "table"}, {out, "status"}}));
+        DAEL_LET(status, table->table.status({sa}));
+        const dael_sa_status all{
+            .struct_size = sizeof all,
+            .next = status.next,
+            .epoch = status.epoch,
+            .age_ms = static_cast<std::uint64_t>(status.age.count()),
+            .since_packet_ms = static_cast<std::uint64_t>(status.since_packet.count()),
+            .key_bits = status.key_bits,
+            .rekey_soon = status.rekey_soon,
+            .expired = status.expired,
+            .ahead = status.ahead};
+        return write_sized(out, all, "dael_sa_status");
+    });
+}
+dael_status dael_sa_read_filling(const dael_sa_table* table, dael_sa_filling* out) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{table, "table"}, {out, "filling"}}));
+        const dael::SaFilling filling = table->table.filling();
+        const dael_sa_filling all{.struct_size = sizeof all,
+                                  .faults = filling.faults,
+                                  .retry_ms = filling.retry_ms,
+                                  .waits_ms = filling.waits_ms,
+                                  .works = filling.works,
+                                  .unused = 0};
+        return write_sized(out, all, "dael_sa_filling");
     });
 }
 dael_status dael_sa_explain(const dael_sa_table* table,

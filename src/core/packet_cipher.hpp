@@ -48,9 +48,8 @@ class PacketCipher {
     [[nodiscard]] virtual Code seal(std::span<const Packet> packets) const noexcept = 0;
 
     // codes[i] becomes ok, or authentication (or, as above, a fault): then nothing of the plaintext
-    // was in `out` at any time, which is left as it was; in place the ciphertext. The tag is looked
-    // at before anything is decrypted, but for packets without keystream in a backend whose library
-    // does both at once, which are taken back.
+    // was in `out` at any time, which is left as it was; in place the ciphertext. What a library
+    // decrypts before it knows the tag it decrypts elsewhere.
     virtual void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept = 0;
 
     // Where what a packet reads of the key lies: before this address, 16 bytes for each block of

@@ -14,6 +14,7 @@
 #include "esp/replay_window.hpp"
 #include "esp/spi_table.hpp"
 #include "esp/tally.hpp"
+#include "keystream/key_memory.hpp"
 
 namespace dael::esp {
 namespace {
@@ -21,15 +22,44 @@ namespace {
 struct Receiving {
     Receiving(SaTable& its_table, const Options& its_options)
         : table(its_table), options(its_options), window(its_options.window) {}
-    ~Receiving() { (void)table.remove(sa); }
+    ~Receiving() {
+        (void)table.remove(sa);
+        if (print != 0) keystream::release_receiving(print, {window.top(), accepted});
+    }
+    WindowState state() const { return {window.top(), accepted, window.seen()}; }
 
     SaTable& table;
     const Options options;
     SaId sa;
-    std::mutex mutex;  // of what follows; from the look at the window until it has moved
+    std::uint64_t print = 0;  // of its key, where a window remembers
+    std::mutex mutex;         // of what follows; from the look at the window until it has moved
     ReplayWindow window;
+    std::uint64_t accepted = 0;
     Counters counters;
 };
+
+// What the window is to begin with: the given state, if no more has been accepted in this process;
+// or all that has counts as seen.
+Result<> begin_window(Receiving& sa, const Key& key, const WindowState* from) {
+    const Options& options = sa.options;
+    if (from && !options.esn && from->top > 0xffffffff)
+        return Error{Code::invalid_argument,
+                     "ESP: the window's top is beyond the SA's numbers of 32 bits"};
+    if (from) {
+        sa.window.restore(from->top, from->seen);
+        sa.accepted = from->accepted;
+    }
+    if (options.window == 0) return {};
+    DAEL_LET(print, keystream::print_of(key, options.salt, options.spi));
+    DAEL_LET(before, keystream::claim_receiving(print));
+    sa.print = print;
+    if (options.accept_again || before.top == 0) return {};
+    const bool same = from && from->top == before.top && from->accepted == before.accepted;
+    if (same || (from && from->top > before.top)) return {};
+    sa.window.restore(before.top, {});
+    sa.accepted = before.accepted;
+    return {};
+}
 
 // Packets of one SA that are opened together. Their numbers rise, so that none of them is the
 // replay of another, and what was found of one before all are opened still holds after.
@@ -69,7 +99,9 @@ class Run {
             if (code == Code::ok)
                 accept(p, sealed_[i]);
             else
-                p.verdict = code == Code::authentication ? Verdict::bad_icv : Verdict::fault;
+                p.verdict = code == Code::authentication ? Verdict::bad_icv
+                            : code == Code::limit        ? Verdict::exhausted
+                                                         : Verdict::fault;
         }
     }
 
@@ -94,6 +126,7 @@ class Run {
     // Only what is authentic moves the window (RFC 4303 3.4.3).
     void accept(Packet& p, const SaPacket& opened) noexcept {
         sa_.window.mark(p.sequence);
+        ++sa_.accepted;
         const Inside inside = look_inside(opened.out, opened.size);
         p.verdict = inside.verdict;
         if (inside.verdict != Verdict::ok) return wipe(opened.out, opened.size);
@@ -126,6 +159,8 @@ struct Decapsulator::State {
             "ESP: the SAs are of the process before fork(); add others, with keys of their "
             "own, to a table that the child opens"};
     }
+
+    Result<> add(const Key& key, const Options& options, const WindowState* from);
 
     // Of the list of SAs. A lock that many share lets them in before who wants it alone: so packets
     // wait at the gate while somebody does, lest a change waits for a pause that never comes.
@@ -196,34 +231,66 @@ Decapsulator::Decapsulator(Decapsulator&&) noexcept = default;
 Decapsulator& Decapsulator::operator=(Decapsulator&&) noexcept = default;
 Decapsulator::~Decapsulator() = default;
 
-Result<> Decapsulator::add(const Key& key, const Options& options) {
-    return core::guarded([&]() -> Result<> {
-        DAEL_TRY(state_->usable());
-        DAEL_TRY(check(options, true));
-        auto made = std::make_unique<Receiving>(state_->table, options);
-        DAEL_LET(sa, state_->table.add(key, {.direction = SaDirection::receiving,
-                                             .ivs = options.ivs,
-                                             .tag_size = options.icv_size,
-                                             .salt = options.salt,
-                                             .fresh_key = options.fresh_key,
-                                             .soft_limit = options.soft_limit,
-                                             .quota = options.quota}));
-        made->sa = sa;
-        return state_->change([&]() -> Result<> {
-            if (state_->sas.find(options.spi))
-                return Error{Code::invalid_argument, "ESP: SPI " + std::to_string(options.spi) +
-                                                         " is taken; remove its SA first"};
-            state_->sas.insert(options.spi, std::move(made));
-            return {};
-        });
+Result<> Decapsulator::State::add(const Key& key, const Options& options, const WindowState* from) {
+    DAEL_TRY(usable());
+    DAEL_TRY(check(options, true));
+    auto made = std::make_unique<Receiving>(table, options);
+    DAEL_LET(sa, table.add(key, {.direction = SaDirection::receiving,
+                                 .ivs = options.ivs,
+                                 .tag_size = options.icv_size,
+                                 .salt = options.salt,
+                                 .fresh_key = options.fresh_key,
+                                 .soft_limit = options.soft_limit,
+                                 .quota = options.quota,
+                                 .limit_bytes = options.limit_bytes,
+                                 .soft_limit_bytes = options.soft_limit_bytes,
+                                 .lifetime = options.lifetime,
+                                 .soft_lifetime = options.soft_lifetime,
+                                 .most_failed = options.most_bad_icvs}));
+    made->sa = sa;
+    return change([&]() -> Result<> {
+        if (sas.find(options.spi))
+            return Error{Code::invalid_argument, "ESP: SPI " + std::to_string(options.spi) +
+                                                     " is taken; remove its SA first"};
+        sas.reserve();
+        DAEL_TRY(begin_window(*made, key, from));
+        sas.insert(options.spi, std::move(made));
+        return {};
     });
 }
 
-Result<> Decapsulator::remove(std::uint32_t spi) {
-    DAEL_TRY(state_->usable());
-    const auto removed = state_->change([&] { return state_->sas.remove(spi); });
-    if (removed) return {};
-    return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
+Result<> Decapsulator::add(const Key& key, const Options& options) {
+    return core::guarded([&] { return state_->add(key, options, nullptr); });
+}
+Result<> Decapsulator::add(const Key& key, const Options& options, const WindowState& from) {
+    return core::guarded([&] { return state_->add(key, options, &from); });
+}
+
+Result<> Decapsulator::remove(std::uint32_t spi, WindowState* last) {
+    return core::guarded([&]() -> Result<> {
+        DAEL_TRY(state_->usable());
+        std::unique_ptr<Receiving> removed;
+        DAEL_TRY(state_->change([&]() -> Result<> {
+            const Receiving* const sa = state_->sas.find(spi);
+            if (!sa)
+                return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
+            if (last) *last = sa->state();
+            removed = state_->sas.remove(spi);
+            return {};
+        }));
+        return {};
+    });
+}
+
+Result<WindowState> Decapsulator::export_state(std::uint32_t spi) const {
+    return core::guarded([&]() -> Result<WindowState> {
+        DAEL_TRY(state_->usable());
+        const auto lock = state_->share();
+        Receiving* const sa = state_->sas.find(spi);
+        if (!sa) return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
+        const std::lock_guard lock_of_sa(sa->mutex);
+        return sa->state();
+    });
 }
 
 std::size_t Decapsulator::size() const {

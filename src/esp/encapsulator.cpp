@@ -20,6 +20,10 @@ struct Encapsulator::State {
 
 namespace {
 
+// What C's {0} leaves there. Within ESP it is never right: those options stand before it (RFC 4303
+// 3.1.1).
+constexpr std::uint8_t kHopByHop = 0;
+
 // The packets that are sealed together, and what the table sees of them.
 struct Together {
     explicit Together(const Options& its_options) noexcept : options(its_options) {}
@@ -112,24 +116,51 @@ Encapsulator::Encapsulator(Encapsulator&&) noexcept = default;
 Encapsulator& Encapsulator::operator=(Encapsulator&&) noexcept = default;
 Encapsulator::~Encapsulator() = default;
 
+namespace {
+
+Result<SaOptions> sa_options(const Options& options) {
+    DAEL_TRY(check(options, false));
+    const std::uint64_t last = options.esn ? ~std::uint64_t{0} : 0xffffffff;
+    return SaOptions{.direction = SaDirection::sending,
+                     .ivs = options.ivs,
+                     .tag_size = options.icv_size,
+                     .salt = options.salt,
+                     .fresh_key = options.fresh_key,
+                     .limit = options.limit == 0 ? last : std::min(options.limit, last),
+                     .soft_limit = options.soft_limit,
+                     .quota = options.quota,
+                     .limit_bytes = options.limit_bytes,
+                     .soft_limit_bytes = options.soft_limit_bytes,
+                     .lifetime = options.lifetime,
+                     .soft_lifetime = options.soft_lifetime};
+}
+
+}  // namespace
+
 Result<Encapsulator> Encapsulator::open(SaTable& table, const Key& key, const Options& options) {
     return core::guarded([&]() -> Result<Encapsulator> {
-        DAEL_TRY(check(options, false));
-        const std::uint64_t last = options.esn ? ~std::uint64_t{0} : 0xffffffff;
+        DAEL_LET(sa_opts, sa_options(options));
         // Made before the SA is, which it then surely removes.
         auto state = std::unique_ptr<State>(new State{table, options, {}, {}});
-        DAEL_LET(sa,
-                 table.add(key, {.direction = SaDirection::sending,
-                                 .ivs = options.ivs,
-                                 .tag_size = options.icv_size,
-                                 .salt = options.salt,
-                                 .fresh_key = options.fresh_key,
-                                 .limit = options.limit == 0 ? last : std::min(options.limit, last),
-                                 .soft_limit = options.soft_limit,
-                                 .quota = options.quota}));
+        DAEL_LET(sa, table.add(key, sa_opts));
         state->sa = sa;
         return Encapsulator(std::move(state));
     });
+}
+
+Result<Encapsulator> Encapsulator::open(SaTable& table, const Key& key, const Options& options,
+                                        const SaState& from) {
+    return core::guarded([&]() -> Result<Encapsulator> {
+        DAEL_LET(sa_opts, sa_options(options));
+        auto state = std::unique_ptr<State>(new State{table, options, {}, {}});
+        DAEL_LET(sa, table.add(key, sa_opts, from));
+        state->sa = sa;
+        return Encapsulator(std::move(state));
+    });
+}
+
+Result<SaState> Encapsulator::export_state(std::uint64_t more) {
+    return state_->table.export_state(state_->sa, more);
 }
 
 Result<Encapsulator::Sent> Encapsulator::encapsulate(std::span<Packet> packets) {
@@ -141,8 +172,10 @@ Result<Encapsulator::Sent> Encapsulator::encapsulate(std::span<Packet> packets) 
         const auto part = packets.subspan(at, std::min(kTogether, packets.size() - at));
         Together together(state.options);
         for (Packet& p : part) {
-            p.verdict = fault ? Verdict::no_room : Verdict::fault;
-            if (fault && has_room(p, state.options)) together.add(p);
+            p.verdict = !fault                       ? Verdict::fault
+                        : p.next_header == kHopByHop ? Verdict::malformed
+                                                     : Verdict::no_room;
+            if (p.verdict == Verdict::no_room && has_room(p, state.options)) together.add(p);
         }
         if (auto done = seal_all(state, together, sent.rekey_soon); !done) fault = std::move(done);
         for (Packet& p : part) {

@@ -21,14 +21,10 @@ constexpr std::array<std::string_view, kVerdicts> kDescriptions{
     "a dummy packet",
     "an IKE message",
     "a NAT keepalive",
-    "the SA's sequence numbers are used up",
+    "the SA's sequence numbers are used up, or its lifetime is over",
     "no room in the buffer before or after the payload",
     "the cipher failed",
 };
-
-std::size_t headers(const Options& options) noexcept {
-    return kHeader + (options.udp_source != 0 ? kUdpHeader : 0);
-}
 
 // An inner packet says its own length, and what follows is TFC padding (RFC 4303 2.7).
 bool inner_size(std::uint8_t next_header, const std::uint8_t* inner, std::size_t& size) noexcept {

@@ -41,6 +41,11 @@ inline void put_esn_aad(EsnAad& aad, std::uint32_t spi, std::uint64_t number) no
 
 Result<> check(const Options& options, bool receiving);
 
+// Bytes before the payload.
+constexpr std::size_t headers(const Options& options) noexcept {
+    return kHeader + (options.udp_source != 0 ? kUdpHeader : 0);
+}
+
 // The bytes that are encrypted: payload, TFC padding, padding to whole words, two bytes more.
 constexpr std::uint64_t encrypted_size(std::uint64_t size, std::uint64_t pad_to) noexcept {
     const std::uint64_t padded = size < pad_to ? pad_to : size;

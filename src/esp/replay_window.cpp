@@ -49,4 +49,23 @@ void ReplayWindow::mark(std::uint64_t number) noexcept {
     top_ = std::max(top_, number);
 }
 
+std::vector<std::uint64_t> ReplayWindow::seen() const {
+    std::vector<std::uint64_t> seen((size_ + 63) / 64);
+    for (std::uint64_t back = 0; back < size_ && back < top_; ++back) {
+        const std::uint64_t number = top_ - back;
+        if (word(number) >> number % 64 & 1) seen[back / 64] |= std::uint64_t{1} << back % 64;
+    }
+    return seen;
+}
+
+void ReplayWindow::restore(std::uint64_t top, std::span<const std::uint64_t> seen) noexcept {
+    top_ = top;
+    std::ranges::fill(bits_, 0);
+    for (std::uint64_t back = 0; back < size_ && back < top_; ++back) {
+        const std::uint64_t number = top_ - back;
+        const bool marked = back / 64 >= seen.size() || (seen[back / 64] >> back % 64 & 1) != 0;
+        if (marked) word(number) |= std::uint64_t{1} << number % 64;
+    }
+}
+
 }  // namespace dael::esp

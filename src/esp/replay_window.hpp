@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <daelstrom/esp.hpp>
@@ -27,6 +28,10 @@ class ReplayWindow {
     void mark(std::uint64_t number) noexcept;
 
     std::uint64_t top() const noexcept { return top_; }  // the highest marked; 0: none
+    // Bit i of word j: whether top - (64 j + i) is marked.
+    std::vector<std::uint64_t> seen() const;
+    // As if it had come to there: what the words say, and all else up to `top`, was marked.
+    void restore(std::uint64_t top, std::span<const std::uint64_t> seen) noexcept;
 
   private:
     std::uint64_t& word(std::uint64_t number) noexcept { return bits_[number / 64 & mask_]; }

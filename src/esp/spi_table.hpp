@@ -21,9 +21,13 @@ class SpiTable {
             if (places_[i].spi == 0) return nullptr;
         }
     }
+    // Before insert(): what can fail of it.
+    void reserve() {
+        if (2 * (size_ + 1) > places_.size()) grow();
+    }
     // An SPI that is not 0 and not there.
     Sa* insert(std::uint32_t spi, std::unique_ptr<Sa> sa) {
-        if (2 * (size_ + 1) > places_.size()) grow();
+        reserve();
         ++size_;
         return put(spi, std::move(sa));
     }

@@ -57,6 +57,7 @@ struct alignas(64) Slot {
     std::uint64_t epoch_number = 0;           // which of its keys this is, from 1 on
     std::uint64_t print = 0;                  // of its key, sending: key_memory.hpp
     bool exported = false;                    // its state is known elsewhere
+    bool imported = false;                    // it went on from another's
     std::int64_t born_ms = 0, packet_ms = 0;  // of the key, and of the last packets
     Wide base = 0;                            // stream: the counter of block 0 (salt and first IV)
     alignas(64) std::array<Track, kClasses> tracks;

@@ -220,7 +220,7 @@ void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa,
     slot.key_bytes = from.bytes;
     slot.key_failed = 0;
     slot.print = entry.print;
-    slot.exported = false;
+    slot.exported = slot.imported = false;
     ++slot.epoch_number;
     slot.born_ms = keystream::now_ms() - static_cast<std::int64_t>(from.age_ms);
     slot.packet_ms = keystream::now_ms();
@@ -251,7 +251,7 @@ void SaTable::State::leave(Slot& slot) noexcept {
     slot.near.store(nullptr, std::memory_order_relaxed);
     slot.cipher.reset();
     if (slot.options.direction == SaDirection::sending)
-        keystream::release_sending(slot.print, slot.number != 1 || slot.exported);
+        keystream::release_sending(slot.print, slot.number != 1 || slot.exported || slot.imported);
 }
 
 Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa, const SaState* from) {
@@ -279,6 +279,7 @@ Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa, const SaSt
     slot.counters = {};
     slot.epoch_number = 0;
     enter(slot, std::move(entry), sa, from ? *from : SaState{});
+    slot.imported = from != nullptr;
     free_slots.pop_back();
     ++sas;
     many.store(sas > kFew, std::memory_order_relaxed);

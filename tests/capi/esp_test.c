@@ -2,7 +2,15 @@
  * ESP from C: two ends, what is refused, and in which order handles may go. */
 #include <daelstrom/daelstrom_esp.h>
 
+#include <stddef.h>
+
 #include "capi.h"
+
+_Static_assert(sizeof(dael_esp_packet) == 48, "");
+_Static_assert(sizeof(dael_esp_sa) == 96, "");
+_Static_assert(offsetof(dael_esp_sa, accept_again) == 36, "");
+_Static_assert(sizeof(dael_esp_window) == 40, "");
+_Static_assert(sizeof(dael_esp_counters) == 320, "");
 
 /* AES-GCM in ESP, draft-mcgrew-gcm-test-01: SPI, number, IV, ciphertext and ICV; and the payload.
  */
@@ -20,6 +28,7 @@ static const dael_esp_sa kSa = {.struct_size = sizeof kSa,
                                 .spi = 0xa5f8,
                                 .salt = {0xca, 0xfe, 0xba, 0xbe},
                                 .short_seq = 1,
+                                .accept_again = 1, /* the known packet's number is 10 */
                                 .limit = 3};
 
 static dael_esp_packet packet_in(uint8_t* buffer, uint32_t capacity, uint32_t offset,
@@ -76,6 +85,50 @@ static void both_ways(dael_esp* esp, const dael_key* key) {
     EXPECT(sender == NULL);
 }
 
+/* A window and a sender go on in another table, as they would in another process. */
+static void handed_over(dael_esp* from, dael_esp* to) {
+    dael_key* const key = key_of("101112131415161718191a1b1c1d1e1f");
+    dael_esp_sa sa = {.struct_size = sizeof sa, .spi = 0x4444};
+    dael_esp_sender *sender = NULL, *next = NULL;
+    EXPECT(dael_esp_sender_open(from, key, &sa, &sender) == DAEL_OK);
+    EXPECT(dael_esp_add(from, key, &sa) == DAEL_OK);
+    uint8_t buffer[2][100] = {{0}};
+    dael_esp_packet packet = packet_in(buffer[0], 100, DAEL_ESP_HEADROOM, 40);
+    EXPECT(dael_esp_encapsulate(sender, &packet, 1, NULL, NULL) == DAEL_OK);
+    size_t size = 0, most = 0, accepted = 0;
+    EXPECT(dael_esp_packet_size(&sa, 40, 0, &size) == DAEL_OK && size == packet.size);
+    EXPECT(dael_esp_most_payload(&sa, size, &most) == DAEL_OK && most >= 40 && most < 44);
+    memcpy(buffer[1], buffer[0], 100);
+    dael_esp_packet copy = packet;
+    copy.buffer = buffer[1];
+    EXPECT(dael_esp_decapsulate(from, &packet, 1, DAEL_ESP_PLAIN, &accepted) == DAEL_OK);
+    EXPECT(accepted == 1);
+
+    dael_sa_state state = {.struct_size = sizeof state};
+    EXPECT(dael_esp_sender_export(sender, 0, &state) == DAEL_OK && state.next == 2);
+    EXPECT(dael_esp_sender_import(to, key, &sa, &state, &next) == DAEL_OK);
+    uint64_t seen[16] = {0};
+    dael_esp_window window = {.struct_size = sizeof window, .seen = seen, .words = 16};
+    EXPECT(dael_esp_export(from, 0x4444, 1, &window) == DAEL_OK);
+    EXPECT(window.top == 1 && window.accepted == 1 && window.words == 16 && seen[0] == 1);
+    REFUSED(dael_esp_export(from, 0x4444, 0, &window), DAEL_INVALID_ARGUMENT, "no SA");
+    EXPECT(dael_esp_import(to, key, &sa, &window) == DAEL_OK);
+    EXPECT(dael_esp_decapsulate(to, &copy, 1, DAEL_ESP_PLAIN, &accepted) == DAEL_OK);
+    EXPECT(accepted == 0 && copy.verdict == DAEL_ESP_REPLAYED);
+    packet = packet_in(buffer[0], 100, DAEL_ESP_HEADROOM, 40);
+    EXPECT(dael_esp_encapsulate(next, &packet, 1, NULL, NULL) == DAEL_OK && packet.sequence == 2);
+    EXPECT(dael_esp_decapsulate(to, &packet, 1, DAEL_ESP_PLAIN, &accepted) == DAEL_OK);
+    EXPECT(accepted == 1);
+    packet.next_header = 0;
+    EXPECT(dael_esp_encapsulate(next, &packet, 1, NULL, NULL) == DAEL_OK);
+    EXPECT(packet.verdict == DAEL_ESP_MALFORMED);
+    REFUSED(dael_esp_udp6_checksum(buffer[0], 100, buffer[1], buffer[1]), DAEL_INVALID_ARGUMENT,
+            "datagram");
+    dael_esp_sender_free(sender);
+    dael_esp_sender_free(next);
+    dael_key_free(key);
+}
+
 static void refusals(dael_sa_filler* filler, dael_esp* esp, const dael_key* key) {
     dael_esp* none = esp;
     dael_sa_table_options options = {.struct_size = sizeof options, .plan = 3};
@@ -125,6 +178,10 @@ int main(void) {
     EXPECT(dael_esp_remove(esp, kSa.spi) == DAEL_OK);
     EXPECT(dael_esp_add(esp, key, &kSa) == DAEL_OK);
     both_ways(esp, key);
+    dael_esp* there = NULL;
+    EXPECT(dael_esp_open(filler, NULL, &there) == DAEL_OK);
+    handed_over(esp, there);
+    dael_esp_free(there);
     refusals(filler, esp, key);
 
     /* A sender keeps the table, that the filler, and that the engine. */

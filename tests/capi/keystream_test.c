@@ -2,7 +2,21 @@
  * Security associations with keystream ahead of time, from C. */
 #include <daelstrom/daelstrom_keystream.h>
 
+#include <stddef.h>
+
 #include "capi.h"
+
+/* What callers in other languages rely on: no holes, and sizes that only a new member changes. */
+_Static_assert(sizeof(dael_sa_filler_options) == 40, "");
+_Static_assert(sizeof(dael_sa_table_options) == 40, "");
+_Static_assert(sizeof(dael_sa_options) == 120, "");
+_Static_assert(offsetof(dael_sa_options, limit_bytes) == 80, "");
+_Static_assert(sizeof(dael_sa_packet) == 56, "");
+_Static_assert(sizeof(dael_sa_state) == 64, "");
+_Static_assert(sizeof(dael_sa_sealed) == 32, "");
+_Static_assert(sizeof(dael_sa_counters) == 120, "");
+_Static_assert(sizeof(dael_sa_status) == 56, "");
+_Static_assert(sizeof(dael_sa_filling) == 40, "");
 
 enum { kCount = 40, kSize = 300 };
 
@@ -67,7 +81,38 @@ static void both_ways(dael_engine* engine, dael_sa_table* table, const dael_key*
     int called = 0;
     EXPECT(dael_sa_explain(table, keep, &called) == DAEL_OK && called == 1);
 
-    REFUSED(dael_sa_add(table, key, &sends, &out), DAEL_INVALID_ARGUMENT, "have sent");
+    uint64_t none = 5;
+    REFUSED(dael_sa_add(table, key, &sends, &none), DAEL_INVALID_ARGUMENT, "have sent");
+    EXPECT(none == 0);
+
+    dael_sa_status status = {0};
+    status.struct_size = sizeof status;
+    EXPECT(dael_sa_read_status(table, out, &status) == DAEL_OK);
+    EXPECT(status.next == 5 * kCount + 1 && status.epoch == 1 && status.key_bits == 128);
+    EXPECT(!status.rekey_soon && !status.expired && status.ahead);
+    dael_sa_filling filling = {0};
+    filling.struct_size = offsetof(dael_sa_filling, works); /* of an older caller */
+    filling.works = 7;
+    EXPECT(dael_sa_read_filling(table, &filling) == DAEL_OK);
+    EXPECT(filling.works == 7 && filling.struct_size == offsetof(dael_sa_filling, works));
+    filling.struct_size = sizeof filling;
+    EXPECT(dael_sa_read_filling(table, &filling) == DAEL_OK);
+    EXPECT(filling.works == 1 && filling.faults == 0);
+
+    /* Handed over: the first has sent its last, and another goes on. */
+    dael_sa_sealed sealed = {0};
+    sealed.struct_size = sizeof sealed;
+    dael_sa_state state = {0};
+    state.struct_size = 8;
+    REFUSED(dael_sa_export(table, out, 0, &state), DAEL_INVALID_ARGUMENT, "struct_size");
+    state.struct_size = sizeof state;
+    EXPECT(dael_sa_export(table, out, 0, &state) == DAEL_OK && state.next == 5 * kCount + 1);
+    REFUSED(dael_sa_seal_telling(table, out, p.list, 1, NULL, NULL, &sealed), DAEL_LIMIT, "export");
+    uint64_t next = 0;
+    EXPECT(dael_sa_import(table, key, &sends, &state, &next) == DAEL_OK && next != out);
+    EXPECT(dael_sa_seal_telling(table, next, p.list, 2, NULL, NULL, &sealed) == DAEL_OK);
+    EXPECT(sealed.first == 5 * kCount + 1 && sealed.epoch == 1 && !sealed.rekey_soon);
+    REFUSED(dael_sa_import(table, key, &sends, &state, &next), DAEL_INVALID_ARGUMENT, "taken over");
     EXPECT(dael_sa_remove(table, in) == DAEL_OK);
     REFUSED(dael_sa_open(table, in, p.list, 1, codes), DAEL_INVALID_ARGUMENT, "no such SA");
 }
@@ -75,7 +120,7 @@ static void both_ways(dael_engine* engine, dael_sa_table* table, const dael_key*
 static void refused(dael_engine* engine, dael_sa_filler* filler, dael_sa_table* table,
                     const dael_key* key) {
     dael_sa_filler* none = filler;
-    dael_sa_filler_options threads = {sizeof threads, -1, 0};
+    dael_sa_filler_options threads = {.struct_size = sizeof threads, .threads = -1};
     REFUSED(dael_sa_filler_open(engine, &threads, &none), DAEL_INVALID_ARGUMENT, "threads");
     EXPECT(none == NULL);
     dael_sa_table* nowhere = table;
@@ -91,6 +136,12 @@ static void refused(dael_engine* engine, dael_sa_filler* filler, dael_sa_table* 
     REFUSED(dael_sa_add(table, key, &options, &sa), DAEL_INVALID_ARGUMENT, "layout");
     EXPECT(sa == 0);
     options.layout = 0;
+    options.unused = 1;
+    REFUSED(dael_sa_add(table, key, &options, &sa), DAEL_UNSUPPORTED, "unused");
+    options.unused = 0;
+    options.lifetime_ms = UINT64_MAX;
+    REFUSED(dael_sa_add(table, key, &options, &sa), DAEL_INVALID_ARGUMENT, "lifetime");
+    options.lifetime_ms = 0;
     options.tag_size = 260;
     REFUSED(dael_sa_add(table, key, &options, &sa), DAEL_INVALID_ARGUMENT, "tag");
     options.tag_size = 0;

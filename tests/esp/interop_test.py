@@ -38,7 +38,7 @@ class Packet(ctypes.Structure):
     _fields_ = [("buffer", ctypes.POINTER(ctypes.c_uint8)), ("capacity", ctypes.c_uint32), ("offset", ctypes.c_uint32),
                 ("size", ctypes.c_uint32), ("pad_to", ctypes.c_uint32), ("next_header", ctypes.c_uint8),
                 ("verdict", ctypes.c_uint8), ("unused", ctypes.c_uint8 * 2), ("spi", ctypes.c_uint32),
-                ("sequence", ctypes.c_uint64)]
+                ("sequence", ctypes.c_uint64), ("user", ctypes.c_void_p)]
 
 
 class Sa(ctypes.Structure):

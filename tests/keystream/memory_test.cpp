@@ -3,50 +3,12 @@
 // goes on as it was.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
-#include <new>
 
 #include <daelstrom/esp.hpp>
 
+#include "keystream/failing_memory.hpp"
 #include "keystream/flow.hpp"
-
-namespace {
-
-// The calling thread's allocations until one fails; below 0: none does.
-thread_local long left = -1;
-
-void* allocate(std::size_t size) {
-    if (left >= 0 && left-- == 0) throw std::bad_alloc();
-    void* const memory = std::malloc(size == 0 ? 1 : size);
-    if (!memory) throw std::bad_alloc();
-    return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-    return allocate(size);
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-    if (left >= 0 && left-- == 0) throw std::bad_alloc();
-    const auto to = static_cast<std::size_t>(alignment);
-    void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to);
-    if (!memory) throw std::bad_alloc();
-    return memory;
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
-}
 
 namespace {
 
@@ -60,10 +22,10 @@ class MemoryRunsOut : public testing::Test {
     static int at_each(const std::function<Code()>& call, const std::function<void()>& after = {}) {
         int failures = 0;
         for (long at = 0; at < 1000; ++at) {
-            left = at;
+            allocations_left = at;
             const Code code = call();
-            const bool all = left >= 0;
-            left = -1;
+            const bool all = allocations_left >= 0;
+            allocations_left = -1;
             if (all) {
                 EXPECT_EQ(code, Code::ok);
                 return failures;
@@ -134,9 +96,10 @@ TEST_F(MemoryRunsOut, EndsOfEsp) {
     std::unique_ptr<esp::Encapsulator> sender;
     EXPECT_GT(at_each([&] {
                   auto opened = esp::Encapsulator::open(table, key, {.spi = 999});
-                  const long kept = std::exchange(left, -1);  // what the test needs of it
+                  const long kept =
+                      std::exchange(allocations_left, -1);  // what the test needs of it
                   if (opened) sender = std::make_unique<esp::Encapsulator>(std::move(*opened));
-                  left = kept;
+                  allocations_left = kept;
                   return opened.code();
               }),
               3);
