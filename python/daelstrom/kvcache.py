@@ -110,10 +110,12 @@ class ChunkSealer(Turns):
     def _cipher(self, salt: str) -> AESGCM:
         with self._turn():
             cipher = self._ciphers.get(salt)
-            if cipher is None:
-                cipher = self._ciphers[salt] = AESGCM(self._key_of(salt), engine=self._engine)
-                if len(self._ciphers) > _KEPT:
-                    self._ciphers.popitem(last=False)
-            else:
+            if cipher is not None:
                 self._ciphers.move_to_end(salt)
+                return cipher
+        made = AESGCM(self._key_of(salt), engine=self._engine)  # somebody else's code, which may take its time
+        with self._turn():
+            cipher = self._ciphers.setdefault(salt, made)
+            while len(self._ciphers) > _KEPT:
+                self._ciphers.popitem(last=False)
             return cipher

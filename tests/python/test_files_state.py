@@ -436,3 +436,34 @@ def test_key_files_that_are_made_here(tmp_path):
     with pytest.raises(ValueError, match="128, 192 or 256"):
         daelstrom.generate_key_file(path, 64)
     assert os.listdir(tmp_path) == []
+
+
+def test_chunks_of_a_cache_in_a_child_that_is_forked_amid_a_look_at_its_keys():
+    from daelstrom import kvcache
+
+    inside, go_on = threading.Event(), threading.Event()
+
+    def key_of(salt):
+        if salt == "slow":
+            inside.set()
+            go_on.wait()
+        return bytes(16)
+
+    sealer = kvcache.ChunkSealer(key_of)
+    thread = threading.Thread(target=lambda: sealer._cipher("slow"))
+    thread.start()
+    inside.wait()
+    frame, plain = bytearray(5 + kvcache.OVERHEAD), bytearray(5)
+
+    def seals():
+        sealer.seal(b"chunk", frame, "other", b"bound")
+        sealer.open(frame, plain, "other", b"bound")
+        return plain == b"chunk"
+
+    try:
+        with sealer._lock:  # as another thread may have it
+            assert in_child(seals) == 0
+        assert seals()  # nobody waits for somebody else's key
+    finally:
+        go_on.set()
+        thread.join()
