@@ -111,6 +111,34 @@ TEST_F(Captures, OfOthersSurviveAllThatIsPreparedAndDestroyed) {
     }
 }
 
+// Nor by the end of keys that lists were launched with, which waits for those.
+TEST_F(Captures, OfOthersSurviveTheEndOfKeysThatWereLent) {
+    const KeyRing ring({random_.bytes(16)});
+    const Bytes plain = random_.bytes(100000);
+    for (const std::size_t size : {4096, 100000}) {
+        std::uint8_t *in = put(plain), *out = allocate(size), *tag = allocate(16);
+        const Message message{.in = in, .out = out, .size = size, .tag = tag, .start = {}};
+        auto tables = device_->tables(ring.keys);
+        ASSERT_TRUE(tables) << tables.error().message;
+        // What the set's first launch makes is there before the capture.
+        ASSERT_TRUE(
+            device_->run(kSeal, {ring.keys, tables->get()}, std::span(&message, 1), {}, stream_));
+        wait();
+        put(out, Bytes(size, Poisoned::kPoison).data(), size);
+        Capture capture;
+        for (int launch = 0; launch < 50; ++launch)
+            ASSERT_TRUE(device_->run(kSeal, {ring.keys, tables->get()}, std::span(&message, 1), {},
+                                     stream_));
+        tables->reset();
+        EXPECT_EQ(capture.end(), "") << size;
+        Message host = message;
+        host.in = plain.data();
+        const Answer answer = oracle(ring.raw[0], kSeal, host);
+        EXPECT_EQ(difference(answer.out, get(out, size)), "") << size;
+        EXPECT_EQ(difference(answer.tag, get(tag, 16)), "") << size;
+    }
+}
+
 // Opening from a list of the host's repeats nothing: it may be captured, and replayed.
 TEST_F(Captures, OfOpeningAreReplayed) {
     const KeyRing ring({random_.bytes(16)});

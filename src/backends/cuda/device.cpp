@@ -33,6 +33,30 @@ bool many_keys(const Messages& messages) {
     return std::ranges::any_of(list, [&](const Message& m) { return m.key != list.front().key; });
 }
 
+// What kernels read beside a list: on the host it would end every stream of the process.
+Result<> check_places(CudaMemory& memory, const DeviceInfo& info, const Messages& messages) {
+    struct Place {
+        const char* name;
+        const void* at;
+        std::size_t alignment;
+    };
+    for (const auto& [name, at, alignment] :
+         {Place{"list of messages", messages.list, alignof(Message)},
+          {"number", messages.number, 4},
+          {"nonces", messages.nonces, 8}}) {
+        if (!at) continue;
+        if (reinterpret_cast<std::uintptr_t>(at) % alignment != 0)
+            return Error{Code::invalid_argument, "cuda: the " + std::string(name) +
+                                                     " does not lie at a multiple of " +
+                                                     std::to_string(alignment) + " bytes"};
+        if (!memory.owns(at))
+            return Error{Code::invalid_argument, "cuda: the " + std::string(name) +
+                                                     " is not in the memory of '" + info.name +
+                                                     "'; allocate it there"};
+    }
+    return {};
+}
+
 bool wraps32(const Message& message) {
     return message.skip + message.size > modes::blocks_before_wrap32(message.start) * kBlockSize;
 }
@@ -73,7 +97,10 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, Hash
     std::unique_ptr<CudaDevice> device(
         new CudaDevice(index, layout, std::move(info), reaches ? kReach : 0,
                        properties.cooperativeLaunch != 0, properties.major >= 9, hashing));
-    if (!later) DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
+    if (!later) {
+        DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
+        DAEL_TRY(device->believe(Kind::ctr_small, 10));
+    }
     return device;
 }
 
@@ -130,6 +157,8 @@ Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperativ
     const CurrentDevice current(index_);
     DAEL_TRY(current.result());
     DAEL_TRY(load(kernel));
+    if (failing_.load(std::memory_order_relaxed) == kernel.function && failures_.fetch_sub(1) > 0)
+        return cuda_failure(cudaErrorMemoryAllocation, "cudaLaunchKernelExC");
     cudaLaunchAttribute attribute{};
     if (cooperative) {
         attribute.id = cudaLaunchAttributeCooperative;
@@ -152,6 +181,7 @@ Result<std::unique_ptr<core::Prepared>> CudaDevice::prepare(const Cipher& cipher
                                                             const core::Keys& keys,
                                                             const Messages& messages) {
     const bool listed_here = messages.place == Place::device;
+    if (listed_here) DAEL_TRY(check_places(memory_, info_, messages));
     if (cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr)
         return as_prepared(GcmPrepared::make(*this, cipher, keys, messages));
     const bool many = !listed_here && messages.count != 0 && many_keys(messages);

@@ -17,6 +17,38 @@
 
 namespace dael::cuda {
 
+// Kernels that are asked for an answer that is known before they are used: known_answers.cpp. Those
+// "of keys" are for messages with keys of their own.
+enum class Kind : std::uint8_t {
+    ctr_small,
+    ctr,
+    ecb_encrypt,
+    ecb_decrypt,
+    cbc_encrypt,
+    cbc_decrypt,
+    cfb_encrypt,
+    cfb_decrypt,
+    ofb,
+    cbc_keys,
+    xts_encrypt,
+    xts_decrypt,
+    gcm_counter,
+    gcm_short,
+    gcm_quads,
+    gcm_quads_keys,
+    gcm_long,
+    gcm_long_keys,
+    gcm_fused,
+    gcm_fused_keys,
+    gcm_placed,
+    gcm_team,
+    gcm_pieces,
+    keystream
+};
+inline constexpr std::uint32_t kKinds = static_cast<std::uint32_t>(Kind::keystream) + 1;
+// Of a message, or a list of them under one key, in modes that do not authenticate.
+Kind kind_of(const Cipher& cipher);
+
 class CudaDevice final : public core::Device {
   public:
     // `later`: the GPU's context is made by the first use, and whether this build has code for it
@@ -49,6 +81,17 @@ class CudaDevice final : public core::Device {
     // GCM in pieces: pieces.cpp.
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
                                                 std::uint32_t key, const Block& start);
+
+    // Whether kernels of a kind, for keys of so many rounds, compute AES here: they are asked once
+    // in a process, on a stream of their own. Errors: device, also where others computed wrongly.
+    Result<> believe(Kind kind, int rounds) {
+        const auto& kinds = believed_[static_cast<std::size_t>(rounds - 10) / 2];
+        if (kinds.load(std::memory_order_relaxed) & bit(kind)) [[likely]]
+            return {};
+        return believe_slowly(kind, rounds);
+    }
+    // All kinds that are in use, for keys of another size.
+    Result<> believe_size(int rounds);
 
     // What its batches and keys are made with.
     int index() const { return index_; }
@@ -88,7 +131,12 @@ class CudaDevice final : public core::Device {
     void force_team_message(std::uint64_t most) { team_message_ = most; }
     // For tests: short messages of GCM go 64 to a warpgroup, however few they are.
     void force_quads() { quads_forced_ = true; }
-    bool quads_forced() const { return quads_forced_; }
+    bool quads_forced() const;
+    // For tests: so many of the next launches of this kernel fail, for lack of memory.
+    void fail_launches(const Kernel& kernel, int times) {
+        failing_ = times != 0 ? kernel.function : nullptr;
+        failures_ = times;
+    }
     // For tests: the tables of XTS's decryption, as xts_kernel() takes them.
     void force_xts_tables(int tables) { layout_.xts_inverse = tables; }
 
@@ -107,6 +155,8 @@ class CudaDevice final : public core::Device {
 
     // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
     Result<> load(const Kernel& kernel);
+    static std::uint32_t bit(Kind kind) { return 1u << static_cast<unsigned>(kind); }
+    Result<> believe_slowly(Kind kind, int rounds);
     Result<> run_small(const Key& key, const Message& message, unsigned most, Stream stream);
     Result<> run_blocks(const Cipher& cipher, const Key& key, const Message& message, unsigned most,
                         Stream stream);
@@ -127,6 +177,9 @@ class CudaDevice final : public core::Device {
     std::shared_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
     bool quads_forced_ = false;
+    std::atomic<std::uint32_t> believed_[3] = {};  // a bit for each Kind, by rounds
+    std::atomic<const void*> failing_{nullptr};
+    std::atomic<int> failures_{0};
 };
 
 // How many CUDA devices this machine has; 0 with the reason.

@@ -35,7 +35,26 @@ Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const
         if (!made->many_keys_ && !keys.list.empty()) DAEL_TRY(tables->keep(0, keys.list[0]));
     }
     DAEL_TRY(set_up.wait());
+    DAEL_TRY(made->believe());
     return made;
+}
+
+Result<> GcmPrepared::believe() {
+    const std::vector<int> sizes =
+        many_keys_ ? keys->sizes() : std::vector<int>{keys->rounds(only_key_)};
+    for (const int rounds : sizes) {
+        const auto ask = [&](bool used, Kind one, Kind many) -> Result<> {
+            return used ? device.believe(many_keys_ ? many : one, rounds) : Result<>{};
+        };
+        const bool tags = batch_.tag_size != 0, quads = batch_.quads != nullptr;
+        DAEL_TRY(ask(!tags, Kind::gcm_counter, Kind::gcm_counter));
+        DAEL_TRY(ask(tags && any_short_ && !quads, Kind::gcm_short, Kind::gcm_short));
+        DAEL_TRY(ask(tags && any_short_ && quads, Kind::gcm_quads, Kind::gcm_quads_keys));
+        DAEL_TRY(ask(tags && any_long_ && batch_.fused, Kind::gcm_fused, Kind::gcm_fused_keys));
+        DAEL_TRY(ask(tags && any_long_ && !batch_.fused, Kind::gcm_long, Kind::gcm_long_keys));
+        DAEL_TRY(ask(tags && !from_host_, Kind::gcm_placed, Kind::gcm_placed));
+    }
+    return {};
 }
 
 // Short messages go 64 to a warpgroup where that pays: of one key in any list, of many in a list

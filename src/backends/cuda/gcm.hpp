@@ -80,6 +80,7 @@ class GcmPrepared final : public Batch {
     Result<> launch(Stream stream) override;
 
   private:
+    Result<> believe();
     void order_messages(const Messages& messages);
     Result<> allocate(const SetUp& set_up, const Messages& messages);
     Result<> put(const SetUp& set_up, const core::Keys& keys, std::span<const Message> messages);

@@ -187,6 +187,15 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->ready(parts_for(cipher)));  // at the first use
     const Launch launch(*this, *tables, keys.list, cipher, messages, options, stream);
+    for (const Message& m : messages) {
+        const bool few = size_of(m) <= team_message_;
+        const bool tags = authenticates(cipher.mode);
+        DAEL_TRY(believe(few    ? Kind::gcm_team
+                         : tags ? Kind::gcm_long
+                                : Kind::gcm_counter,
+                         tables->rounds(m.key)));
+        if (!few && tags) DAEL_TRY(believe(Kind::gcm_long_keys, tables->rounds(m.key)));
+    }
     const bool capturing = order_.is_capturing(stream);
     if (std::ranges::all_of(messages,
                             [&](const Message& m) { return size_of(m) <= team_message_; })) {
@@ -202,6 +211,9 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
                          std::to_string(team_message_) +
                          " bytes need memory that is the launch's alone; prepare() a batch"};
     DAEL_LET(fused, fuses(*this, cipher, *tables, messages));  // at the first use, too
+    for (const Message& m : messages)
+        for (const Kind kind : {Kind::gcm_fused, Kind::gcm_fused_keys})
+            if (fused) DAEL_TRY(believe(kind, tables->rounds(m.key)));
     const std::uint32_t room = GcmRooms::of(stream);
     tables->lend_room(room);
     return launch.through((*gcm_rooms_)[room], fused);

@@ -82,6 +82,7 @@ Result<std::unique_ptr<Batch>> prepare_keyed(CudaDevice& device, const Cipher& c
                                              const core::Keys& keys, const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
     DAEL_TRY(tables->ready(KeyParts::schedule));
+    for (const int rounds : tables->sizes()) DAEL_TRY(device.believe(Kind::cbc_keys, rounds));
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<KeyedBatch>(device, tables, cipher);

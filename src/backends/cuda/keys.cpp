@@ -297,6 +297,7 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
                      "the key that it has; make a new set for the new key, and prepare and capture "
                      "anew"};
     DAEL_LET(copy, key.duplicate());
+    if (keys() || key.is_xts()) DAEL_TRY(device_.believe_size(key.rounds()));
     if (keys()) {
         // So that what GHASH needs is never behind a stream of others'.
         DAEL_TRY(ready(hash_ ? KeyParts::ghash : KeyParts::schedule));

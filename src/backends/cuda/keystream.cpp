@@ -145,6 +145,7 @@ Result<std::unique_ptr<core::KeystreamMaker>> make_keystream_maker(CudaDevice& d
     auto made = std::make_unique<CudaKeystream>(device);
     DAEL_TRY(made->open());
     if (!made->reaches()) return std::unique_ptr<core::KeystreamMaker>();
+    for (const int rounds : {10, 12, 14}) DAEL_TRY(device.believe(Kind::keystream, rounds));
     return std::unique_ptr<core::KeystreamMaker>(std::move(made));
 }
 

@@ -218,10 +218,11 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys, const Mes
         return Error{Code::unsupported, "cuda: gcm takes a batch, of one message too: prepare it"};
     if (message.size == 0) return {};
     const Key& key = keys.list[message.key];
-    if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, ~0u, stream);
     if (serial_mode(cipher)) return core::sequential_within_message("cuda", cipher);
-    if (makes_keystream(cipher.mode) && message.size <= kSmallTo)
-        return run_small(key, message, ~0u, stream);
+    const bool small = makes_keystream(cipher.mode) && message.size <= kSmallTo;
+    DAEL_TRY(believe(small ? Kind::ctr_small : kind_of(cipher), key.rounds()));
+    if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, ~0u, stream);
+    if (small) return run_small(key, message, ~0u, stream);
     return run_blocks(cipher, key, message, ~0u, stream);
 }
 
@@ -229,6 +230,8 @@ Result<> CudaDevice::run_in_reach(const Cipher& cipher, const core::Keys& keys,
                                   const Message& message, Stream stream) {
     if (message.size == 0 || serial_mode(cipher)) return run(cipher, keys, message, stream);
     const Key& key = keys.list[message.key];
+    DAEL_TRY(
+        believe(makes_keystream(cipher.mode) ? Kind::ctr_small : kind_of(cipher), key.rounds()));
     if (cipher.mode == Mode::xts) return run_xts(cipher, key, message, kReachBlocks, stream);
     if (makes_keystream(cipher.mode)) return run_small(key, message, kReachSmallBlocks, stream);
     return run_blocks(cipher, key, message, kReachBlocks, stream);
@@ -266,6 +269,7 @@ Result<std::unique_ptr<Batch>> prepare_plain(CudaDevice& device, const Cipher& c
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
     const std::span<const Message> list(messages.list, messages.count);
+    if (!list.empty()) DAEL_TRY(device.believe(kind_of(cipher), tables->rounds(list.front().key)));
     if (cipher.mode == Mode::xts) {
         auto made = std::make_unique<XtsBatch>(device, tables, cipher);
         DAEL_TRY(made->put(keys, list));

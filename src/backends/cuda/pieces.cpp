@@ -230,6 +230,9 @@ Result<std::unique_ptr<core::Pieces>> CudaDevice::begin(const Cipher& cipher,
                                                         const Block& start) {
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->keep(key, keys.list[key]));
+    DAEL_TRY(believe(Kind::ctr_small, tables->rounds(key)));
+    DAEL_TRY(believe(Kind::ctr, tables->rounds(key)));
+    DAEL_TRY(believe(Kind::gcm_pieces, tables->rounds(key)));
     auto pieces = std::make_unique<CudaPieces>(*this, cipher, tables, key);
     DAEL_TRY(pieces->allocate());
     DAEL_TRY(pieces->restart(start));

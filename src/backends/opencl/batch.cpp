@@ -91,6 +91,15 @@ Result<> PlainBatch::finish() {
 
 Result<> PlainBatch::launch(const cl::CommandQueue& queue) {
     for (const Part& part : parts_) {
+        const std::vector<int> sizes =
+            many_keys_ ? keys.all_rounds() : std::vector<int>{keys.rounds(key_)};
+        for (const int rounds : sizes)
+            DAEL_TRY(device.believe(cipher, rounds,
+                                    {.tuning = tuning,
+                                     .batch = true,
+                                     .keys = many_keys_,
+                                     .in_place = part.in_place,
+                                     .keystream = part.keystream}));
         if (serial_mode(cipher))
             DAEL_TRY(launch_serial(part, queue));
         else

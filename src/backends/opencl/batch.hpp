@@ -19,7 +19,7 @@ class Batch : public core::Prepared {
           const Tuning& its_tuning)
         : device(its_device), keys(its_keys), cipher(its_cipher), tuning(its_tuning) {}
     // Nothing that a run uses, and keys least of all, is wiped under its kernels.
-    ~Batch() override { ends.wait(); }
+    ~Batch() override { (void)ends.wait(); }
 
     const std::uint32_t* results() const override { return nullptr; }
     Result<> outcome() const override {

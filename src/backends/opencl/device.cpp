@@ -18,6 +18,20 @@ OpenClDevice::OpenClDevice(std::shared_ptr<Context> context, cl::Device device, 
       programs_(**context_, device_),
       tuning_(tuning) {}
 
+namespace {
+
+// Whether local memory is memory of its own. Of a CPU it never is, whatever its driver says: tables
+// would lie in its caches. Mesa's rusticl says of every device that it is not; of these it is.
+bool has_own_local_memory(const cl::Device& device) {
+    if (!(device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_GPU)) return false;
+    if (device.getInfo<CL_DEVICE_LOCAL_MEM_TYPE>() == CL_LOCAL) return true;
+    const cl::Platform platform(device.getInfo<CL_DEVICE_PLATFORM>());
+    return known_local_memory(platform.getInfo<CL_PLATFORM_NAME>(),
+                              device.getInfo<CL_DEVICE_NAME>());
+}
+
+}  // namespace
+
 Result<std::unique_ptr<OpenClDevice>> OpenClDevice::open(std::shared_ptr<Context> context,
                                                          cl::Device device, std::string_view form) {
     DeviceInfo info;
@@ -29,7 +43,7 @@ Result<std::unique_ptr<OpenClDevice>> OpenClDevice::open(std::shared_ptr<Context
                                             "daelstrom needs a little-endian one that has"};
     Limits limits;
     limits.local_memory = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
-    limits.dedicated = device.getInfo<CL_DEVICE_LOCAL_MEM_TYPE>() == CL_LOCAL;
+    limits.dedicated = has_own_local_memory(device);
     limits.work_group = device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>();
     if (limits.work_group < kLanes)
         return Error{Code::unsupported, "opencl: '" + info.name + "' takes work-groups of " +
@@ -77,6 +91,7 @@ Result<> OpenClDevice::use(const std::string& form) {
 
 Tuning OpenClDevice::tuning() const {
     if (after_fork()) return {};  // nothing will be launched in it
+    if (const auto* asked = Programs::variant_asked()) return asked->tuning;
     const std::lock_guard lock(mutex_);
     return tuning_;
 }

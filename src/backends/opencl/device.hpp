@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "backends/opencl/batch.hpp"
@@ -68,6 +70,9 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     const Limits& limits() const { return limits_; }
     unsigned compute_units() const { return static_cast<unsigned>(info_.multiprocessors); }
     Tuning tuning() const;
+    // Whether these programs compute AES here: they are asked once in a process. Errors: device,
+    // also where others computed wrongly.
+    Result<> believe(const Cipher& cipher, int rounds, const Programs::Variant& variant);
 
     // A kernel of a unit for these rounds and this direction of the cipher, in this shape.
     Result<Kernel*> kernel(const std::string& unit, const std::string& entry, int rounds,
@@ -112,6 +117,7 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     Programs programs_;
     mutable std::mutex mutex_;  // guards what follows
     Tuning tuning_;
+    std::set<std::pair<unsigned, std::string>> believed_;
 };
 
 // What one launch can reach: one message, or a list in device memory, between the same two buffers.

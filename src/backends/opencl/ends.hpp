@@ -15,19 +15,32 @@ class Ends {
   public:
     // A new run, which comes after the one before, whichever queue that was on.
     Result<> begin(const cl::CommandQueue& queue) {
-        if (!ends_.empty() && queue_() != queue()) {
-            const std::vector<cl::Event> last{ends_.back()};  // queues are in order
-            DAEL_TRY(
-                checked(queue.enqueueBarrierWithWaitList(&last), "clEnqueueBarrierWithWaitList"));
-        }
+        if (!ends_.empty()) before_ = {ends_.back()};  // queues are in order
+        if (!before_.empty() && queue_() != queue())
+            DAEL_TRY(checked(queue.enqueueBarrierWithWaitList(&before_),
+                             "clEnqueueBarrierWithWaitList"));
         queue_ = queue;
         ends_.clear();
         return {};
     }
-    void add(cl::Event end) { ends_.push_back(std::move(end)); }
-    // Until all of them are done, whatever came of them.
-    void wait() const noexcept {
-        for (const cl::Event& end : ends_) (void)end.wait();
+    // Of this run, which comes after the one before, so that that need not be remembered.
+    void add(cl::Event end) {
+        ends_.push_back(std::move(end));
+        before_.clear();
+    }
+    bool any() const { return !ends_.empty(); }
+    // Until all of them are done, whatever came of them. False: of one nobody knows, and nothing
+    // that it uses may be wiped or given back.
+    bool wait() const noexcept {
+        bool over = true;
+        for (const auto* list : {&before_, &ends_})
+            for (const cl::Event& end : *list) {
+                (void)end.wait();
+                cl_int fault = CL_SUCCESS;
+                const cl_int status = end.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(&fault);
+                over &= fault == CL_SUCCESS && status <= CL_COMPLETE;
+            }
+        return over;
     }
     // Once the run has been waited for: the first failure there was.
     Result<> outcome() const {
@@ -42,7 +55,8 @@ class Ends {
 
   private:
     cl::CommandQueue queue_;
-    std::vector<cl::Event> ends_;
+    std::vector<cl::Event> ends_;    // of the last run
+    std::vector<cl::Event> before_;  // the end of the one before, until this one has begun
 };
 
 }  // namespace dael::opencl

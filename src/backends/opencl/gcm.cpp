@@ -91,7 +91,8 @@ Result<std::unique_ptr<GcmBatch>> GcmBatch::create(OpenClDevice& device, const O
 }
 
 GcmBatch::~GcmBatch() {
-    ends.wait();  // before the sums are wiped
+    if (!ends.wait())  // before the sums are wiped
+        for (GcmPart& part : parts_) part.sums.keep();
     if (codes_) device.memory().release(codes_);
 }
 
@@ -145,9 +146,11 @@ Result<> GcmBatch::add(const Message& message, std::uint32_t result, GcmSteps st
 Result<> GcmBatch::finish(GcmPart& part, GcmSteps steps) {
     const unsigned teams = hash_teams(tuning);
     const unsigned units = device.compute_units();
+    const auto* const asked = Programs::variant_asked();
+    const bool has_table = tuning.tables > 0 && device.limits().local_memory >= kHashMemory;
     const GcmPlan plan = plan_gcm(
         part.items, {units, teams, units * tuning.groups * tuning.teams / squad_teams(tuning),
-                     tuning.tables > 0 && device.limits().local_memory >= kHashMemory});
+                     asked ? asked->table : has_table, asked && asked->table});
     if (std::max({plan.hash.size(), plan.ctr.size(), std::size_t{plan.sums}}) >= kNoTarget)
         return Error{Code::limit, "the batch is too large for one call; divide it"};
     const auto put = [&](const auto& list, cl::Buffer& to, std::uint32_t& count) -> Result<> {
@@ -164,6 +167,7 @@ Result<> GcmBatch::finish(GcmPart& part, GcmSteps steps) {
         DAEL_TRY(put(plan.hash, part.hash_tiles, part.hash_count));
         DAEL_TRY(put(plan.divided, part.divided, part.divided_count));
         part.log_blocks = plan.log_blocks;
+        part.table = plan.table;
         DAEL_LET(sums, SecretBuffer::create(device.context(), device.order().setup(),
                                             plan.sums * sizeof(Uint4)));
         part.sums = std::move(sums);
@@ -256,7 +260,20 @@ Result<> GcmBatch::tags(GcmPart& part, const cl::CommandQueue& queue) {
     return {};
 }
 
+Result<> GcmBatch::believe(const GcmPart& part) {
+    for (const int rounds : rounds_of(part))
+        DAEL_TRY(device.believe(cipher, rounds,
+                                {.tuning = tuning,
+                                 .batch = true,
+                                 .keys = part.many_keys,
+                                 .keystream = part.keystream,
+                                 .table = part.table,
+                                 .divided = part.divided_count != 0}));
+    return {};
+}
+
 Result<> GcmBatch::launch(const cl::CommandQueue& queue) {
+    for (const GcmPart& part : parts_) DAEL_TRY(believe(part));
     // Not ok until the tag's kernel says so.
     if (codes_) DAEL_TRY(device.memory().fill(codes_, kNotRun, codes_size_, Stream{queue()}));
     for (GcmPart& part : parts_) {
@@ -274,6 +291,7 @@ Result<> GcmBatch::launch(const cl::CommandQueue& queue) {
 
 Result<> GcmBatch::hash_only(const cl::CommandQueue& queue) {
     const std::lock_guard lock(mutex);
+    DAEL_TRY(believe(parts_.front()));
     DAEL_TRY(ends.begin(queue));
     return hash(parts_.front(), queue);
 }

@@ -35,6 +35,7 @@ struct GcmPart {
     std::optional<Region> in, out, aad, tag;  // none: no message of the part needs it
     bool keystream = false;                   // there is no input
     bool many_keys = false;
+    bool table = false;            // GHASH by tables
     std::uint32_t only_key = 0;    // the key of all, where they have but one
     std::vector<GcmItem> items{};  // until they are uploaded
 
@@ -65,6 +66,7 @@ class GcmBatch final : public Batch {
     using Batch::Batch;
     Result<> add(const Message& message, std::uint32_t result, GcmSteps steps);
     Result<> finish(GcmPart& part, GcmSteps steps);
+    Result<> believe(const GcmPart& part);
     Result<> make_results(std::size_t count);
     std::vector<int> rounds_of(const GcmPart& part) const;
 

@@ -55,7 +55,7 @@ GcmPlan plan_gcm(std::vector<GcmItem>& items, const GcmShape& shape) {
         encrypted += item.data_blocks();
     }
     GcmPlan plan;
-    plan.table = shape.has_table && worth_a_table(items, hashed);
+    plan.table = shape.has_table && (shape.always || worth_a_table(items, hashed));
     // To the nearest power of two.
     const std::uint64_t mean = hashed / (shape.compute_units * shape.hash_teams * kHashTiles);
     plan.log_blocks = static_cast<std::uint32_t>(

@@ -58,6 +58,7 @@ struct GcmShape {
     unsigned hash_teams = 2;  // teams of a work-group that hashes
     unsigned ctr_squads = 2;  // of teams that encrypt together, in all
     bool has_table = false;   // GHASH by tables is possible
+    bool always = false;      // and done, where it would not pay, too
 };
 
 // Tiles of a batch. Those to hash go into sums: the first ones are the messages', then come the

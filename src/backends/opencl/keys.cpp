@@ -36,7 +36,7 @@ KeyArgument::~KeyArgument() {
 }
 
 SecretBuffer::~SecretBuffer() {
-    if (!buffer_()) return;
+    if (!buffer_() || size_ == 0) return;
     (void)queue_.enqueueFillBuffer(buffer_, cl_uint{0}, 0, size_);
     (void)queue_.finish();
 }
@@ -107,8 +107,10 @@ Result<> OpenClKeys::replace(std::uint32_t index, const Key& key, Stream stream)
         DAEL_LET(kernel, device_.tag_kernel("gcm_replace", key.rounds()));
         const cl::CommandQueue queue = device_.order().queue_of(stream);
         DAEL_TRY(replaced_.begin(queue));
-        DAEL_TRY(device_.launch(&replaced_, *kernel, queue, 1, 1, Secret{schedule}, index,
-                                schedules_.get(), powers_.get()));
+        Result<> launched = device_.launch(&replaced_, *kernel, queue, 1, 1, Secret{schedule},
+                                           index, schedules_.get(), powers_.get());
+        if (!launched && replaced_.any()) whole_ = false;  // it is under way all the same
+        DAEL_TRY(std::move(launched));
     }
     --of_size_[size_index(keys_[index])];
     ++of_size_[size_index(key)];

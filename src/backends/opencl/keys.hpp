@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -44,6 +45,11 @@ class SecretBuffer {
     static Result<SecretBuffer> create(const cl::Context& context, const cl::CommandQueue& queue,
                                        std::size_t size);
     const cl::Buffer& get() const { return buffer_; }
+    // Neither wiped nor given back any more: what reads it may be under way.
+    void keep() noexcept {
+        if (buffer_()) (void)clRetainMemObject(buffer_());
+        size_ = 0;
+    }
 
   private:
     cl::CommandQueue queue_;
@@ -57,7 +63,13 @@ class OpenClKeys final : public core::KeyTables {
     static Result<std::unique_ptr<OpenClKeys>> create(OpenClDevice& device,
                                                       std::span<const Key> keys);
 
-    ~OpenClKeys() override { replaced_.wait(); }
+    ~OpenClKeys() override {
+        if (replaced_.wait()) return;
+        schedules_.keep();
+        powers_.keep();
+    }
+    // False once a replacement was launched and failed then.
+    bool whole() const noexcept { return whole_; }
 
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
 
@@ -81,6 +93,7 @@ class OpenClKeys final : public core::KeyTables {
     mutable std::mutex mutex_;  // guards what follows
     std::vector<Key> keys_;
     Ends replaced_;
+    std::atomic<bool> whole_{true};
     std::array<std::uint32_t, 3> of_size_{};  // how many keys have 10, 12 and 14 rounds
 };
 

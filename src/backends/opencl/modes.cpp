@@ -26,12 +26,20 @@ Result<> OpenClDevice::run(const Cipher& asked, const core::Keys& keys, const Me
     const KeyArgument key(keys.list[message.key], inverse_cipher(cipher));
     const cl::CommandQueue queue = order_.queue_of(stream);
     const Tuning shape = tuning();
-    if (cipher.mode == Mode::xts) return run_xts(nullptr, cipher, key, message, shape, queue);
     const auto addresses = reinterpret_cast<std::uintptr_t>(message.in) |
                            reinterpret_cast<std::uintptr_t>(message.out);
-    if (cipher.mode == Mode::ctr && shape.tables > 0 && message.size >= kStreamFrom &&
-        message.skip == 0 && addresses % kBlockSize == 0)
-        return run_stream(key, message, shape, queue);
+    const auto* const wanted = Programs::variant_asked();
+    const bool long_enough = wanted ? wanted->stream : message.size >= kStreamFrom;
+    const bool stream_kernel = cipher.mode == Mode::ctr && shape.tables > 0 && long_enough &&
+                               message.skip == 0 && addresses % kBlockSize == 0;
+    DAEL_TRY(believe(
+        cipher, key.rounds,
+        {.tuning = shape,
+         .in_place = cipher.mode != Mode::xts && chained(cipher) && message.in == message.out,
+         .keystream = message.in == nullptr,
+         .stream = stream_kernel}));
+    if (cipher.mode == Mode::xts) return run_xts(nullptr, cipher, key, message, shape, queue);
+    if (stream_kernel) return run_stream(key, message, shape, queue);
     DAEL_LET(at, find_both(memory_, message));
     Part part{.in = at.in, .out = at.out, .one = kernel_segment(message, at.in, at.out)};
     part.units = part.one.units();

@@ -30,8 +30,8 @@ class GcmPieces final : public core::Pieces {
         for (std::uint8_t* memory : {gathered_, plain_}) {
             if (!memory) continue;
             (void)memory_.fill(memory, 0, kSize, stream_);
-            (void)device_.order().wait(stream_);
-            memory_.release(memory);
+            // What may still be in use stays.
+            if (device_.order().wait(stream_)) memory_.release(memory);
         }
         if (stream_.handle) device_.order().destroy_stream(stream_);
     }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "backends/opencl/cl.hpp"
+#include "backends/opencl/tuning.hpp"
 
 namespace dael::opencl {
 
@@ -21,6 +22,17 @@ struct Kernel {
 
 class Programs {
   public:
+    // What the programs for a call depend on besides cipher and rounds: known_answers.cpp.
+    struct Variant {
+        Tuning tuning{};
+        bool batch = false, keys = false;  // several keys in one launch
+        bool in_place = false, keystream = false;
+        bool stream = false;                  // ctr_stream.cl
+        bool table = false, divided = false;  // ghash.cl
+    };
+    // The one that this thread asks about now, and so has to take; null: none.
+    static const Variant* variant_asked();
+
     Programs(cl::Context context, cl::Device device);
 
     // The kernel `entry` of a unit (see units() in programs.cpp), built with these macros:

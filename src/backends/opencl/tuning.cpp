@@ -20,6 +20,15 @@ unsigned most_teams(const Limits& limits) {
 
 }  // namespace
 
+bool known_local_memory(std::string_view platform, std::string_view device) {
+    // Of rusticl's drivers radeonsi (AMD's LDS) and iris (Intel's SLM), which name themselves or
+    // the maker.
+    if (platform != "rusticl") return false;
+    for (const std::string_view known : {"radeonsi", "Intel(R)"})
+        if (device.find(known) != device.npos) return true;
+    return false;
+}
+
 std::string to_string(const Tuning& tuning) {
     return "tables=" + std::to_string(tuning.tables) + ",teams=" + std::to_string(tuning.teams) +
            ",held=" + std::to_string(tuning.held) + ",groups=" + std::to_string(tuning.groups);

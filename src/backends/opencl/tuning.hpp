@@ -29,6 +29,10 @@ struct Limits {
     std::size_t work_group = 0;    // work-items
 };
 
+// Whether a GPU is known to have local memory of its own, by what platform and device are called:
+// where a driver does not say so though it has.
+bool known_local_memory(std::string_view platform, std::string_view device);
+
 // Bytes of local memory that `tables` take.
 std::size_t table_bytes(int tables);
 // The most tables up to `tables` that fit.

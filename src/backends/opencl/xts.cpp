@@ -46,6 +46,7 @@ class XtsBatch final : public Batch {
     Result<> launch(const cl::CommandQueue& queue) override {
         if (messages_.empty()) return {};
         const KeyArgument key = keys.argument(messages_.front().key, inverse_cipher(cipher));
+        DAEL_TRY(device.believe(cipher, key.rounds, {.tuning = tuning}));
         for (const Message& message : messages_)
             DAEL_TRY(device.run_xts(&ends, cipher, key, message, tuning, queue));
         return {};

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each program, in each of its forms, is asked before its first use (core/known_answers.hpp).
+#include "core/known_answers.hpp"
+
+#include "backends/opencl/device.hpp"
+
+namespace dael::opencl {
+namespace {
+
+thread_local const Programs::Variant* asked = nullptr;
+
+std::string name_of(const Cipher& cipher, const Programs::Variant& v) {
+    std::string text(name(cipher.mode));
+    if (!makes_keystream(cipher.mode) && cipher.mode != Mode::ofb)
+        text += cipher.direction == Direction::encrypt ? " encryption" : " decryption";
+    if (v.batch) text += " of batches";
+    if (v.keys) text += " with many keys";
+    if (v.in_place) text += " in place";
+    if (v.keystream) text += " without input";
+    if (v.stream) text += " of long data";
+    if (v.table) text += " with tables for GHASH";
+    if (v.divided) text += ", divided";
+    return text;
+}
+
+core::Question question_of(const Cipher& cipher, int rounds, const Programs::Variant& v) {
+    core::Question question{.name = name_of(cipher, v),
+                            .cipher = cipher,
+                            .bits = 32 * (rounds - 6),
+                            .by = v.batch ? core::Question::By::batch : core::Question::By::message,
+                            .keys = v.keys ? 2u : 1u,
+                            .in_place = v.in_place,
+                            .keystream = v.keystream};
+    question.cipher.tag = 16;
+    if (authenticates(cipher.mode)) {
+        question.aad = 21;
+        question.sizes = {0, 16, 61, 1500};
+        if (v.divided) question.sizes.back() = 5000;
+    } else if (v.stream) {
+        question.sizes = {20000};
+    } else if (cipher.mode == Mode::xts) {
+        question.cipher.sector = 512;
+        question.sizes = {1024, 1000};
+    } else if (whole_blocks_only(cipher.mode)) {
+        question.sizes = {1040, 48};
+    } else {
+        question.sizes = {1030, 48};
+    }
+    return question;
+}
+
+}  // namespace
+
+const Programs::Variant* Programs::variant_asked() {
+    return asked;
+}
+
+Result<> OpenClDevice::believe(const Cipher& cipher, int rounds, const Programs::Variant& v) {
+    if (core::asking()) return {};
+    const auto mode = static_cast<unsigned>(cipher.mode),
+               direction = static_cast<unsigned>(cipher.direction);
+    const unsigned id =
+        ((((mode * 2 + direction) * 3 + static_cast<unsigned>(rounds - 10) / 2) * 2 + v.batch) * 2 +
+         v.keys) *
+            2 +
+        v.in_place;
+    const unsigned whole = (((id * 2 + v.keystream) * 2 + v.stream) * 2 + v.table) * 2 + v.divided;
+    const std::string form = to_string(v.tuning);
+    {
+        const std::lock_guard lock(mutex_);
+        if (believed_.contains({whole, form})) return {};
+    }
+    const core::Question question = question_of(cipher, rounds, v);
+    const core::MakeTables make =
+        [this](std::span<const Key> keys) -> Result<std::unique_ptr<core::KeyTables>> {
+        DAEL_LET(made, OpenClKeys::create(*this, keys));
+        return std::unique_ptr<core::KeyTables>(std::move(made));
+    };
+    Result<> right = core::believe("opencl (" + info_.name + ")", info_.driver + ", " + form,
+                                   question, [&]() -> Result<bool> {
+                                       asked = &v;
+                                       auto answer = core::ask(*this, make, question);
+                                       asked = nullptr;
+                                       return answer;
+                                   });
+    const std::lock_guard lock(mutex_);
+    if (!core::believed("opencl (" + info_.name + ")")) believed_.clear();
+    DAEL_TRY(std::move(right));
+    believed_.insert({whole, form});
+    return {};
+}
+
+}  // namespace dael::opencl

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/known_answers.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "core/registry.hpp"
+
+namespace dael::core {
+namespace {
+
+thread_local int asks_now = 0;
+struct Asking {
+    Asking() { ++asks_now; }
+    ~Asking() { --asks_now; }
+};
+
+// Bytes that look like no others, the same in every process.
+class Bytes {
+  public:
+    explicit Bytes(std::uint64_t seed) : state_(seed) {}
+    std::uint8_t operator()() {
+        state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+        return static_cast<std::uint8_t>(state_ >> 56);
+    }
+    template <class Range>
+    void fill(Range& range) {
+        std::ranges::generate(range, std::ref(*this));
+    }
+
+  private:
+    std::uint64_t state_;
+};
+
+Result<std::vector<Key>> make_keys(const Question& question) {
+    const bool xts = question.cipher.mode == Mode::xts;
+    std::vector<Key> keys;
+    for (std::uint32_t i = 0; i < question.keys; ++i) {
+        std::vector<std::uint8_t> raw(static_cast<std::size_t>(question.bits) / 8 * (xts ? 2 : 1));
+        Bytes(1 + i).fill(raw);
+        DAEL_LET(key, xts ? Key::import_xts(raw) : Key::import(raw));
+        keys.push_back(std::move(key));
+    }
+    return keys;
+}
+
+// Where everything lies, by offset: in host memory and, alike, in the device's.
+struct Layout {
+    explicit Layout(const Question& q) {
+        for (const std::uint32_t bytes : q.sizes) {
+            const auto data = [&] { return add(q.shift + bytes + 16) + q.shift; };
+            const std::size_t out = data();
+            places.push_back({q.in_place ? out : data(), out, add(q.aad), add(16)});
+        }
+    }
+    struct Place {
+        std::size_t in, out, aad, tag;
+    };
+    std::vector<Place> places;
+    std::size_t size = 0;
+
+  private:
+    std::size_t add(std::size_t bytes) {
+        const std::size_t at = size;
+        size += (bytes + 31) / 16 * 16;
+        return at;
+    }
+};
+
+std::vector<Message> messages_at(std::uint8_t* base, const Layout& layout, const Question& q) {
+    std::vector<Message> list;
+    for (std::size_t i = 0; i < q.sizes.size(); ++i) {
+        const Layout::Place& at = layout.places[i];
+        Message m{.in = q.keystream ? nullptr : base + at.in,
+                  .out = base + at.out,
+                  .size = q.sizes[i],
+                  .start = {}};
+        if (authenticates(q.cipher.mode)) {
+            m.aad = q.aad != 0 ? base + at.aad : nullptr;
+            m.aad_size = q.aad;
+            m.tag = base + at.tag;
+        }
+        Bytes bytes(100 + i);
+        if (q.cipher.mode == Mode::xts)
+            m.start[0] = static_cast<std::uint8_t>(7 + i);
+        else if (q.cipher.mode != Mode::ecb)
+            bytes.fill(m.start);
+        if (makes_keystream(q.cipher.mode)) m.start[12] = 0;  // the low 32 bits do not wrap
+        if (authenticates(q.cipher.mode)) std::ranges::copy("\0\0\0\1", m.start.begin() + 12);
+        m.key = static_cast<std::uint32_t>(i % q.keys);
+        list.push_back(m);
+    }
+    return list;
+}
+
+// Memory of the device as long as it lasts.
+class DeviceMemory {
+  public:
+    DeviceMemory(Device& device, std::size_t size) : device_(device) {
+        auto made = device.memory().allocate(size);
+        if (made)
+            memory_ = static_cast<std::uint8_t*>(*made);
+        else
+            status_ = std::move(made).error();
+    }
+    ~DeviceMemory() {
+        if (memory_) device_.memory().release(memory_);
+    }
+    Result<> status() const { return status_; }
+    std::uint8_t* data() const { return memory_; }
+
+  private:
+    Device& device_;
+    std::uint8_t* memory_ = nullptr;
+    Result<> status_;
+};
+// The codes of a run, or ok for all where there are none.
+Result<std::vector<std::uint32_t>> run_there(Device& device, const MakeTables& tables,
+                                             const std::vector<Key>& keys, const Question& q,
+                                             std::span<const Message> messages, Stream stream) {
+    std::vector<std::uint32_t> codes(messages.size(), 0);
+    if (q.by == Question::By::message || q.by == Question::By::reach) {
+        for (const Message& m : messages)
+            DAEL_TRY(q.by == Question::By::reach
+                         ? device.run_in_reach(q.cipher, {keys, nullptr}, m, stream)
+                         : device.run(q.cipher, {keys, nullptr}, m, stream));
+        DAEL_TRY(device.order().wait(stream));
+        return codes;
+    }
+    DAEL_LET(made, tables(keys));
+    const Keys with{keys, made.get()};
+    const std::size_t bytes = codes.size() * sizeof codes[0];
+    if (q.by == Question::By::list) {
+        const DeviceMemory memory(device, bytes);
+        DAEL_TRY(memory.status());
+        auto* const there = reinterpret_cast<std::uint32_t*>(memory.data());
+        DAEL_TRY(device.run(q.cipher, with, messages, LaunchOptions{.codes = there}, stream));
+        DAEL_TRY(device.memory().copy_out(codes.data(), there, bytes, stream));
+        DAEL_TRY(device.order().wait(stream));
+        return codes;
+    }
+    const bool placed = q.by == Question::By::placed;
+    const DeviceMemory list(device, placed ? messages.size_bytes() : 1);
+    DAEL_TRY(list.status());
+    Messages all{messages.data(), static_cast<std::uint32_t>(messages.size())};
+    if (placed) {
+        DAEL_TRY(
+            device.memory().copy_in(list.data(), messages.data(), messages.size_bytes(), stream));
+        DAEL_TRY(device.order().wait(stream));
+        all.list = reinterpret_cast<const Message*>(list.data());
+        all.place = Place::device;
+    }
+    DAEL_LET(batch, device.prepare(q.cipher, with, all));
+    const Result<> ran = device.run(*batch, stream);
+    const std::uint32_t* const results = batch->results();
+    Result<> copied;
+    if (ran && results) copied = device.memory().copy_out(codes.data(), results, bytes, stream);
+    const Result<> waited = device.order().wait(stream);
+    for (const Result<>& result : {ran, copied, waited, batch->outcome()})
+        if (!result) return result.error();
+    return codes;
+}
+
+struct Known {
+    std::mutex mutex;                          // guards all
+    std::set<std::string> right;               // device, form, question
+    std::map<std::string, std::string> wrong;  // device: what
+    std::string spoiled;
+};
+Known& known() {
+    static auto* const all = new Known;  // static destructors may still open engines
+    return *all;
+}
+Error computes_wrongly(const std::string& device, const std::string& what) {
+    return {Code::device, device + ": computes wrongly: " + what +
+                              " gave another answer than AES has; it is left alone: bring its "
+                              "driver up to date, or take another backend"};
+}
+
+}  // namespace
+
+Result<Backend*> judge() {
+    static std::mutex mutex;
+    static Backend* found = nullptr;  // guarded by it; never destroyed
+    const std::lock_guard lock(mutex);
+    for (const char* name : {"cpu", "openssl", "reference"})
+        if (!found)
+            if (auto opened = open_backend(name)) found = opened->release();
+    if (!found) return Error{Code::backend_absent, "no backend on the host to judge a device by"};
+    return found;
+}
+
+Result<bool> ask(Device& device, const MakeTables& tables, const Question& q) {
+    DAEL_LET(host, judge());
+    DAEL_LET(keys, make_keys(q));
+    const Layout layout(q);
+    const bool gcm = authenticates(q.cipher.mode), opens = q.cipher.direction == Direction::decrypt;
+    std::vector<std::uint8_t> here(layout.size);
+    Bytes(1000).fill(here);
+    auto messages = messages_at(here.data(), layout, q);
+    std::vector<Code> codes(messages.size());
+    Cipher cipher = q.cipher;
+    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;  // as backends on the host have it
+    if (gcm && opens) {
+        // What is to be opened is sealed first, where it lies.
+        auto sealed = messages;
+        for (Message& m : sealed) m.out = const_cast<std::uint8_t*>(m.in);
+        cipher.direction = Direction::encrypt;
+        DAEL_TRY(host->run(cipher, {keys, nullptr}, sealed, codes));
+        cipher.direction = Direction::decrypt;
+        messages.back().tag[3] ^= 0x20;
+    }
+    const std::vector<std::uint8_t> image = here;  // what the device is given
+    DAEL_TRY(host->run(cipher, {keys, nullptr}, messages, codes));
+
+    const DeviceMemory memory(device, layout.size);
+    DAEL_TRY(memory.status());
+    const DeviceStream stream(device);
+    DAEL_TRY(stream.status());
+    DAEL_TRY(device.memory().copy_in(memory.data(), image.data(), image.size(), stream.stream()));
+    const auto there = messages_at(memory.data(), layout, q);
+    DAEL_LET(results, run_there(device, tables, keys, q, there, stream.stream()));
+    std::vector<std::uint8_t> back(layout.size);
+    DAEL_TRY(device.memory().copy_out(back.data(), memory.data(), back.size(), stream.stream()));
+    DAEL_TRY(device.order().wait(stream.stream()));
+    if (is_spoiled(q.name)) back[layout.places[0].out] ^= 1;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (static_cast<Code>(results[i]) != codes[i]) return false;
+        // What a forged message's output is here, after the host's refusal, is the host's affair.
+        if (codes[i] != Code::ok && !q.in_place)
+            std::memcpy(here.data() + layout.places[i].out, image.data() + layout.places[i].out,
+                        q.sizes[i]);
+    }
+    return back == here;  // which is also: nothing was written beside
+}
+
+bool asking() noexcept {
+    return asks_now != 0;
+}
+
+Result<> believed(const std::string& device_name) {
+    const std::lock_guard lock(known().mutex);
+    const auto found = known().wrong.find(device_name);
+    if (found == known().wrong.end()) return {};
+    return computes_wrongly(device_name, found->second);
+}
+
+Result<> believe(const std::string& device_name, const std::string& form, const Question& question,
+                 const std::function<Result<bool>()>& asks) {
+    if (asking()) return {};
+    DAEL_TRY(believed(device_name));
+    const std::string what = question.name + ", AES-" + std::to_string(question.bits);
+    const std::string id = device_name + '\n' + form + '\n' + what + '\n' +
+                           std::string(name(question.cipher.mode)) + '\n' +
+                           std::string(name(question.cipher.direction));
+    {
+        const std::lock_guard lock(known().mutex);
+        if (known().right.contains(id)) return {};
+    }
+    Result<bool> right = false;
+    {
+        const Asking now;  // two threads may ask the same: nobody waits for the other's device
+        right = asks();
+    }
+    if (!right) return std::move(right).error();
+    const std::lock_guard lock(known().mutex);
+    if (*right) {
+        known().right.insert(id);
+        return {};
+    }
+    known().wrong.emplace(device_name, what);
+    return computes_wrongly(device_name, what);
+}
+
+bool is_spoiled(const std::string& name) {
+    const std::lock_guard lock(known().mutex);
+    return !known().spoiled.empty() && known().spoiled == name;
+}
+void spoil_answers(std::string name) {
+    const std::lock_guard lock(known().mutex);
+    known().spoiled = std::move(name);
+}
+void forget_answers() {
+    const std::lock_guard lock(known().mutex);
+    known().right.clear();
+    known().wrong.clear();
+}
+
+}  // namespace dael::core
