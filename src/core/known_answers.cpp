@@ -2,11 +2,13 @@
 #include "core/known_answers.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
 
+#include "core/process.hpp"
 #include "core/registry.hpp"
 
 namespace dael::core {
@@ -165,14 +167,22 @@ Result<std::vector<std::uint32_t>> run_there(Device& device, const MakeTables& t
 }
 
 struct Known {
-    std::mutex mutex;                          // guards all
+    const std::uint32_t process = this_process();
+    std::mutex mutex;                          // guards what follows
     std::set<std::string> right;               // device, form, question
     std::map<std::string, std::string> wrong;  // device: what
     std::string spoiled;
+    std::mutex opening;                                      // guards:
+    std::map<std::string, std::unique_ptr<Backend>> judges;  // null: not on this machine
 };
+// Each process has its own: a child of fork() may find its parent's locks held. Never destroyed,
+// since static destructors may still open engines.
 Known& known() {
-    static auto* const all = new Known;  // static destructors may still open engines
-    return *all;
+    static std::atomic<Known*> all{nullptr};
+    Known* now = all.load(std::memory_order_acquire);
+    if (now && now->process == this_process()) return *now;
+    auto fresh = std::make_unique<Known>();
+    return all.compare_exchange_strong(now, fresh.get()) ? *fresh.release() : *now;
 }
 Error computes_wrongly(const std::string& device, const std::string& what) {
     return {Code::device, device + ": computes wrongly: " + what +
@@ -182,19 +192,23 @@ Error computes_wrongly(const std::string& device, const std::string& what) {
 
 }  // namespace
 
-Result<Backend*> judge() {
-    static std::mutex mutex;
-    static Backend* found = nullptr;  // guarded by it; never destroyed
-    const std::lock_guard lock(mutex);
-    for (const char* name : {"cpu", "openssl", "reference"})
-        if (!found)
-            if (auto opened = open_backend(name)) found = opened->release();
-    if (!found) return Error{Code::backend_absent, "no backend on the host to judge a device by"};
-    return found;
+Result<Backend*> judge(const Cipher& cipher, int bits) {
+    Known& its = known();
+    const std::lock_guard lock(its.opening);
+    for (const char* name : {"cpu", "openssl", "reference"}) {
+        auto [found, fresh] = its.judges.try_emplace(name);
+        if (fresh)
+            if (auto opened = open_backend(name)) found->second = std::move(*opened);
+        if (found->second && found->second->can(cipher, bits).answer != Can::no)
+            return found->second.get();
+    }
+    return Error{Code::backend_absent, "no backend on the host to judge a device by"};
 }
 
 Result<bool> ask(Device& device, const MakeTables& tables, const Question& q) {
-    DAEL_LET(host, judge());
+    Cipher cipher = q.cipher;
+    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;  // as backends on the host have it
+    DAEL_LET(host, judge(cipher, q.bits));
     DAEL_LET(keys, make_keys(q));
     const Layout layout(q);
     const bool gcm = authenticates(q.cipher.mode), opens = q.cipher.direction == Direction::decrypt;
@@ -202,8 +216,6 @@ Result<bool> ask(Device& device, const MakeTables& tables, const Question& q) {
     Bytes(1000).fill(here);
     auto messages = messages_at(here.data(), layout, q);
     std::vector<Code> codes(messages.size());
-    Cipher cipher = q.cipher;
-    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;  // as backends on the host have it
     if (gcm && opens) {
         // What is to be opened is sealed first, where it lies.
         auto sealed = messages;

@@ -83,8 +83,8 @@ class Pinned {
     Result<> status_;
 };
 
-// The host backend that devices are judged by. Errors: backend_absent.
-Result<Backend*> judge();
+// A host backend that does this, by which devices are judged. Errors: backend_absent.
+Result<Backend*> judge(const Cipher& cipher, int bits);
 // Whether the device's answer is right. Errors: it could not be asked.
 Result<bool> ask(Device& device, const MakeTables& tables, const Question& question);
 

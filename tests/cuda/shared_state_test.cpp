@@ -341,6 +341,13 @@ TEST_F(SharedState, NoResultIsLeftOfAnEarlierLaunch) {
                 const auto keys = tables(ring);
                 run(*prepare(kSeal, ring, *keys, placed(list)), stream_);
                 wait();
+                {  // kernels for the other key's size are loaded, which may wait for all streams
+                    const KeyRing others({random_.bytes(other_size)});
+                    const auto its = tables(others);
+                    for (const Cipher& cipher : {kSeal, kOpen})
+                        run(*prepare(cipher, others, *its, placed(make_list(3, size))), stream_);
+                    wait();
+                }
                 List sealed = list;
                 for (Message& m : sealed.messages) {
                     m.in = m.out;

@@ -25,8 +25,7 @@ DeviceBlock::~DeviceBlock() {
         }
         return;
     }
-    const SetUp set_up(device_);
-    forget_failure(cudaFree(memory_));
+    give_back(device_, memory_, false);
 }
 
 Result<> DeviceBlock::wipe() noexcept {

@@ -3,7 +3,12 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "backends/cuda/context.hpp"
+#include "backends/cuda/error.hpp"
+#include "core/known_answers.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -13,6 +18,8 @@ struct All {
     std::mutex mutex;  // guards the lists
     std::map<int, std::vector<std::unique_ptr<Kept>>> by_device;
     std::atomic<std::size_t> count{0};
+    std::map<int, std::vector<std::pair<void*, bool>>> asked_with;  // memory, and whether pinned
+    std::atomic<bool> any_asked{false};
 };
 All& all() {
     static All* const all = new All;
@@ -53,6 +60,30 @@ std::size_t retry_kept(int device) noexcept {
         ++left;
     }
     return left;
+}
+
+void give_back(int device, void* memory, bool pinned) noexcept {
+    const auto release = [](void* what, bool is_pinned) {
+        forget_failure(is_pinned ? cudaFreeHost(what) : cudaFree(what));
+    };
+    std::vector<std::pair<void*, bool>> list;
+    if (core::asking() || all().any_asked) {
+        const std::lock_guard lock(all().mutex);
+        try {
+            auto& its = all().asked_with[device];
+            if (core::asking()) {
+                its.emplace_back(memory, pinned);
+                all().any_asked = true;
+                return;
+            }
+            list.swap(its);
+        } catch (...) {  // no memory to remember it: it is waited for
+        }
+    }
+    const CurrentDevice current(device);
+    const BesideCaptures beside;
+    for (const auto& [what, is_pinned] : list) release(what, is_pinned);
+    release(memory, pinned);
 }
 
 cudaError_t after_wait(cudaError_t status) noexcept {

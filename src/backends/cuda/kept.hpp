@@ -28,6 +28,11 @@ void end_or_keep(int device, std::unique_ptr<Kept> what) noexcept;
 // Asks again. How many are left.
 std::size_t retry_kept(int device) noexcept;
 
+// cudaFree() and cudaFreeHost(), which wait for all that the GPU has been given, a host function
+// that waits for this very thread among it. A launch that asks a known answer first must not: what
+// is given back while a thread asks goes along with what is given back later.
+void give_back(int device, void* memory, bool pinned) noexcept;
+
 // For tests: so many of the next waits fail, as they do after a kernel that faulted.
 inline std::atomic<int> failing_waits{0};
 // Of a wait that has come out so.

@@ -143,7 +143,7 @@ class CudaKeys final : public core::KeyTables {
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
         return keys->replace(index, key, stream);
     }
-    bool whole() const noexcept { return keys->whole(); }
+    bool whole() const noexcept override { return keys->whole(); }
     const std::shared_ptr<DeviceKeys> keys;
 };
 

@@ -109,12 +109,12 @@ constexpr std::size_t kPieces[] = {21, 9000, 37};
 
 // A message of all of them, against one of the same bytes on the host.
 Result<bool> ask_pieces(CudaDevice& device, const core::MakeTables& tables, const Key& key) {
-    DAEL_LET(host, core::judge());
+    const Cipher seal{Mode::gcm, kEncrypt};
+    DAEL_LET(host, core::judge(seal, key.bits()));
     std::vector<std::uint8_t> plain(kPieces[0] + kPieces[1] + kPieces[2]), here(plain.size()),
         there(plain.size());
     for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<std::uint8_t>(i * 37);
     Block start{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0, 1}, tag{};
-    const Cipher seal{Mode::gcm, kEncrypt};
     const Message message{.in = plain.data(),
                           .out = here.data(),
                           .size = plain.size(),
@@ -141,7 +141,7 @@ Result<bool> ask_pieces(CudaDevice& device, const core::MakeTables& tables, cons
 Result<bool> ask_keystream(CudaDevice& device, core::KeystreamMaker& maker, const Key& key) {
     constexpr std::uint32_t kBlocks = 40;
     constexpr std::size_t kSlot = kBlocks * kBlockSize;
-    DAEL_LET(host, core::judge());
+    DAEL_LET(host, core::judge({Mode::ctr}, key.bits()));
     core::Pinned memory(device.memory(), 3 * kSlot);
     DAEL_TRY(memory.status());
     const core::DeviceStream stream(device);

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/context.hpp"
 #include "backends/cuda/error.hpp"
+#include "backends/cuda/kept.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -36,8 +37,7 @@ Result<void*> CudaMemory::allocate(std::size_t size) {
 }
 
 void CudaMemory::release(void* memory) noexcept {
-    const Scope scope(index_);
-    forget_failure(cudaFree(memory));
+    give_back(index_, memory, false);
 }
 
 Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
@@ -49,8 +49,7 @@ Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
 }
 
 void CudaMemory::release_pinned(void* memory) noexcept {
-    const Scope scope(index_);
-    forget_failure(cudaFreeHost(memory));
+    give_back(index_, memory, true);
 }
 
 Result<std::uint64_t> CudaMemory::free_memory() {

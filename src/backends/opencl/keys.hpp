@@ -69,7 +69,7 @@ class OpenClKeys final : public core::KeyTables {
         powers_.keep();
     }
     // False once a replacement was launched and failed then.
-    bool whole() const noexcept { return whole_; }
+    bool whole() const noexcept override { return whole_; }
 
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
 
