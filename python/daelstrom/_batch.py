@@ -147,10 +147,26 @@ def open_batch(
     if len(view) != len(codes):
         raise ValueError(f"status is {len(view)} bytes; {len(codes) // 4} messages take 4 each")
     view[:] = codes
+    if out is None and offsets is not None and any(codes):
+        _clear(results, offsets, codes)
     if isinstance(results, list) and out is None:
         numbers = memoryview(codes).cast("i")
         results = [result if code == 0 else None for result, code in zip(results, numbers)]
     return results
+
+
+def _clear(results: Any, offsets: Any, codes: bytes) -> None:
+    """In memory that was made for the results nothing stands where there is no plaintext: on a GPU it would be what lay
+    there before."""
+    places = opened_offsets(offsets if isinstance(offsets, (list, tuple, range)) else list(_numbers(offsets)))
+    for i, code in enumerate(memoryview(codes).cast("i")):
+        if code and places[i] != places[i + 1]:
+            part = results[places[i] : places[i + 1]]
+            results[places[i] : places[i + 1]] = bytes(len(part)) if isinstance(results, bytearray) else 0
+
+
+def _numbers(packed: Any) -> Any:
+    return packed.tolist() if hasattr(packed, "tolist") else memoryview(packed).cast("B").cast("q")
 
 
 def _run(

@@ -4,6 +4,7 @@ is daelstrom.ciphers, and for authentication AESGCM."""
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
@@ -45,7 +46,12 @@ def crypt(
             raise ValueError("xts takes first_sector, not iv")
         if sector is None:
             raise ValueError("xts takes sector, the bytes of one")
-        start = int(first_sector).to_bytes(16, "little")
+        number = operator.index(first_sector)
+        if not 0 <= number < 1 << 128:
+            raise ValueError(f"first_sector is {number}; it is a number from 0 to 2^128 - 1")
+        if not 16 <= operator.index(sector) <= 1 << 24:
+            raise ValueError(f"sector is {sector}; XTS takes sectors of 16 to 2^24 bytes")
+        start = number.to_bytes(16, "little")
     elif sector is not None:
         raise ValueError(f"{mode} has no sectors")
     elif mode == "ecb":

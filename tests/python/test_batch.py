@@ -360,3 +360,12 @@ def test_a_set_whose_keys_are_replaced_while_others_use_it():
         keys.replace(1, KEYS[0])
     with pytest.raises(ValueError, match="an AESGCM's"):
         AESGCM(KEYS[0]).keys.replace(0, KEYS[1])
+
+
+def test_new_arrays_hold_nothing_where_there_is_no_plaintext():
+    nonces, offsets = nonces_of(3), [0, 116, 232, 348]
+    packed = bytearray(seal_batch(KEYS[0], nonces, b"x" * 300, offsets=[0, 100, 200, 300]))
+    packed[150] ^= 1
+    for given in (offsets, tuple(offsets), numpy.array(offsets), array.array("q", offsets)):
+        got = open_batch(KEYS[0], nonces, packed, offsets=given, status=numpy.zeros(3, numpy.int32))
+        assert bytes(got) == b"x" * 100 + bytes(100) + b"x" * 100

@@ -117,3 +117,11 @@ def test_wipe():
     assert secret == bytes(6)
     with pytest.raises(BufferError):
         daelstrom.wipe(b"secret")
+
+
+def test_sectors_and_their_numbers_are_whole():
+    for sector, first, error, what in ((512, 1.5, TypeError, "integer"), (512, -1, ValueError, "first_sector is -1"),
+                                       (512, 1 << 128, ValueError, "first_sector is"), (15, 0, ValueError, "sector is 15"),
+                                       ((1 << 24) + 1, 0, ValueError, "sector is"), (16.0, 0, TypeError, "integer")):  # fmt: skip
+        with pytest.raises(error, match=what):
+            daelstrom.crypt("xts", "encrypt", bytes(range(32)), bytes(512), sector=sector, first_sector=first)
