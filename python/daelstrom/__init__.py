@@ -19,6 +19,7 @@ from ._core import version as _version
 from .exceptions import InvalidTag
 from .files import open, open_into
 from .modes import crypt
+from .streams import open_bytes, open_stream, seal, seal_stream
 
 __version__ = _version()
 
@@ -36,9 +37,13 @@ __all__ = [
     "list_backends",
     "open",
     "open_batch",
+    "open_bytes",
     "open_into",
+    "open_stream",
     "opened_offsets",
+    "seal",
     "seal_batch",
+    "seal_stream",
     "sealed_offsets",
     "wipe",
 ]

@@ -39,7 +39,7 @@ __all__ = [
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Output = TypeVar("Output")
 
-_MOST_ENVELOPE = 128 << 10
+MOST_ENVELOPE = 128 << 10
 
 
 def generate_identity() -> tuple[str, str]:
@@ -179,11 +179,7 @@ def open(
         raise TypeError("identities= opens; sealing takes recipients=")
     if verify:
         raise TypeError("verify= is for reading")
-    envelope = b""
-    if way in ("recipients", "passphrase"):
-        envelope, keys = _core.envelope_make(_whom(recipients, passphrase), segment_size(segment))
-    else:
-        keys = sealed_keys(key, keyset, segment)
+    envelope, keys = sealing(key, keyset, recipients, passphrase, segment)
     sink = Appearing(path, replace=mode == "wb")
     writer = SealedWriter(sink, os.fspath(path), mode, keys, aad, engine, envelope=envelope)
     return Text(writer, encoding, errors, newline) if text else writer
@@ -198,6 +194,21 @@ def open_into(path: Path, out: Output, *, stream: Any = None, **how: Any) -> Out
     """
     with open(path, "rb", **how) as file:
         return file.open_into(out, stream=stream)
+
+
+def sealing(
+    key: SealedKeys | Buffer | None,
+    keyset: str | Buffer | None,
+    recipients: Recipients | str | Buffer | Iterable[str] | None,
+    passphrase: str | Buffer | None,
+    segment: int | str | None,
+) -> tuple[bytes, SealedKeys]:
+    """The envelope that goes before a stream, if any, and the keys that seal it."""
+    if recipients is None and passphrase is None:
+        return b"", sealed_keys(key, keyset, segment)
+    if key is not None or keyset is not None or (recipients is not None and passphrase is not None):
+        raise TypeError("one of key=, keyset=, recipients= and passphrase= seals")
+    return _core.envelope_make(_whom(recipients, passphrase), segment_size(segment))
 
 
 def of_key(path: Path, keys: SealedKeys, aad: Buffer) -> _core.SealedFile:
@@ -231,17 +242,17 @@ def _source(
                 else f"{name!r} has no envelope: it was sealed with a key, and takes key= or keyset="
             )
         if enveloped:
-            start = os.pread(raw.fileno(), _MOST_ENVELOPE, 0)
+            start = os.pread(raw.fileno(), MOST_ENVELOPE, 0)
             begin, _ = _core.envelope_read(start)
             if begin == 0:
                 raise FormatError(f"{name!r} is cut off within its envelope, or holds no sealed data")
-            keys = _core.envelope_open(_secrets(identities, passphrase), start, segment_size(segment))
+            keys = _core.envelope_open(secrets_of(identities, passphrase), start, segment_size(segment))
         else:
             keys = sealed_keys(key, keyset, segment)
         return _core.SealedFile(keys, aad, raw.fileno(), begin, status.st_size - begin, engine=engine)
 
 
-def _secrets(
+def secrets_of(
     identities: Identities | str | Buffer | Iterable[str] | None, passphrase: str | Buffer | None
 ) -> Identities:
     if passphrase is not None:

@@ -173,6 +173,7 @@ void bind_sealed(nb::module_& m) {
     bind_sealed_keys(m);
     bind_sealed_file(m);
     bind_place(m);
+    bind_sealed_keyset(m);
     nb::class_<SealedStream>(m, "SealedOpener")
         .def(
             "__init__",

@@ -52,6 +52,7 @@ struct SealedStream {
 
 void bind_sealed_keys(nb::module_& m);
 void bind_sealed_file(nb::module_& m);
+void bind_sealed_keyset(nb::module_& m);
 void bind_place(nb::module_& m);  // of files that appear whole
 
 }  // namespace daelpy
