@@ -72,7 +72,7 @@ long live_allocations() noexcept {
 
 }  // namespace dael::test
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(DAEL_SANITIZED)
 
 void* operator new(std::size_t size) {
     if (void* const memory = counted(size, 0)) return memory;

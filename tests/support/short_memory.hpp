@@ -8,14 +8,16 @@
 
 namespace dael::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kShortMemory = false;
-#elif defined(__has_feature)
+#if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kShortMemory = false;
-#else
-inline constexpr bool kShortMemory = true;
+#define DAEL_SANITIZED
 #endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DAEL_SANITIZED
+#endif
+#if defined(DAEL_SANITIZED)
+inline constexpr bool kShortMemory = false;
 #else
 inline constexpr bool kShortMemory = true;
 #endif
