@@ -2,6 +2,7 @@
 #include "many_files.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -174,7 +175,12 @@ class Run {
         } else if (deferral.put_off) {
             waiting_.push_back({&file, *std::move(done), time.seconds()});
             outputs_.push_back(*std::move(deferral.put_off));
-            if (outputs_.size() == kMostWaiting) put_in_place(lock);
+            if (outputs_.size() < most_waiting_) return;
+            lock.unlock();
+            const std::lock_guard one_at_a_time(placing_);
+            lock.lock();
+            if (outputs_.size() >= most_waiting_) put_in_place(lock);
+            lock.unlock();
         } else {
             tell_done(file, *done, time.seconds());
         }
@@ -227,20 +233,30 @@ class Run {
         return {};
     }
 
-    // Each holds some descriptors, of which a process has 1024.
     static constexpr std::size_t kMostWaiting = 64;
-    static_assert(kMostWaiting + DoomedFile::kMost / 2 < DoomedFile::kMost);
+    static_assert(2 * kMostWaiting + DoomedFile::kMost / 2 <= DoomedFile::kMost);
     struct Waiting {
         const PlannedFile* file;
         FileDone done;
         double seconds;
     };
 
+    // Each holds four descriptors, of which a process usually has 1024; while some are put in their
+    // places, as many may come to wait.
+    static std::size_t most_waiting() {
+        rlimit limit{};
+        if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+            return kMostWaiting;
+        return std::clamp<std::size_t>(limit.rlim_cur / 24, 1, kMostWaiting);
+    }
+
     const Plan& plan_;
     const ManyOptions& options_;
     const FileWork& work_;
+    const std::size_t most_waiting_ = most_waiting();
     std::vector<const PlannedFile*> small_;
     std::atomic<std::size_t> next_{0};
+    std::mutex placing_;  // before mutex_
     std::mutex mutex_;
     std::vector<Waiting> waiting_;  // for the disk
     std::vector<Output> outputs_;   // of theirs

@@ -334,6 +334,15 @@ class Failures(ManyTest):
         self.ok("seal", *KEY, "/proc/self/limits", "/proc/self/stat", "--output-dir", "out")
         self.assertIn(b"Max open files", self.ok("open", *KEY, "out/limits.sealed", "-o", "-"))
 
+    def test_few_descriptors(self):
+        """Those that wait for the disk hold some each."""
+        for i in range(100):
+            self.write(f"in/{i}", b"new")
+            self.write(f"in/{i}.sealed", b"old")
+        self.ok("seal", *KEY, "-f", "-q", "--threads", "2", "--recursive", "in",
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
+        self.opens("in/99.sealed", b"new")
+
     def test_a_full_disk(self):
         if not can_mount():
             self.skipTest("mount namespaces are not allowed here")
