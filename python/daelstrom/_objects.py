@@ -8,9 +8,11 @@ import errno
 import io
 import os
 import secrets
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from fsspec.core import OpenFile
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile
 
@@ -20,6 +22,8 @@ from ._writer import SealedWriter, write_all
 from .exceptions import FormatError, InvalidTag
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from typing_extensions import Buffer
 
     from .fs import DaelstromFileSystem
@@ -200,6 +204,9 @@ class ObjectWriter(SealedWriter):
         return self.tell()
 
     def close(self) -> None:
+        if not self.closed and _left_by_an_exception():
+            self.discard()
+            return
         super().close()
         if self.autocommit and not self._theirs:
             self.fs._appeared(self.path)
@@ -207,6 +214,19 @@ class ObjectWriter(SealedWriter):
     def commit(self) -> None:
         super().commit()
         self.fs._appeared(self.path)
+
+
+def _left_by_an_exception() -> bool:
+    """Whether it is ``with fsspec.open(...)`` that closes, after an exception in its block: it does not tell, and would
+    make a finished object of a beginning."""
+    frame: FrameType | None = sys._getframe()  # C may have called, with nobody behind it
+    for _ in range(10):
+        if frame is None:
+            break
+        if frame.f_code is OpenFile.__exit__.__code__:
+            return any(one is not None for one in frame.f_locals.get("args", ()))
+        frame = frame.f_back
+    return False
 
 
 class Upload:

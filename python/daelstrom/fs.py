@@ -447,8 +447,9 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
             return self.cat_file(paths[0], **kwargs)
         paths = [one for one in paths if not recursive or not self.isdir(one)]
         # FSMap omits by itself, of what is returned, whatever failed: to zarr that is a chunk of fill values.
-        caller = sys._getframe(1)
-        if caller.f_code is FSMap.getitems.__code__ and caller.f_locals.get("on_error") == "omit":
+        caller = sys._getframe().f_back
+        mapping = caller is not None and caller.f_code is FSMap.getitems.__code__
+        if mapping and caller is not None and caller.f_locals.get("on_error") == "omit":
             on_error = "omit"
         out: dict[str, Any] = {}
         for name, got in zip(paths, self._ranges([(one, None, None) for one in paths], **kwargs)):
@@ -456,7 +457,7 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
                 out[name] = got
             elif on_error == "raise" or not isinstance(got, _MISSING):
                 raise got
-            elif caller.f_code is FSMap.getitems.__code__:
+            elif mapping:
                 out[name] = got
         return out
 

@@ -659,3 +659,31 @@ def test_key_files_as_the_program_reads_them(tmp_path):
         daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(path))
     with pytest.raises(FileNotFoundError):
         daelstrom.fs.DaelstromFileSystem(fs=target, key_file=str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("mode", ["wb", "wt"])
+@pytest.mark.parametrize("compression", [None, "gzip", "xz"])
+def test_fsspecs_own_open(fs, mode, compression):
+    """Which closes its files after an exception as it does without one."""
+    fs, root = fs
+    text = "line\n" * 1000
+    given = text if "t" in mode else text.encode()
+    opened = fsspec.core.OpenFile(fs, f"{root}/x", mode, compression, encoding="utf-8")
+    with pytest.raises(KeyError), opened as file:
+        file.write(given)
+        raise KeyError
+    assert not fs.exists(f"{root}/x")
+    with opened as file:
+        file.write(given)
+    with pytest.raises(KeyError), opened as file:
+        file.write(given[:9])
+        raise KeyError
+    with fs.open(f"{root}/x", compression=compression) as file:
+        assert file.read() == text.encode()
+    try:
+        raise KeyError
+    except KeyError:  # being handled, and not what ends the block
+        with opened as file:
+            file.write(given * 2)
+    with fs.open(f"{root}/x", compression=compression) as file:
+        assert file.read() == text.encode() * 2
