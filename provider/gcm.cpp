@@ -104,8 +104,8 @@ bool Gcm::tell_setting(const char* name, void* data, std::size_t size) noexcept 
     return inner_.basis->set_ctx_params(inner_.context, params) == 1;
 }
 
-// Makes the basis know what it lacks, but for the IV.
-bool Gcm::tell() noexcept {
+// Makes the basis know what it lacks, and the IV if it is given, of 12 bytes.
+bool Gcm::tell(const unsigned char* iv) noexcept {
     if (!inner_.make()) return false;
     if (told_.iv_size != iv_size_) {
         OSSL_PARAM params[] = {OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_AEAD_IVLEN, &iv_size_),
@@ -114,9 +114,9 @@ bool Gcm::tell() noexcept {
         told_.iv_size = iv_size_;
     }
     const bool with_key = keyed_ && !told_.keyed;
-    if (with_key || !told_.directed || told_.encrypts != encrypts_) {
+    if (with_key || iv || !told_.directed || told_.encrypts != encrypts_) {
         if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
-                         nullptr, 0, nullptr))
+                         iv, iv ? kNonce : 0, nullptr))
             return false;
         told_.keyed = told_.keyed || with_key;
         told_.directed = true;
@@ -296,6 +296,8 @@ bool Gcm::knows(const OSSL_PARAM* list, const OSSL_PARAM* p) const noexcept {
 int Gcm::set(const OSSL_PARAM* params) noexcept {
     for (const OSSL_PARAM* p = params; p && p->key; ++p) {
         bool theirs = false;
+        // What EVP sets at every initialisation of a context without padding; GCM has none.
+        if (is(p, OSSL_CIPHER_PARAM_PADDING)) continue;
         if (!set_one(p, theirs)) return 0;
         if (!theirs) continue;
         if (way_ == Way::open ? !to_basis() : !tell()) return 0;

@@ -68,7 +68,7 @@ class Gcm {
     [[gnu::cold, gnu::noinline]] void leave_basis() noexcept;
     [[gnu::cold, gnu::noinline]] bool init_below(const Bytes* key, std::size_t key_size,
                                                  const Bytes* iv, std::size_t iv_size) noexcept;
-    bool tell() noexcept;
+    bool tell(const Bytes* iv = nullptr) noexcept;
     bool tell_setting(const char* name, void* data, std::size_t size) noexcept;
     bool set_one(const OSSL_PARAM* p, bool& theirs) noexcept;
     bool set_fixed_iv(const OSSL_PARAM* p) noexcept;

@@ -25,12 +25,12 @@ bool Gcm::to_basis(bool anew) noexcept {
     if (record_ == Record::refused || (anew && (void_ || iv_size_ != kNonce)))
         return fault(PROV_R_CIPHER_OPERATION_FAILED,
                      "there is no message to go on with: set an IV");
-    if (!tell()) return false;
-    if (way_ == Way::open || anew) {
+    const bool begins = way_ == Way::open || anew;
+    // An IV that counts is told by the setting for it, of which -1 is the size of all.
+    if (!tell(begins && !generates_ ? iv_ : nullptr)) return false;
+    if (begins) {
         made_ = false;
-        // An IV that counts is told by the setting for it, of which -1 is the size of all.
-        if (generates_ ? !tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, iv_, SIZE_MAX)
-                       : !inner_.init(encrypts_, nullptr, 0, iv_, kNonce, nullptr))
+        if (generates_ && !tell_setting(OSSL_CIPHER_PARAM_AEAD_TLS1_IV_FIXED, iv_, SIZE_MAX))
             return false;
         std::size_t made = 0;
         if (!anew && aad_size_ != 0 &&
@@ -167,6 +167,8 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, cons
     if (room < size) return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
     if (record_ != Record::none) return record(out, written, in, size);
     if (way_ == Way::none && !to_basis()) return 0;
+    if (way_ == Way::basis && in && !header_below_)
+        return inner_.basis->update(inner_.context, out, written, room, in, size);
     if (way_ == Way::basis) return below(inner_.basis->update, out, written, room, in, size);
     // As OpenSSL has it, who brings nothing is at the end.
     if (!in) return nothing_came(out, written, room);
