@@ -32,8 +32,10 @@ DAEL_API dael_status dael_run_device(dael_engine* engine, const dael_cipher* cip
 typedef enum dael_place { DAEL_PLACE_HOST = 0, DAEL_PLACE_DEVICE = 1 } dael_place;
 
 /* Four bytes that stay and a big-endian counter of eight: nonces that never repeat, counted on a
- * device. 16 bytes of device memory, the layout of dael::DeviceNonces; only launches of batches
- * that were given it change it. */
+ * device. 16 bytes of device memory at a multiple of 8, the layout of dael::DeviceNonces; only
+ * launches of batches that were given it change it. A launch reserves its nonces in one step before
+ * it uses any, so that launches that share it have different ones in any order; where too few are
+ * left nothing is done (DAEL_LIMIT). To set it back repeats nonces. */
 typedef struct dael_device_nonces {
     uint8_t fixed[4];
     uint32_t unused;
@@ -58,7 +60,8 @@ typedef struct dael_prepare_options {
     uint64_t longest;
 } dael_prepare_options;
 
-/* One thread at a time. Launches of one batch on different streams follow each other. A launch that
+/* One thread at a time, which the replay of a graph counts as, too. Launches and replays of one
+ * batch follow each other in the order of the calls, whichever streams they are on. A launch that
  * fails may have been begun: what encrypts then counts as launched. */
 typedef struct dael_batch dael_batch;
 

@@ -86,8 +86,9 @@ DAEL_API int dael_keyset_bits(const dael_keyset* set, uint32_t index);
  * key is as it was, on the host and on the device, and dael_last_error() says so; but where the
  * device took a part of the replacement and then failed, the set is used up: every call with it is
  * DAEL_DEVICE, and only another set will do. Errors: DAEL_INVALID_ARGUMENT, DAEL_DEVICE,
- * DAEL_OUT_OF_MEMORY; DAEL_UNSUPPORTED for a set that has been used on several devices, and on a
- * stream that is being captured. */
+ * DAEL_OUT_OF_MEMORY; DAEL_UNSUPPORTED for a set that has been used on several devices, on a
+ * stream that is being captured, and for a set under which any launch was captured (cuda): a graph
+ * keeps the key that it has. */
 DAEL_API dael_status dael_keyset_replace(dael_keyset* set, uint32_t index, const dael_key* key,
                                          void* stream);
 /* Wiped when the last batch that was made with it goes too. What was launched with the set itself

@@ -62,8 +62,9 @@ struct Ran {
 };
 
 // Messages in device memory, made ready by Engine::prepare: one launch does them all. For one
-// thread at a time; destroy it after the work. Launches of it on different streams follow each
-// other.
+// thread at a time, which the replay of a graph that it was captured into counts as, too; destroy
+// it after the work. Launches and replays of it follow each other in the order of the calls,
+// whichever streams they are on.
 class DAEL_API Batch {
   public:
     Batch(Batch&&) noexcept;

@@ -36,7 +36,8 @@ class DAEL_API KeySet {
     // the message says so; but where the device took a part of the replacement and then failed, the
     // set is used up: every call with it is Code::device, and only another set will do. Errors:
     // invalid_argument, device, out_of_memory; unsupported for a set that has been used on several
-    // devices, whose streams know nothing of each other, and on a stream that is being captured.
+    // devices, whose streams know nothing of each other, on a stream that is being captured, and
+    // for a set under which any launch was captured (cuda): a graph keeps the key that it has.
     Result<> replace(std::uint32_t index, const Key& key, Stream stream = {});
 
     struct DAEL_HIDDEN State;  // src/pipeline/key_set.hpp

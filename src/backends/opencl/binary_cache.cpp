@@ -139,6 +139,11 @@ void store_binary(const std::string& identity, const Binary& binary) noexcept tr
     const auto seal = seal_of(identity, binary);
     const Descriptor folder(name.empty() || !seal ? -1 : open_folder());
     if (!folder.ours(S_IFDIR)) return;
+    // A link, which was not read either, gives way; what it leads to stays.
+    struct stat there {};
+    if (fstatat(folder.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(there.st_mode))
+        (void)unlinkat(folder.get(), name.c_str(), 0);
     auto file = files::NewFile::begin(
         folder.get(), name, {.existing = files::Existing::whatever, .follow = false, .mode = 0600});
     if (file && write_all(file->fd(), *seal) && write_all(file->fd(), binary)) (void)file->commit();

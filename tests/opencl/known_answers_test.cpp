@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A driver whose compiler errs: here the kernels are told of more rounds than AES-128 has. It is
+// found out before anything is encrypted, in each mode, and left alone from then on.
+#include "core/known_answers.hpp"
+#include "opencl/fixture.hpp"
+
+namespace dael::test {
+namespace {
+
+class OpenClKnownAnswers : public OpenClTest {
+  protected:
+    void SetUp() override {
+        core::forget_answers();
+        OpenClTest::SetUp();
+    }
+    void TearDown() override { core::forget_answers(); }
+};
+
+TEST_F(OpenClKnownAnswers, ADriverThatErrsIsLeftAlone) {
+    const Key key = std::move(*Key::import(Bytes(16, 7)));
+    const std::span keys(&key, 1);
+    auto tables = opencl::OpenClKeys::create(*device_, keys);
+    ASSERT_TRUE(tables) << tables.error().message;
+    std::uint8_t* const memory = allocate(8192);
+    const Bytes before = get(memory, 8192);
+    device_->programs().define("-DDAEL_ROUNDS=12");
+    const Message m{
+        .in = memory, .out = memory + 2048, .size = 1024, .tag = memory + 7000, .start = {}};
+    const auto refused = [](const Result<>& ran) {
+        EXPECT_EQ(ran.code(), Code::device);
+        EXPECT_NE(ran ? std::string::npos : ran.error().message.find("computes wrongly"),
+                  std::string::npos);
+    };
+    for (const Mode mode : {Mode::ctr, Mode::gcm}) {
+        core::forget_answers();
+        if (mode == Mode::gcm) {
+            auto batch = device_->prepare({mode}, {keys, tables->get()}, {&m, 1});
+            ASSERT_TRUE(batch) << batch.error().message;
+            refused(device_->run(**batch, {}));
+        } else {
+            refused(device_->run({mode}, {keys, nullptr}, m, {}));
+        }
+        EXPECT_EQ(get(memory, 8192), before);
+    }
+    // Also once it is right again, in this process.
+    device_->programs().define("");
+    refused(device_->run({Mode::ecb}, {keys, nullptr}, m, {}));
+    core::forget_answers();
+    EXPECT_TRUE(device_->run({Mode::ecb}, {keys, nullptr}, m, {}));
+}
+
+}  // namespace
+}  // namespace dael::test
