@@ -141,10 +141,16 @@ Result<> end_sealing(Keyed& keyed, std::uint8_t* tag, std::size_t size) {
 
 Result<std::unique_ptr<core::KeyTables>> Tables::make(const Algorithms& algorithms,
                                                       std::span<const Key> keys) {
-    void* memory = core::secure_allocate(keys.size() * sizeof(RawKey));
+    const std::size_t size = keys.size() * sizeof(RawKey);
+    void* memory = core::secure_allocate(size);
     if (!memory) return Error{Code::out_of_memory, "no memory for the keys"};
-    return std::unique_ptr<core::KeyTables>(
-        std::make_unique<Tables>(algorithms, static_cast<RawKey*>(memory), keys));
+    try {
+        return std::unique_ptr<core::KeyTables>(
+            std::make_unique<Tables>(algorithms, static_cast<RawKey*>(memory), keys));
+    } catch (...) {  // no memory for the rest, and nobody has the keys
+        core::secure_release(memory, size);
+        throw;
+    }
 }
 
 Tables::Tables(const Algorithms& algorithms, RawKey* memory, std::span<const Key> keys)
