@@ -14,37 +14,14 @@
 #include <daelstrom/key.hpp>
 
 #include "core/libcrypto.hpp"
+#include "formats/owned.hpp"
 
 namespace dael::formats {
 namespace {
 
-struct Free {
-    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-    void operator()(EVP_PKEY_CTX* context) const { EVP_PKEY_CTX_free(context); }
-    void operator()(EVP_CIPHER* cipher) const { EVP_CIPHER_free(cipher); }
-    void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
-    void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
-    void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
-};
-template <class Handle>
-using Owned = std::unique_ptr<Handle, Free>;
-
-// What libcrypto notes of a failure in this thread is ours to tell, and would be taken for a
-// failure of the caller's own next call.
-struct NoNotes {
-    NoNotes() { ERR_set_mark(); }
-    NoNotes(const NoNotes&) = delete;
-    NoNotes& operator=(const NoNotes&) = delete;
-    ~NoNotes() { ERR_pop_to_mark(); }
-};
-
 Error lacks(const char* what) {
     return {Code::unsupported, std::string("libcrypto has no ") + what + " here"};
 }
-Error failed(const char* what) {
-    return {Code::internal, std::string(what) + " of libcrypto failed"};
-}
-
 Owned<EVP_PKEY> curve_secret(HostIn secret) {
     return Owned<EVP_PKEY>(EVP_PKEY_new_raw_private_key_ex(core::libcrypto(), "X25519", nullptr,
                                                            secret.data(), secret.size()));
@@ -80,7 +57,7 @@ Result<CurvePoint> x25519_public(HostIn secret) {
     CurvePoint point{};
     std::size_t size = point.size();
     if (EVP_PKEY_get_raw_public_key(key.get(), point.data(), &size) != 1 || size != point.size())
-        return failed("X25519");
+        return failed_in_libcrypto("X25519");
     return point;
 }
 
@@ -94,7 +71,7 @@ Result<> x25519(HostIn secret, HostIn point, HostOut shared) {
     if (!context || !theirs) return lacks("X25519");
     if (EVP_PKEY_derive_init(context.get()) != 1 ||
         EVP_PKEY_derive_set_peer(context.get(), theirs.get()) != 1)
-        return failed("X25519");
+        return failed_in_libcrypto("X25519");
     std::size_t size = shared.size();
     const bool derived = EVP_PKEY_derive(context.get(), shared.data(), &size) == 1;
     std::uint8_t any = 0;  // RFC 7748 6.1: all zeros came of a point of low order
@@ -112,7 +89,7 @@ Result<> chacha_seal(HostIn key, const ChaChaNonce& nonce, HostIn plain, HostOut
         EVP_CIPHER_CTX_ctrl(cipher.context.get(), EVP_CTRL_AEAD_GET_TAG, kChaChaTag,
                             sealed.data() + plain.size()) == 1)
         return {};
-    return failed("ChaCha20-Poly1305");
+    return failed_in_libcrypto("ChaCha20-Poly1305");
 }
 
 Result<> chacha_open(HostIn key, const ChaChaNonce& nonce, HostIn sealed, HostOut plain) {
@@ -126,7 +103,7 @@ Result<> chacha_open(HostIn key, const ChaChaNonce& nonce, HostIn sealed, HostOu
             1 ||
         !cipher.update(sealed.first(plain.size()), plain.data())) {
         wipe(plain.data(), plain.size());
-        return failed("ChaCha20-Poly1305");
+        return failed_in_libcrypto("ChaCha20-Poly1305");
     }
     if (cipher.finish()) return {};
     wipe(plain.data(), plain.size());

@@ -16,34 +16,14 @@
 #include "core/text.hpp"
 #include "formats/age_crypto.hpp"
 #include "formats/hkdf.hpp"
+#include "formats/owned.hpp"
 #include "formats/secret_bytes.hpp"
 
 namespace dael::formats {
 namespace {
 
-struct Free {
-    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
-    void operator()(EVP_PKEY_CTX* context) const { EVP_PKEY_CTX_free(context); }
-    void operator()(EVP_MD* hash) const { EVP_MD_free(hash); }
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-    void operator()(EVP_KEYMGMT* keys) const { EVP_KEYMGMT_free(keys); }
-};
-template <class Handle>
-using Owned = std::unique_ptr<Handle, Free>;
-
-struct NoNotes {  // what libcrypto notes of a failure is ours to tell
-    NoNotes() { ERR_set_mark(); }
-    NoNotes(const NoNotes&) = delete;
-    NoNotes& operator=(const NoNotes&) = delete;
-    ~NoNotes() { ERR_pop_to_mark(); }
-};
-
 constexpr const char* kKem = "ML-KEM-768";
 constexpr std::size_t kKemSeed = 64, kKemPublic = 1184, kKemShare = 1088, kKemSecret = 32;
-
-Error failed(const char* what) {
-    return {Code::internal, std::string(what) + " of libcrypto failed"};
-}
 
 // FIPS 202, of the parts one after another; `shake`: as many bytes as `out` has.
 Result<> sha3(bool shake, std::initializer_list<HostIn> parts, HostOut out) {
@@ -58,7 +38,7 @@ Result<> sha3(bool shake, std::initializer_list<HostIn> parts, HostOut out) {
     good = good && (shake ? EVP_DigestFinalXOF(context.get(), out.data(), out.size()) == 1
                           : EVP_DigestFinal_ex(context.get(), out.data(), &size) == 1);
     if (good) return {};
-    return failed("SHA-3");
+    return failed_in_libcrypto("SHA-3");
 }
 
 // X-Wing's two secret keys of one seed.
@@ -82,7 +62,7 @@ Result<Owned<EVP_PKEY>> kem_key(HostOut seed) {
     if (context && EVP_PKEY_fromdata_init(context.get()) == 1 &&
         EVP_PKEY_fromdata(context.get(), &key, EVP_PKEY_KEYPAIR, parameters) == 1)
         return Owned<EVP_PKEY>(key);
-    return failed(kKem);
+    return failed_in_libcrypto(kKem);
 }
 
 // The shared secret of both (X-Wing's combiner): SHA3-256 of the two secrets, X25519's share and
@@ -174,7 +154,7 @@ Result<HybridPublic> hybrid_public(HostIn seed) {
     std::size_t size = kKemPublic;
     const NoNotes none;
     if (EVP_PKEY_get_raw_public_key(key.get(), out.data(), &size) != 1 || size != kKemPublic)
-        return failed(kKem);
+        return failed_in_libcrypto(kKem);
     DAEL_LET(point, x25519_public(halves.curve()));
     std::ranges::copy(point, out.begin() + kKemPublic);
     return out;
@@ -200,7 +180,7 @@ Result<> hybrid_seal(const HybridPublic& recipient, HostIn info, HostIn plain, H
             EVP_PKEY_encapsulate(context.get(), share.data(), &share_size,
                                  scratch.kem_secret().data(), &secret_size) != 1 ||
             share_size != kKemShare || secret_size != kKemSecret)
-            return failed(kKem);
+            return failed_in_libcrypto(kKem);
     }
     DAEL_TRY(core::fill_random(scratch.ephemeral()));
     DAEL_LET(point, x25519_public(scratch.ephemeral()));
@@ -229,7 +209,7 @@ Result<> hybrid_open(HostIn seed, const HybridShare& share, HostIn info, HostIn 
             EVP_PKEY_decapsulate(context.get(), scratch.kem_secret().data(), &size, share.data(),
                                  kKemShare) != 1 ||
             size != kKemSecret)
-            return failed(kKem);
+            return failed_in_libcrypto(kKem);
     }
     const HostIn point = HostIn(share).subspan(kKemShare);
     DAEL_LET(recipient, x25519_public(halves.curve()));
