@@ -76,6 +76,11 @@ struct Round {
         return value & kValue;
     }
 
+    // Whether it is of this very round.
+    __device__ bool has_told(const volatile std::uint64_t& word) const {
+        return static_cast<std::uint32_t>(word >> kValueBits) == tag;
+    }
+
   private:
     __device__ bool is_new(std::uint32_t told) const {
         return told != 0 && (told + kTags - tag) % kTags < kTags / 2;
@@ -114,6 +119,8 @@ __device__ void grant(const GcmBatch& batch, const Round& round, std::uint32_t c
     PlanState& state = *batch.plan;
     std::uint64_t first = 0;
     const bool granted = reserve(*batch.nonces, count, first);
+    const_cast<volatile std::uint64_t&>(state.granted[round.slot]) = 0;  // of a round that is over
+    __threadfence();
     const_cast<volatile std::uint64_t&>(state.first[round.slot]) = first;
     const_cast<volatile std::uint32_t&>(state.number) = granted ? count : 0;
     __threadfence();
@@ -145,6 +152,10 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
             told.granted = round.told(state.granted[round.slot]);
             __threadfence();
             told.first = const_cast<const volatile std::uint64_t&>(state.first[round.slot]);
+            __threadfence();
+            // Overtaken by all rounds, the nonces are another one's: whoever has not read them gets
+            // none.
+            if (!round.has_told(state.granted[round.slot])) told.granted = kRefused;
         }
     }
     __syncthreads();
