@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import io
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from . import _core
@@ -166,6 +168,9 @@ class SealedReader(Turns, io.BufferedReader):
 
     Whatever is handed out is authentic, an end included: ``b""`` comes only once the last segment is verified.
 
+    After an exception amid a read, an interrupt's too, the position is where it was before: whoever tries again misses
+    nothing.
+
     *Threads*: any number at once; those that move the position take turns. `read_at` and `verify` do not wait.
     *close() during use* waits for calls of other threads that move the position; `read_at` of another thread ends well.
     From within a call of the same thread (a signal handler) it is a RuntimeError.
@@ -223,12 +228,56 @@ class SealedReader(Turns, io.BufferedReader):
         at = min(at, raw._size)
         return source.read(at, min(size, raw._size - at))
 
+    def _whole(self, call: Callable[..., Output], *given: Any) -> Output:
+        """The interpreter's own reader drops its buffer, and what it was given so far, where an exception ends a call of
+        it; amid a seek it keeps a buffer of elsewhere. Here it is begun anew at the position before."""
+        with self._turn():
+            raw, at = self._raw, self.tell()
+            from_end = raw._from_end
+            try:
+                return call(*given)
+            except BaseException:
+                if not self.closed and raw._source is not None:
+                    super().seek(0, io.SEEK_END)  # within its buffer it would not move the raw one
+                    super().seek(at)
+                    raw._from_end = from_end
+                raise
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self._whole(super().read, size)
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return self._whole(super().read1, size)
+
+    def peek(self, size: int = 0, /) -> bytes:
+        return self._whole(super().peek, size)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return self._whole(super().readline, size)
+
+    def readlines(self, hint: int | None = -1, /) -> list[bytes]:
+        return self._whole(self._lines, hint)
+
+    def _lines(self, hint: int | None) -> list[bytes]:
+        left = sys.maxsize if hint is None or hint <= 0 else hint
+        lines: list[bytes] = []
+        while left >= 0 and (line := super().readline()):
+            lines.append(line)
+            left -= len(line)
+        return lines
+
     def readinto(self, buffer: Buffer, /) -> int:
         try:
-            return super().readinto(buffer)
+            return self._whole(super().readinto, buffer)
         except InvalidTag:
             _core.wipe(buffer)
             raise
+
+    def readinto1(self, buffer: Buffer, /) -> int:
+        return self._whole(super().readinto1, buffer)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._whole(super().seek, offset, whence)
 
     def close(self) -> None:
         # Not the interpreter's own, which would take its buffer from whoever is in a call of it.
@@ -236,10 +285,12 @@ class SealedReader(Turns, io.BufferedReader):
 
     def _in_child(self) -> None:
         """The interpreter's reader has a lock too, so it is begun anew, at its position."""
+        super()._in_child()
+        raw = self._raw
+        raw._in_child()
         if not self.closed:
-            raw = self._raw
-            raw._in_child()
-            raw._at = self.tell()
+            if raw._source is not None:  # nobody was closing it
+                raw._at = self.tell()
             io.BufferedReader.__init__(self, raw, _BUFFERED)
 
     def detach(self) -> NoReturn:

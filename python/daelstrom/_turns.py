@@ -40,8 +40,14 @@ _living: weakref.WeakValueDictionary[int, Turns] = weakref.WeakValueDictionary()
 
 
 def _in_child() -> None:
+    failed = None
     for one in list(_living.values()):
-        one._in_child()
+        try:
+            one._in_child()
+        except BaseException as error:  # of one: the others' locks are free all the same, and so is its own
+            one._lock, failed = threading.RLock(), error
+    if failed is not None:
+        raise failed
 
 
 os.register_at_fork(after_in_child=_in_child)

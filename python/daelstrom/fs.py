@@ -244,7 +244,8 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
         if self._bind_names and self.isdir(path1):
             self.makedirs(path2, exist_ok=True)
         elif self._bind_names:  # sealed anew, for its new name
-            with self.open(path1, "rb") as source, self.open(path2, "wb") as to:
+            # At once within a transaction too, as targets copy, and as `mv` removes what was copied.
+            with self.open(path1, "rb") as source, self.open(path2, "wb", autocommit=True) as to:
                 _copy(source, to)
         else:
             self.fs.cp_file(self._strip(path1), self._strip(path2), **kwargs)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["StreamReader", "open_bytes", "open_stream", "seal", "seal_stream"]
 
 _AHEAD = 8 << 20  # bytes of a stream that are opened at a time
+_BUFFERED = 64 << 10
 
 
 def seal(data: Any, **how: Any) -> bytes:
@@ -68,6 +69,7 @@ def open_stream(
 ) -> io.BufferedReader:
     """A reader of the sealed stream that `raw` (which has ``read(size)``) gives from here to its end; `raw` stays open.
     What it hands out is verified; that the stream is whole is known when ``b""`` comes. Arguments: as `daelstrom.open`.
+    A child of `fork()` gets `ValueError` where it reads on: the stream, and what was read ahead of it, are its parent's.
     """
     from . import files
 
@@ -87,7 +89,7 @@ def open_stream(
         first = first[size:]
     else:
         keys = files.sealed_keys(key, keyset, segment)
-    return io.BufferedReader(StreamReader(raw, keys, bytes(aad), first, engine), 64 << 10)
+    return _Buffered(StreamReader(raw, keys, bytes(aad), first, engine))
 
 
 def _some(raw: Any, size: int) -> bytes:
@@ -108,7 +110,7 @@ class StreamReader(Turns, io.RawIOBase):
     """What `open_stream` wraps. A segment is handed out once it is verified, and an end once the last one is.
 
     *Threads*: any number, in turn. *close() during use* waits for the others. *Children of fork()*: the stream is the
-    parent's or theirs, as its file object has it; two who read it by turns get errors, and nothing false.
+    parent's, who reads on; to them reading is a ValueError, and closing ends well.
     """
 
     def __init__(self, raw: Any, keys: SealedKeys, aad: bytes, first: bytes, engine: Engine | None) -> None:
@@ -118,7 +120,7 @@ class StreamReader(Turns, io.RawIOBase):
         self._held = first  # sealed, and not opened yet
         self._at = 0  # of the stream, where `_held` begins
         self._plain, self._skip = b"", 0
-        self._ended = self._failed = False
+        self._ended = self._failed = self._parents = False
 
     def readable(self) -> bool:
         return True
@@ -127,6 +129,8 @@ class StreamReader(Turns, io.RawIOBase):
         with self._turn(), memoryview(buffer).cast("B") as view:
             if self.closed:
                 raise ValueError("I/O operation on closed file.")
+            if self._parents:
+                raise ValueError("this stream was begun before fork(), and its parent reads on; begin one in each process")
             if not len(view):
                 return 0
             if self._skip == len(self._plain) and not self._ended:
@@ -158,3 +162,23 @@ class StreamReader(Turns, io.RawIOBase):
         self._plain, self._skip = self._opener.open(begin, to - begin, total, sealed), 0
         self._held, self._at = self._held[len(sealed) :], end
         self._ended, self._failed = ends, False
+
+    def _in_child(self) -> None:
+        super()._in_child()
+        self._parents = True
+
+
+class _Buffered(Turns, io.BufferedReader):
+    """The interpreter's own reader, whose lock and buffer a thread of the parent may have been amid when it forked: in
+    a child it is begun anew."""
+
+    def __init__(self, raw: StreamReader) -> None:
+        self._stream = raw
+        io.BufferedReader.__init__(self, raw, _BUFFERED)
+        self._begin_turns()
+
+    def _in_child(self) -> None:
+        super()._in_child()
+        self._stream._in_child()
+        if not self.closed:
+            io.BufferedReader.__init__(self, self._stream, _BUFFERED)

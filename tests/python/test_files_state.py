@@ -16,6 +16,7 @@ import pytest
 
 import daelstrom
 from daelstrom import exceptions
+from daelstrom._turns import Turns
 
 KEY = bytes(range(32))
 NO_TAG = (exceptions.InvalidTag, exceptions.FormatError)
@@ -146,6 +147,106 @@ def test_an_interrupt_at_any_line_of_reading(tmp_path):
         if not trace.done:
             break
     assert 20 < n < 999
+
+
+def test_no_byte_is_missed_after_an_interrupt_at_any_line(tmp_path):
+    """Whoever catches it and reads on has what comes next, wherever the position is."""
+    path, plain = tmp_path / "file", data(400_000)
+    write(path, plain)
+    for n in range(1000):
+        with daelstrom.open(path, key=KEY) as file:
+            trace, got = Interrupts(n), b""
+            while len(got) < 300_000:
+                with trace:
+                    got += file.read(100_000)
+                with trace:
+                    got += file.readline()
+            assert got == plain[: len(got)], n
+            for at in (350_000, 10):
+                with trace:
+                    file.seek(at)
+                with trace:
+                    file.peek(1)
+                at = file.tell()
+                assert file.read(70_000) == plain[at : at + 70_000], n
+        if not trace.done:
+            break
+    assert 20 < n < 999
+
+
+class Failing:
+    """A source that raises once: at its n-th call."""
+
+    def __init__(self, source, at, error):
+        self.source, self.left, self.error = source, at, error
+        self.size, self.around, self.check_size = source.size, source.around, source.check_size
+
+    def fails(self):
+        self.left -= 1
+        if self.left == -1:
+            raise self.error
+
+    def read(self, at, size):
+        self.fails()
+        return self.source.read(at, size)
+
+    def read_into(self, at, out):
+        self.fails()
+        self.source.read_into(at, out)
+
+
+def filled(read, size):
+    into = bytearray(size)
+    return bytes(into[: read(into)])
+
+
+READS = {
+    "read": lambda f: f.read(700_000),
+    "all": lambda f: f.read(),
+    "read1": lambda f: f.read1(100_000),
+    "readinto": lambda f: filled(f.readinto, 700_000),
+    "readinto1": lambda f: filled(f.readinto1, 100_000),
+    "readline": lambda f: f.readline(),
+    "next": lambda f: next(f, b""),
+    "readlines": lambda f: b"".join(f.readlines(500_000)),
+    "peek": lambda f: f.read(len(f.peek(1))),
+}
+
+
+@pytest.mark.parametrize("error", [OSError(5, "once"), KeyboardInterrupt()], ids=["error", "interrupt"])
+@pytest.mark.parametrize("way", READS)
+def test_no_byte_is_missed_after_a_source_failed_once(tmp_path, way, error):
+    path, plain = tmp_path / "file", data(3_000).replace(b"\n", b"-") * 600
+    plain = plain[:1_200_000] + b"\n" + plain[1_200_000:]
+    write(path, plain)
+    for at in range(100):
+        with daelstrom.open(path, key=KEY) as file:
+            got = file.read(10)
+            source = file.raw._source = Failing(file.raw._source, at, error)
+            for _ in range(1000):
+                try:
+                    part = READS[way](file)
+                except type(error) as raised:
+                    assert raised is error and file.tell() == len(got)
+                    continue
+                got += part
+                if not part:
+                    break
+            assert got == plain
+        if source.left >= 0:
+            break
+    assert 0 < at < 99
+
+
+def test_lines_up_to_a_hint(tmp_path):
+    path = tmp_path / "file"
+    write(path, b"ab\nc\n\nlonger\nend")
+    for hint in (None, -1, 0, 1, 3, 4, 5, 6, 7, 12, 13, 14, 99):
+        expected = io.BufferedReader(io.BytesIO(b"ab\nc\n\nlonger\nend"))
+        with daelstrom.open(path, key=KEY) as file:
+            while lines := file.readlines(hint):
+                assert lines == expected.readlines(hint)
+            assert expected.read() == b""
 
 
 def test_an_interrupt_at_any_line_of_writing(tmp_path):
@@ -307,6 +408,51 @@ def test_a_child_that_is_forked_amid_a_read(tmp_path):
         go_on.set()
         thread.join()
     assert file.tell() == 100 and file.read(5) == plain[100:105]
+
+
+def test_one_that_cannot_begin_anew_in_a_child(tmp_path, monkeypatch):
+    """The others' locks are free there all the same, its own too; and what was being closed is closed."""
+    path, plain = tmp_path / "file", data(300_000)
+    write(path, plain)
+
+    class Refuses(Turns):
+        def __init__(self):
+            self._begin_turns()
+
+        def _in_child(self):
+            raise KeyError("of this one")
+
+    first = Refuses()
+    file, closing = daelstrom.open(path, key=KEY), daelstrom.open(path, key=KEY)
+    last = Refuses()
+    locked, go_on = threading.Event(), threading.Event()
+
+    def holds():
+        with first._turn(), file._turn(), file.raw._turn(), closing.raw._turn(), last._turn():
+            closing.raw._source = None
+            locked.set()
+            go_on.wait()
+
+    thread = threading.Thread(target=holds)
+    thread.start()
+    locked.wait()
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: said.append(one.exc_type))
+
+    def child():
+        for one in (first, last):
+            with one._turn():
+                pass
+        with pytest.raises(ValueError, match="closed"):
+            closing.read(1)
+        closing.close()
+        return said == [KeyError] and file.read(9) == plain[:9] and closing.closed
+
+    try:
+        assert in_child(child) == 0
+    finally:
+        go_on.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("ends", ["discard", "close", "with", "forget", "write"])

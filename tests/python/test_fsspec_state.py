@@ -471,6 +471,20 @@ def test_folders_of_bound_names(fs):
     assert not fs.exists(f"{root}/c/x")
 
 
+def test_bound_names_are_moved_within_a_transaction(fs):
+    """The source goes at once, so its copy comes at once."""
+    fs, root = fs
+    fs = wrapped(fs.fs, bind_names=True)
+    for fails in (True, False):
+        fs.pipe_file(f"{root}/a", b"text")
+        with contextlib.suppress(KeyError), fs.transaction:
+            fs.mv(f"{root}/a", f"{root}/b")
+            if fails:
+                raise KeyError
+        there = {name.rpartition("/")[2]: fs.cat_file(name) for name in fs.find(root)}
+        assert there == {"b": b"text"}
+
+
 def test_what_is_not_sealed_among_what_is(fs):
     fs, root = fs
     fs.pipe_file(f"{root}/x", b"12345")

@@ -8,6 +8,7 @@ import socket
 import threading
 
 import pytest
+from test_files_state import data, in_child
 
 import daelstrom
 from daelstrom import exceptions, files, keysets
@@ -101,6 +102,50 @@ def test_through_a_socket():
     with other, other.makefile("rb") as raw, daelstrom.open_stream(raw, key=KEY, segment="4K") as file:
         assert file.read() == plain
     thread.join()
+
+
+def test_a_child_that_is_forked_amid_a_read():
+    """What it reads is an error, and its close ends; its parent reads on."""
+    plain = data(3_000_000)
+    sealed = daelstrom.seal(plain, key=KEY, segment="4K")
+    reads, writes = os.pipe()
+    inside = threading.Event()
+
+    class Pipe(io.FileIO):
+        def read(self, size=-1):
+            inside.set()
+            return super().read(size)
+
+    with Pipe(reads, "rb") as raw, open(writes, "wb", buffering=0) as to:
+        file, got = daelstrom.open_stream(raw, key=KEY, segment="4K"), []
+        thread = threading.Thread(target=lambda: got.append(file.read(10)))
+        thread.start()
+        inside.wait()
+
+        def child():
+            for _ in range(2):
+                for reads_on in (lambda: file.read(1), lambda: file.readline(), lambda: file.raw.read(1)):
+                    with pytest.raises(ValueError, match="fork"):
+                        reads_on()
+            file.close()
+            return file.closed
+
+        def sends():
+            with to:
+                for at in range(0, len(sealed), 30_000):
+                    to.write(sealed[at : at + 30_000])
+
+        sender = threading.Thread(target=sends)
+        try:
+            assert in_child(child) == 0
+        finally:
+            sender.start()
+            thread.join()
+        assert in_child(child) == 0  # with what was read ahead
+        assert got == [plain[:10]] and file.read() == plain[10:] and file.read() == b""
+        sender.join()
+        file.close()
+        assert in_child(lambda: file.closed) == 0
 
 
 def test_keysets(tmp_path):
