@@ -56,6 +56,7 @@ struct alignas(64) Slot {
     int key_bits = 0;
     std::uint64_t epoch_number = 0;           // which of its keys this is, from 1 on
     std::uint64_t print = 0;                  // of its key, sending: key_memory.hpp
+    std::uint64_t owner = 0;                  // of the key, here: as no other SA of the process
     bool exported = false;                    // its state is known elsewhere
     bool imported = false;                    // it went on from another's
     std::int64_t born_ms = 0, packet_ms = 0;  // of the key, and of the last packets
