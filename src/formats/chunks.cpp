@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/chunks.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "core/guard.hpp"
+#include "core/process.hpp"
 #include "core/wipe_at_end.hpp"
 
 namespace dael {
@@ -40,7 +39,7 @@ class OnlyCaller {
     }
     Result<> check() const {
         // A parent's thread that was sealing does not go on in the child.
-        if (alone_ || state_.process != getpid()) return {};
+        if (alone_ || state_.process != core::this_process()) return {};
         return Error{Code::invalid_argument,
                      "another thread seals with this at the moment, and the nonces would repeat; "
                      "seal from one thread at a time"};
@@ -56,7 +55,7 @@ Result<Chunk> next_of(const Sealer::State& state, std::uint64_t plain, bool last
     const char* over =
         state.ended    ? "the stream has had its last chunk"
         : state.failed ? "a chunk failed, and its nonces must not be used again"
-        : state.process != getpid()
+        : state.process != core::this_process()
             ? "the stream belongs to this process's parent, whose nonces would repeat"
             : nullptr;
     if (over) return Error{Code::invalid_argument, std::string(over) + "; start another stream"};
@@ -97,7 +96,7 @@ Result<Sealer> Sealer::start(Engine& engine, const Keys& keys, HostIn aad) {
     return core::guarded([&]() -> Result<Sealer> {
         auto cipher = formats::SegmentCipher::start(engine, keys.state().keys.front(), aad);
         if (!cipher) return std::move(cipher).error();
-        return Sealer(std::make_unique<State>(std::move(*cipher), getpid()));
+        return Sealer(std::make_unique<State>(std::move(*cipher), core::this_process()));
     });
 }
 
