@@ -105,7 +105,7 @@ class GcmPlanKernel : public testing::Test {
             if (turns++ != turn) return;
             const pid_t child = fork();
             if (child == 0) {
-                alarm(20);
+                alarm(120);
                 HostBlock::before() = nullptr;
                 between();
                 _exit(0);

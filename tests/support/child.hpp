@@ -15,7 +15,7 @@ void expect_in_a_child(Holds holds) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-        alarm(20);
+        alarm(120);
         _exit(holds() ? 0 : 1);
     }
     int status = -1;
