@@ -51,7 +51,7 @@ struct SaFillerOptions {
 // Brings keystream for one table or several, which share it fairly, SA by SA (deficit round
 // robin). Its threads sleep when no packets come, and while they come take up to a core each.
 // Threads: any may open tables with it. Close: at any time, tables that use it keep it alive.
-// fork(): it has no threads in a child, which may close it.
+// fork(): it has no threads in a child, which may close it, and opens no table on it (Code::limit).
 class DAEL_API SaFiller {
   public:
     // Through a device that writes keystream into host memory (cuda), or else has lists in its own;

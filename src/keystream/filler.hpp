@@ -38,6 +38,7 @@ struct SaFiller::State {
     void freed() noexcept;
 
     // Control.
+    bool forked() const noexcept;  // since it was opened: its threads are the parent's
     Result<> attach(SaTable::State& table);
     void detach(SaTable::State& table) noexcept;
     void enter(SaTable::State& table, keystream::Slot& slot,

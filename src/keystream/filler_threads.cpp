@@ -132,10 +132,14 @@ Result<std::unique_ptr<Lane>> SaFiller::State::open_lane() {
                  : open_device_lane(engine_, *device_, kLaneBytes);
 }
 
+bool SaFiller::State::forked() const noexcept {
+    return process_ != core::this_process();
+}
+
 // Waits for the threads, but not for ever. In a child of fork() all is left as it is: the threads
 // are the parent's, and so is the device, and what they wait for cannot be destroyed.
 void SaFiller::State::close(State* state) noexcept {
-    if (state->process_ != core::this_process()) return;
+    if (state->forked()) return;
     state->closing_.store(true);
     state->ring();
     {

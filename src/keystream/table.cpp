@@ -79,6 +79,10 @@ SaTable::State::State(std::shared_ptr<SaFiller::State> its_filler,
       chunks(std::make_unique<std::atomic<Chunk*>[]>(kChunks)) {}
 
 Result<> SaTable::State::set_up() {
+    if (filler->forked())
+        return Error{Code::limit,
+                     "the filler was opened before fork(), and has no threads here; open one in "
+                     "the child"};
     if (options.budget < kLeastBudget || options.budget > kMostBudget)
         return Error{Code::invalid_argument, "the budget is " + std::to_string(options.budget) +
                                                  " bytes; give 65536 to 2^36"};
@@ -207,6 +211,16 @@ Result<SaTable::State::Entry> SaTable::State::prepare(const Key& key, const SaOp
     return entry;
 }
 
+namespace {
+
+// Ids of SAs are unique in their table alone; states go from table to table.
+std::uint64_t next_owner() noexcept {
+    static constinit std::atomic<std::uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
 // A key in a place where nothing is left of another; under its mutex and the scheduler's.
 void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa,
                            const SaState& from) noexcept {
@@ -220,6 +234,7 @@ void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa,
     slot.key_bytes = from.bytes;
     slot.key_failed = 0;
     slot.print = entry.print;
+    slot.owner = next_owner();
     slot.exported = slot.imported = false;
     ++slot.epoch_number;
     slot.born_ms = keystream::now_ms() - static_cast<std::int64_t>(from.age_ms);
@@ -350,7 +365,7 @@ Result<SaState> SaTable::State::export_state(SaId sa, std::uint64_t more) {
     if (!slot->by_size) state.ivs = {stream ? state.ivs[0] + 1 : state.next, 1, 1, 1};
     state.bytes = slot->key_bytes;
     state.age_ms = static_cast<std::uint64_t>(keystream::now_ms() - slot->born_ms);
-    DAEL_TRY(keystream::export_sending(slot->print, state, slot->id, slot->exported));
+    DAEL_TRY(keystream::export_sending(slot->print, state, slot->owner, slot->exported));
     slot->exported = true;
     slot->lease = state.next - 1;
     return state;

@@ -399,6 +399,31 @@ TEST(Once, KeysThatAreNotFresh) {
     EXPECT_TRUE(table->add(key_of(raw), options)) << "another salt, other counters";
 }
 
+// First SAs of two tables, which have the same id there, and the same key one after the other.
+TEST(Once, AStateThatAnotherTableTookOver) {
+    Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
+    Random random(9);
+    auto here = SaTable::open(engine, small_table(random));
+    auto there = SaTable::open(engine, small_table(random));
+    ASSERT_TRUE(here && there);
+    const Bytes raw = fresh_key(random, 16);
+    const auto first = here->add(key_of(raw), {});
+    ASSERT_TRUE(first);
+    const auto state = here->export_state(*first, 0);
+    ASSERT_TRUE(state);
+    const auto next = there->add(key_of(raw), {}, *state);
+    ASSERT_TRUE(next) << next.error().message;
+    ASSERT_EQ(next->value, first->value) << "the ids must be the same for this to try anything";
+    std::uint8_t byte = 0, iv[8] = {}, tag[16] = {};
+    const SaPacket packet{&byte, &byte, 1, nullptr, 0, iv, tag};
+    ASSERT_TRUE(there->seal(*next, {&packet, 1}));
+    ASSERT_TRUE(there->export_state(*next, 0));
+    EXPECT_EQ(here->export_state(*first, 100).code(), Code::invalid_argument)
+        << "the numbers after it are the other's";
+    EXPECT_FALSE(here->seal(*first, {&packet, 1}));
+    EXPECT_TRUE(there->export_state(*next, 10)) << "whose own state it is";
+}
+
 TEST(Once, AChildOfForkSendsNothing) {
     Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
     Random random(8);
