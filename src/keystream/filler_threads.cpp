@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "core/guard.hpp"
 #include "core/process.hpp"
 #include "keystream/table.hpp"
 #include "pipeline/engine_state.hpp"
@@ -79,7 +80,8 @@ Result<> SaFiller::State::start() {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     Result<> started;
-    for (std::size_t i = 0; started && i < workers_.size(); ++i) started = start_thread(i);
+    for (std::size_t i = 0; started && i < workers_.size(); ++i)
+        started = core::guarded([&] { return start_thread(i); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return started;
 }
@@ -100,9 +102,12 @@ Result<> SaFiller::State::start_thread(std::size_t index) {
             lock.unlock();
             if (last) delete this;
         });
-    } catch (const std::system_error& fault) {
-        const std::lock_guard lock(sleep_);
-        --running_;
+    } catch (const std::exception& fault) {
+        {
+            const std::lock_guard lock(sleep_);
+            --running_;
+        }
+        if (dynamic_cast<const std::bad_alloc*>(&fault)) throw;  // out_of_memory, by start()
         return Error{Code::internal,
                      std::string("a filler's thread cannot be started: ") + fault.what()};
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ class MemorySearch {
         std::vector<std::uint8_t> chunk(kChunk);
         std::ifstream maps("/proc/self/maps");
         std::string line;
+        bool any = false;  // where nothing can be read, nothing found says nothing
         while (std::getline(maps, line)) {
             std::uintptr_t from = 0, to = 0;
             char rights[5] = "";
@@ -56,6 +58,7 @@ class MemorySearch {
                 if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) !=
                     static_cast<ssize_t>(size))
                     continue;
+                any = true;
                 for (std::size_t i = 0; i + kBlock <= size; i += kBlock) {
                     const auto known = blocks_.find(half(&chunk[i]) ^ kMask);
                     if (known != blocks_.end() && known->second == (half(&chunk[i + 8]) ^ kMask))
@@ -64,6 +67,7 @@ class MemorySearch {
             }
         }
         wipe(chunk.data(), chunk.size());
+        if (!any) ADD_FAILURE() << "none of the process's memory could be read";
         return seen.size();
     }
 
