@@ -136,7 +136,9 @@ void Uses::begin() {
 }
 
 void Uses::begin_replacing() {
-    process_ = this_process();  // for who finds it so later; whoever wins, it is this process
+    // For who finds it so later; whoever wins, it is this process. What a parent began stays its
+    // own.
+    if (count_.load(std::memory_order_relaxed) >= 0) process_ = this_process();
     std::int64_t nobody = 0;
     if (count_.compare_exchange_strong(nobody, -1, std::memory_order_acquire)) return;
     PyErr_SetString(PyExc_RuntimeError,
@@ -192,7 +194,14 @@ void Order::begin(const Engine& engine) {
     exceptions_ = std::uncaught_exceptions();
     if ((producers_.empty() && foreign_.empty()) || !somewhere_) return;
     device_ = &engine.device_of(*somewhere_);
-    for (void* producer : producers_) check(device_->follow(producer, stream_));
+    dael_status status = DAEL_OK;
+    {
+        // Its locks are held over calls that may need the interpreter's.
+        const Released released;
+        for (void* producer : producers_)
+            if (status == DAEL_OK) status = device_->follow(producer, stream_);
+    }
+    check(status);
 }
 
 Order::~Order() noexcept(false) {
@@ -206,9 +215,13 @@ Order::~Order() noexcept(false) {
         if (status != DAEL_OK)
             for (const Memory* memory : foreign_) memory->keep_for_good();
     }
-    for (void* producer : producers_)
-        if (const dael_status followed = device_->follow(stream_, producer); followed != DAEL_OK)
-            status = followed;
+    if (!producers_.empty()) {
+        const Released released;
+        for (void* producer : producers_)
+            if (const dael_status followed = device_->follow(stream_, producer);
+                followed != DAEL_OK)
+                status = followed;
+    }
     if (std::uncaught_exceptions() == exceptions_) check(status);
 }
 

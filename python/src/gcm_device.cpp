@@ -51,11 +51,12 @@ dael_status run_along(const KeySet& keys, const dael_cipher& cipher,
     if (status != DAEL_OK) return status;
     std::fill_n(*written, messages.size(), DAEL_INTERNAL);  // until the launch says otherwise
     status = launch_along(keys, cipher, messages, host_aad, stream, *written);
-    const bool launched = status == DAEL_OK;
-    if (launched) status = dael_stream_wait(device->get(), stream);
+    // One that failed may have been launched in part: waited for like the others.
+    const dael_status ended = dael_stream_wait(device->get(), stream);
+    if (status == DAEL_OK) status = ended;
     if (status == DAEL_OK) std::copy_n(*written, messages.size(), codes);
     // After a wait that failed nobody knows what will be written there yet.
-    if (!launched || status == DAEL_OK) device->give(written);
+    if (ended == DAEL_OK) device->give(written);
     return status;
 }
 
@@ -77,20 +78,25 @@ struct DeviceGcm::Ring {
     std::mutex mutex;
 
     ~Ring() {
-        for (Slot& slot : slots) empty(slot);
+        for (Slot& slot : slots) (void)empty(slot);
     }
-    void empty(Slot& slot) {
-        if (slot.recorded) (void)dael_event_wait(device, slot.event);
+    // What could not be waited for stays as it is.
+    dael_status empty(Slot& slot) {
+        if (slot.recorded)
+            if (const dael_status status = dael_event_wait(device, slot.event); status != DAEL_OK)
+                return status;
         dael_batch_free(slot.batch);
         if (slot.event) dael_event_destroy(device, slot.event);
         if (slot.on_device) dael_device_release(device, slot.on_device);
         if (slot.on_host) dael_device_release_pinned(device, slot.on_host);
         slot = {};
+        return DAEL_OK;
     }
     dael_status make(Slot& slot, const KeySet& keys, const dael_cipher& cipher, std::size_t room) {
-        empty(slot);
         const std::size_t size = kList + room;
-        dael_status status = dael_event_create(device, &slot.event);
+        dael_status status = empty(slot);
+        if (status != DAEL_OK) return status;
+        status = dael_event_create(device, &slot.event);
         if (status == DAEL_OK) status = dael_device_allocate(device, size, &slot.on_device);
         if (status == DAEL_OK) status = dael_device_allocate_pinned(device, size, &slot.on_host);
         if (status != DAEL_OK) return status;
@@ -168,8 +174,14 @@ std::int32_t DeviceGcm::launch(Slot& slot, const dael_message& message, dael_dev
     dael_status status = dael_device_copy_in(device, slot.on_device, list, size, stream);
     if (status == DAEL_OK) status = dael_launch(keys_.engine.get(), slot.batch, stream, nullptr);
     if (status == DAEL_OK) status = dael_event_record(device, slot.event, stream);
-    slot.recorded = status == DAEL_OK;
-    if (status != DAEL_OK) return -status;
+    if (status != DAEL_OK) {
+        // Some of it may be under way, without an event that says when it is done: the stream does.
+        // If not, what the slot has is used by nobody again, and never freed.
+        if (dael_stream_wait(device, stream) != DAEL_OK) slot = {};
+        slot.recorded = false;
+        return -status;
+    }
+    slot.recorded = true;
     if (!wait) return DAEL_OK;
     std::int32_t code = DAEL_INTERNAL;
     status = dael_results(slot.batch, stream, &code, 1);
