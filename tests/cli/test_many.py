@@ -23,6 +23,21 @@ NEW = ("--key-file", "key128")
 SMALL, LARGE = 4096, 1 << 20
 
 
+def has_open(pid, file):
+    """Whether the process has that file open, by now."""
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return False
+    for name in names:
+        try:
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/{name}"), file):
+                return True
+        except OSError:  # closed meanwhile
+            pass
+    return False
+
+
 class ManyTest(CliTest):
     def write(self, name, content):
         (self.dir / name).parent.mkdir(parents=True, exist_ok=True)
@@ -659,7 +674,9 @@ class Reseal(ManyTest):
         self.ok("seal", *NEW, "newest")
         with subprocess.Popen([PROGRAM, "reseal", "--threads", "1", "--backend", "reference", *KEY, "--new-key-file",
                                "key128", "f.sealed"], cwd=self.dir, stderr=subprocess.PIPE) as program:
-            time.sleep(0.2)  # at whatever moment it comes, it stays
+            opened = os.stat(self.dir / "f.sealed")
+            while program.poll() is None and not has_open(program.pid, opened):
+                time.sleep(0.001)
             os.rename(self.dir / "newest.sealed", self.dir / "f.sealed")
             said = program.stderr.read()
         if program.returncode != 0:
