@@ -118,9 +118,9 @@ class CudaKeystream final : public core::KeystreamMaker {
         return device_.launch(keystream_runs_kernel(), grid, false, arguments, stream_);
     }
 
-    // The stream has nothing more to do.
+    // The stream has nothing more to do, unless the wait failed: then nobody knows.
     Result<> ended(cudaError_t status, const char* call) {
-        under_way_ = false;
+        under_way_ = status != cudaSuccess;
         DAEL_TRY(checked(status, call));
         if (said()) return {};
         return Error{Code::device, "cuda: the kernel of keystream did not come to its end"};
