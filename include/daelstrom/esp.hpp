@@ -105,7 +105,8 @@ struct Options {
     std::chrono::milliseconds lifetime{0}, soft_lifetime{0};
     std::uint64_t most_bad_icvs = 0;  // receiving: then all is `exhausted`; 0: any number
     // Receiving: under a key that has received in this process before, the window begins behind the
-    // highest number that was accepted, so that nothing is accepted again. True: it begins anew.
+    // highest number that was accepted, so that nothing is accepted again; while another SA
+    // receives under it, it is refused. True: it begins anew.
     bool accept_again = false;
 };
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 
 #include <daelstrom/esp.hpp>
 
@@ -24,7 +25,12 @@ struct Receiving {
         : table(its_table), options(its_options), window(its_options.window) {}
     ~Receiving() {
         (void)table.remove(sa);
-        if (print != 0) keystream::release_receiving(print, {window.top(), accepted});
+        retire();
+    }
+    // What it has accepted is known to whoever has its key next. Nothing comes through it any more.
+    void retire() noexcept {
+        if (const std::uint64_t mine = std::exchange(print, 0))
+            keystream::release_receiving(mine, {window.top(), accepted});
     }
     WindowState state() const { return {window.top(), accepted, window.seen()}; }
 
@@ -51,7 +57,7 @@ Result<> begin_window(Receiving& sa, const Key& key, const WindowState* from) {
     }
     if (options.window == 0) return {};
     DAEL_LET(print, keystream::print_of(key, options.salt, options.spi));
-    DAEL_LET(before, keystream::claim_receiving(print));
+    DAEL_LET(before, keystream::claim_receiving(print, options.accept_again));
     sa.print = print;
     if (options.accept_again || before.top == 0) return {};
     const bool same = from && from->top == before.top && from->accepted == before.accepted;
@@ -276,6 +282,7 @@ Result<> Decapsulator::remove(std::uint32_t spi, WindowState* last) {
                 return Error{Code::invalid_argument, "ESP: no SA has SPI " + std::to_string(spi)};
             if (last) *last = sa->state();
             removed = state_->sas.remove(spi);
+            removed->retire();
             return {};
         }));
         return {};

@@ -194,10 +194,15 @@ Result<> export_sending(std::uint64_t print, const SaState& state, std::uint64_t
     return {};
 }
 
-Result<Received> claim_receiving(std::uint64_t print) {
+Result<Received> claim_receiving(std::uint64_t print, bool beside) {
     const std::lock_guard lock(mutex);
     Memory& all = memory();
     if (Receiving* const known = find_receiving(all, print)) {
+        if (known->live != 0 && !beside)
+            return Error{Code::invalid_argument,
+                         "another SA of this process receives under this key and SPI, and what "
+                         "both accept would be accepted twice; remove it first, or say "
+                         "accept_again"};
         ++known->live;
         return known->received;
     }

@@ -37,9 +37,10 @@ struct Received {
     std::uint64_t accepted = 0;  // packets
 };
 // Its key is in use, until release_receiving(). Says what was accepted under it before. At least
-// the last kReceived keys are remembered.
+// the last kReceived keys are remembered. Refused: a key that another receiver has, of which nobody
+// knows what it is accepting, unless `beside`.
 inline constexpr std::size_t kReceived = std::size_t{1} << 17;
-Result<Received> claim_receiving(std::uint64_t print);
+Result<Received> claim_receiving(std::uint64_t print, bool beside);
 void release_receiving(std::uint64_t print, const Received& received) noexcept;
 
 }  // namespace dael::keystream

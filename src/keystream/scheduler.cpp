@@ -4,6 +4,7 @@
 // is asked for than comes. All of it under the scheduler's mutex.
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "keystream/table.hpp"
 
@@ -127,21 +128,27 @@ void SaFiller::State::collect() {
             asking.asked.store(false, std::memory_order_release);
             continue;
         }
-        if (!slot.active) {
-            slot.active = true;
-            slot.idle_seconds = 0;
-            slot.table->active.push_back(&slot);
+        const bool wanted = ahead(*slot.table, slot);
+        try {
+            if (!slot.active) {
+                slot.table->active.push_back(&slot);
+                slot.active = true;
+                slot.idle_seconds = 0;
+            }
+            if (wanted && !slot.queued) {
+                queue_.push_back(&slot);
+                slot.queued = true;
+            }
+        } catch (const std::bad_alloc&) {  // it asks again, as all others do
+            asking.asked.store(false, std::memory_order_release);
+            continue;
         }
-        if (!ahead(*slot.table, slot)) {
+        if (!wanted) {
             asking.refill_at.store(kNever, std::memory_order_relaxed);
             asking.asked.store(false, std::memory_order_release);
             continue;
         }
         asking.wanting = true;
-        if (!slot.queued) {
-            slot.queued = true;
-            queue_.push_back(&slot);
-        }
         stuck_ = false;
     }
 }

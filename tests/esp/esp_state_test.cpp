@@ -153,6 +153,15 @@ TEST_F(EspState, AReceiverThatComesBackAcceptsNothingAgain) {
     ASSERT_TRUE(receiver_.add(*Key::import(key), options, state));
     EXPECT_NE(take(sent[93]), Verdict::ok);
     EXPECT_EQ(take(sent[97]), Verdict::ok);
+    // What another one accepts meanwhile nobody would know.
+    esp::Decapsulator beside(in_);
+    EXPECT_EQ(beside.add(*Key::import(key), options).code(), Code::invalid_argument);
+    EXPECT_EQ(take(sent[98]), Verdict::ok);
+    ASSERT_TRUE(receiver_.remove(options.spi));
+    ASSERT_TRUE(beside.add(*Key::import(key), options));
+    ASSERT_TRUE(beside.remove(options.spi));
+    add(key, options);
+    EXPECT_NE(take(sent[98]), Verdict::ok);
     // Another SPI is another SA; and a test may want it all once more.
     ASSERT_TRUE(receiver_.remove(options.spi));
     options.accept_again = true;
