@@ -33,7 +33,8 @@ Result<> DeviceBlock::wipe() noexcept {
     const SetUp set_up(device_);
     DAEL_TRY(set_up.result());
     DAEL_TRY(checked(cudaMemsetAsync(memory_, 0, size_, set_up.stream()), "cudaMemsetAsync"));
-    DAEL_TRY(checked(after_wait(cudaStreamSynchronize(set_up.stream())), "cudaStreamSynchronize"));
+    DAEL_TRY(checked(after_wait([&] { return cudaStreamSynchronize(set_up.stream()); }),
+                     "cudaStreamSynchronize"));
     secret_ = false;
     return {};
 }
@@ -63,8 +64,9 @@ Result<> Runs::settle(bool waits) noexcept {
     const BesideCaptures beside;
     if (lost_) return Error{Code::device, "cuda: nothing tells when a launch has ended"};
     if (!any_) return {};
-    return checked(after_wait(waits ? cudaEventSynchronize(ended_) : cudaEventQuery(ended_)),
-                   "cudaEventSynchronize");
+    return checked(
+        after_wait([&] { return waits ? cudaEventSynchronize(ended_) : cudaEventQuery(ended_); }),
+        "cudaEventSynchronize");
 }
 
 Result<> Runs::prepare() {

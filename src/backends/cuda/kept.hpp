@@ -35,7 +35,11 @@ void give_back(int device, void* memory, bool pinned) noexcept;
 
 // For tests: so many of the next waits fail, as they do after a kernel that faulted.
 inline std::atomic<int> failing_waits{0};
-// Of a wait that has come out so.
-cudaError_t after_wait(cudaError_t status) noexcept;
+bool wait_fails() noexcept;
+// Waits, or fails at once as a test wants it.
+template <class Wait>
+cudaError_t after_wait(const Wait& wait) noexcept {
+    return wait_fails() ? cudaErrorUnknown : wait();
+}
 
 }  // namespace dael::cuda

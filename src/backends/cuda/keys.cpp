@@ -59,8 +59,9 @@ Result<> KeyMemory::settle(bool waits) noexcept {
         const CurrentDevice current(device_);
         DAEL_TRY(current.result());
         const BesideCaptures beside;
-        DAEL_TRY(checked(after_wait(waits ? cudaEventSynchronize(event) : cudaEventQuery(event)),
-                         "cudaEventSynchronize"));
+        DAEL_TRY(checked(
+            after_wait([&] { return waits ? cudaEventSynchronize(event) : cudaEventQuery(event); }),
+            "cudaEventSynchronize"));
     }
     return all_ended(waits);
 }
@@ -76,8 +77,8 @@ Result<> KeyMemory::all_ended(bool waits) const {
         DAEL_TRY(checked(
             cudaMemcpyAsync(&so_far, ended, sizeof so_far, cudaMemcpyDeviceToHost, set_up.stream()),
             "cudaMemcpyAsync"));
-        DAEL_TRY(
-            checked(after_wait(cudaStreamSynchronize(set_up.stream())), "cudaStreamSynchronize"));
+        DAEL_TRY(checked(after_wait([&] { return cudaStreamSynchronize(set_up.stream()); }),
+                         "cudaStreamSynchronize"));
         if (so_far >= lent) return {};
         if (!waits) return Error{Code::device, "cuda: launches under the keys are under way"};
         std::this_thread::sleep_for(pause);

@@ -103,7 +103,8 @@ class CudaKeystream final : public core::KeystreamMaker {
         const CurrentDevice current(device_.index());
         DAEL_TRY(current.result());
         const BesideCaptures beside;
-        return ended(after_wait(cudaStreamSynchronize(handle())), "cudaStreamSynchronize");
+        return ended(after_wait([&] { return cudaStreamSynchronize(handle()); }),
+                     "cudaStreamSynchronize");
     }
 
   private:

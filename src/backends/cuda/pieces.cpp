@@ -195,9 +195,11 @@ class CudaPieces final : public core::Pieces {
             DAEL_TRY(current.result());
             const BesideCaptures beside;
             const auto handle = static_cast<cudaStream_t>(stream.handle);
-            return checked(
-                after_wait(waits ? cudaStreamSynchronize(handle) : cudaStreamQuery(handle)),
-                "cudaStreamSynchronize");
+            return checked(after_wait([&] {
+                               return waits ? cudaStreamSynchronize(handle)
+                                            : cudaStreamQuery(handle);
+                           }),
+                           "cudaStreamSynchronize");
         }
 
         const int device;
