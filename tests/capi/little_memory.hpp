@@ -21,7 +21,6 @@ namespace dael::test {
 inline void with_little_memory(
     const std::string& what, const std::function<int()>& call,
     const std::function<void()>& before = [] {}, bool or_instead = false) {
-    if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
     SCOPED_TRACE(what);
     for (int warm = 0; warm < 2; ++warm) {  // what is made once for a thread or the process
         before();

@@ -35,6 +35,7 @@ void making(const std::string& what, const std::function<int(Handle**)>& make,
 class LittleMemorySealed : public testing::Test {
   protected:
     void SetUp() override {
+        if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
         const dael_engine_options options{.struct_size = sizeof options,
                                           .backend = "openssl",
                                           .form = nullptr,

@@ -21,6 +21,7 @@
 #include "support/bytes.hpp"
 #include "support/child.hpp"
 #include "support/host_device.hpp"
+#include "support/thorough.hpp"
 
 namespace {
 
@@ -109,6 +110,7 @@ TEST(Fork, EnginesMayBeOpenedInChildrenOfBusyProcesses) {
 
 // Whatever locks the parent's threads hold at the moment, the child does all that it may.
 TEST(Fork, WhileOthersAreInTheMidstOfEverything) {
+    if (!kBusyProcessesFork) GTEST_SKIP() << "the sanitizer's allocator has locks of its own";
     HostDevice device;
     {
         pipeline::Backends hosts;

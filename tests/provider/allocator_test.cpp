@@ -39,7 +39,9 @@ const int set = CRYPTO_set_mem_functions(give, change, take);
 
 TEST(AnAllocatorOfEightBytes, IsEnough) {
     ASSERT_EQ(set, 1);
-    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(OPENSSL_malloc(100)) % 16, 8u);
+    void* const given = OPENSSL_malloc(100);
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(given) % 16, 8u);
+    OPENSSL_free(given);
     for (const char* name :
          {"AES-256-ECB", "AES-128-CBC", "AES-192-CFB", "AES-256-CTR", "AES-128-GCM", "AES-256-GCM"})
         for (std::uint64_t seed = 1; seed <= thorough(150u, 30u); ++seed) {

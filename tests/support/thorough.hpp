@@ -20,6 +20,21 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+// AddressSanitizer's allocator has locks that a child of fork() finds as its parent's threads held
+// them: a child that allocates there may wait for ever.
+#if defined(__SANITIZE_ADDRESS__)
+#define DAEL_ADDRESS_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DAEL_ADDRESS_SANITIZED
+#endif
+#endif
+#ifdef DAEL_ADDRESS_SANITIZED
+inline constexpr bool kBusyProcessesFork = false;
+#else
+inline constexpr bool kBusyProcessesFork = true;
+#endif
+
 // `all`, or under a sanitizer `fewer`.
 template <class T>
 constexpr T thorough(T all, T fewer) {
