@@ -22,6 +22,7 @@ class Residue : public testing::TestWithParam<const char*> {
     static constexpr std::size_t kCount = 8, kSize = 1024;
 
     void SetUp() override {
+        if (kSanitized) GTEST_SKIP() << "a sanitizer's own memory takes minutes to look through";
         const std::string by = GetParam();
         if (by != "openssl") {
             device_.emplace(HostDeviceOptions{.delay = std::chrono::microseconds(50),

@@ -148,7 +148,7 @@ TEST(Failover, WalkOverJobsAndTheCallsThatFail) {
                               gcm::sealing(),
                               gcm::opening()};
     std::size_t lost = 0, replaced = 0;
-    for (Walks walks("jobs on a failing device", 60); walks.next();) {
+    for (Walks walks("jobs on a failing device", thorough(60u, 20u)); walks.next();) {
         SCOPED_TRACE(walks.text());
         Random random(walks.seed());
         const Cipher cipher = ciphers[random.below(std::size(ciphers))];
