@@ -8,6 +8,7 @@
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/work.hpp"
+#include "support/thorough.hpp"
 #include "support/walks.hpp"
 
 namespace {
