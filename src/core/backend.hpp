@@ -89,6 +89,9 @@ class Backend {
 
     virtual const Profile& profile() const = 0;
     virtual Can can(const Cipher& cipher, int key_bits) const = 0;
+    // Ok, or why nothing is done here any more: an answer that was known came out wrong, the GPU
+    // was reset. Asks nothing of the device.
+    virtual Result<> usable() const { return {}; }
 
     virtual Result<std::unique_ptr<KeyTables>> tables(std::span<const Key> keys) = 0;
 

@@ -78,7 +78,7 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
         auto calibration = options.calibrated ? load_calibration() : std::nullopt;
         return Engine(std::make_shared<Engine::State>(
             std::move(options), std::move(*backends),
-            automatic ? open_devices_once : std::function<Backends()>(), std::move(calibration)));
+            automatic ? open_devices_once : std::function<Devices()>(), std::move(calibration)));
     });
 }
 

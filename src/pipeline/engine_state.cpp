@@ -29,6 +29,21 @@ Lane::Lane(std::unique_ptr<core::Backend> opened, std::size_t its_number, Thread
     if (std::ranges::find(offered, rates.form) != offered.end()) (void)forms->use(rates.form);
 }
 
+void Failure::note(const Error& error) noexcept {
+    noted_ = true;
+    (void)core::guarded([&]() -> Result<> {
+        auto mine = std::make_unique<const Error>(error);
+        const Error* first = nullptr;
+        if (error_.compare_exchange_strong(first, mine.get())) (void)mine.release();
+        return {};
+    });
+}
+
+std::string Failure::why() const {
+    const Error* const error = error_;
+    return "the device has failed and is left alone" + (error ? ": " + error->message : "");
+}
+
 std::string identity(const DeviceInfo& info) {
     return info.name + ", " + info.driver;
 }
@@ -45,19 +60,23 @@ Error of_message(std::size_t index, Error error) {
 
 namespace {
 
-Backends open_devices(bool once) {
-    Backends devices;
+Devices open_devices(bool once) {
+    Devices found;
     std::map<std::string, const core::BackendEntry*> takers;
     core::visit_devices([&](const core::BackendEntry& entry, int index, const std::string& name) {
         const auto taker = takers.find(name);
         if (once && taker != takers.end() && taker->second != &entry) return false;
-        if (auto backend = entry.open({.form = {}, .index = index, .later = true})) {
-            devices.push_back(std::move(*backend));
+        auto backend = entry.open({.form = {}, .index = index, .later = true});
+        if (backend) {
+            found.opened.push_back(std::move(*backend));
             takers.emplace(name, &entry);
+        } else {
+            found.left_out.push_back({std::string(entry.name) + ":" + std::to_string(index),
+                                      std::move(backend).error()});
         }
         return false;
     });
-    return devices;
+    return found;
 }
 
 std::vector<Planner::Host> hosts_among(const Backends& backends, const std::string& form) {
@@ -95,9 +114,9 @@ Known& known(const void* memory) {
 }  // namespace
 
 Backends open_devices() {
-    return open_devices(false);
+    return open_devices(false).opened;
 }
-Backends open_devices_once() {
+Devices open_devices_once() {
     return open_devices(true);
 }
 
@@ -108,7 +127,7 @@ Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options
                                                   std::nullopt));
 }
 
-Engine make_auto_engine(Backends hosts, std::function<Backends()> devices, EngineOptions options,
+Engine make_auto_engine(Backends hosts, std::function<Devices()> devices, EngineOptions options,
                         std::optional<Calibration> calibration) {
     return Engine(std::make_shared<Engine::State>(std::move(options), std::move(hosts),
                                                   std::move(devices), std::move(calibration)));
@@ -144,6 +163,15 @@ struct Told {
     }
 };
 
+// What stands against a backend stands against each of its options.
+Option usable_or_why(const core::Backend& backend, Option option) {
+    if (auto usable = backend.usable(); !usable) {
+        option.possible = false;
+        option.why = std::move(usable).error().message;
+    }
+    return option;
+}
+
 // The caller must know, where there are words left to say it in.
 Error with_loss(Result<Ran> ran) {
     Error error = std::move(ran).error();
@@ -157,7 +185,7 @@ Error with_loss(Result<Ran> ran) {
 }  // namespace
 
 Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
-                     std::function<pipeline::Backends()> find_devices,
+                     std::function<pipeline::Devices()> find_devices,
                      std::optional<Calibration> calibration)
     : options_(std::move(engine_options)),
       planner_(std::move(calibration), pipeline::hosts_among(given, options_.form)),
@@ -205,12 +233,14 @@ Engine::State::Lanes& Engine::State::lanes() {
         }
     } opening{opening_, 0};
     Lanes found;
-    for (auto& backend : find_devices_()) {
+    pipeline::Devices devices = find_devices_();
+    for (auto& backend : devices.opened) {
         const std::size_t number = hosts_.size() + found.size();
         if (number == pipeline::kMostWorkers) break;
         found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
     }
     lanes_ = std::move(found);
+    left_out_ = std::move(devices.left_out);
     opening.after = at_it + 1;
     return lanes_;
 }
@@ -447,7 +477,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     // The device failed, cannot be used, as its first use showed, or has no room. What it has not
     // touched, or what was not in place, the host can still do.
     const bool failed = ran.code() != Code::out_of_memory;
-    if (failed) lane->failed = true;
+    if (failed) lane->failed.note(ran.error());
     told.all = rest.touched;
     auto done = core::guarded([&] {
         return rest.touched ? run_rest(*host, request, set, rest)
@@ -472,8 +502,9 @@ Result<Lane*> Engine::State::lane_of(const void* device_memory) {
     auto& lanes = this->lanes();
     if (lanes.empty())
         return Error{Code::backend_absent,
-                     "data in device memory, but no device is available here; `daelstrom devices` "
-                     "says what is missing"};
+                     "data in device memory, but no device is available here" +
+                         (left_out_.empty() ? "; `daelstrom devices` says what is missing"
+                                            : ": " + left_out_.front().error.message)};
     started_ = true;
     if (!device_memory) return lanes.front().get();
     for (const auto& lane : lanes) {
@@ -539,7 +570,7 @@ Option Engine::State::host_option(std::size_t number, const Job& job) const {
         option.possible = false;
         option.why = "the backend lacks this mode: " + std::string(can.why);
     }
-    return option;
+    return usable_or_why(host, std::move(option));
 }
 
 Option Engine::State::device_option(const Lane& lane, const Job& job) const {
@@ -555,24 +586,29 @@ Option Engine::State::device_option(const Lane& lane, const Job& job) const {
                   pipeline::why(lane.name(), job, estimate),
                   estimate.possible};
     const core::Can can = lane.backend->can(job.cipher, job.key_bits);
+    if (lane.failed || forked()) {
+        option.possible = false;
+        option.why = lane.failed ? lane.failed.why() : "the device was opened before fork()";
+        return option;
+    }
     if (!hosts_.empty() && !Planner::device_considered(job)) {
         option.possible = false;
         option.why = "too little data to be worth asking a device";
     } else if (option.possible && can.answer == core::Can::no) {
         option.possible = false;
         option.why = "the device lacks this mode: " + std::string(can.why);
-    } else if (lane.failed || forked()) {
-        option.possible = false;
-        option.why =
-            lane.failed ? "the device has failed before" : "the device was opened before fork()";
     }
-    return option;
+    return usable_or_why(*lane.backend, std::move(option));
 }
 
 Plan Engine::State::explain(const Job& job) {
     std::vector<Option> options;
     for (std::size_t i = 0; i < hosts_.size(); ++i) options.push_back(host_option(i, job));
     for (const auto& lane : lanes()) options.push_back(device_option(*lane, job));
+    if (opened())
+        for (const pipeline::LeftOut& device : left_out_)
+            options.push_back(
+                {.backend = device.name, .why = device.error.message, .possible = false});
     return pipeline::make_plan(job, std::move(options), planner_.calibrated());
 }
 

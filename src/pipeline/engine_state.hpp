@@ -38,6 +38,21 @@ struct Worker {
     }
 };
 
+// The first failure of a device, which `auto` then leaves alone. For any number of threads.
+class Failure {
+  public:
+    Failure() = default;
+    Failure(const Failure&) = delete;
+    ~Failure() { delete error_.load(); }
+    void note(const Error& error) noexcept;
+    explicit operator bool() const noexcept { return noted_; }
+    std::string why() const;  // in words
+
+  private:
+    std::atomic<bool> noted_{false};
+    std::atomic<const Error*> error_{nullptr};  // null: there was no memory to remember it in
+};
+
 // A device and the way through it.
 struct Lane : Worker {
     // `formed`: whether the device takes the form of kernels that was calibrated.
@@ -48,13 +63,26 @@ struct Lane : Worker {
     core::Device& device;
     DeviceRates rates;
     Transfer transfer;
-    std::atomic<bool> failed{false};  // `auto` leaves a device alone that has failed once
+    Failure failed;
 };
 
 // "NVIDIA H200, 580.82, CUDA 13.0": what a calibration's figures of a device belong to.
 std::string identity(const DeviceInfo& info);
 
 using Backends = std::vector<std::unique_ptr<core::Backend>>;
+
+// A device that could not be opened.
+struct LeftOut {
+    std::string name;  // "cuda:1"
+    Error error;
+};
+// What `auto` finds of devices.
+struct Devices {
+    Devices(Backends all_opened = {}, std::vector<LeftOut> others = {})
+        : opened(std::move(all_opened)), left_out(std::move(others)) {}
+    Backends opened;
+    std::vector<LeftOut> left_out;
+};
 
 // What every call that opens has to say about a tag that does not match.
 Error authentication_failed();
@@ -65,14 +93,14 @@ Error of_message(std::size_t index, Error error);
 // it by name.
 Backends open_devices();
 // The same, each GPU once: where two kinds of driver have it, the first of the list.
-Backends open_devices_once();
+Devices open_devices_once();
 
 // Engine::open(), with handles of the caller's for the backend that is forced, or none.
 Result<Engine> open_engine(EngineOptions options, const core::NativeHandles& given);
 
 // An engine on one given backend, as if it had been forced; and one that chooses. For tests.
 Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options = {});
-Engine make_auto_engine(Backends hosts, std::function<Backends()> devices,
+Engine make_auto_engine(Backends hosts, std::function<Devices()> devices,
                         EngineOptions options = {}, std::optional<Calibration> calibration = {});
 
 }  // namespace dael::pipeline
@@ -83,7 +111,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // `given`: the one that is forced, or the host backends that `auto` chooses among, the first of
     // which serves where they are equal.
     State(EngineOptions engine_options, pipeline::Backends given,
-          std::function<pipeline::Backends()> find_devices, std::optional<Calibration> calibration);
+          std::function<pipeline::Devices()> find_devices, std::optional<Calibration> calibration);
 
     // Host memory: valid cipher, keys of its kind. `set`: null for keys that nothing was made of;
     // else those of the messages, and `keys` is not looked at.
@@ -151,7 +179,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // The number in hosts_ of who does one short message, by Planner::kind. Its size makes no
     // difference, as long as there is any: what differs is how long each byte takes.
     std::array<std::uint8_t, pipeline::Planner::kKinds> short_hosts_;
-    const std::function<pipeline::Backends()> find_devices_;  // null where a backend is forced
+    const std::function<pipeline::Devices()> find_devices_;  // null where a backend is forced
     // 0: nobody has opened the devices; else twice the number of the process that is at it, and one
     // more when it is done. No lock: drivers take a second to start, and a child that is forked
     // meanwhile would find it held for ever.
@@ -160,6 +188,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     std::atomic<double> missed_seconds_{0};
     const std::uint64_t serial_;  // unlike any other engine's of this process
     Lanes lanes_;
+    std::vector<pipeline::LeftOut> left_out_;
     Lanes none_;  // of a child's that was forked while they were being opened
 };
 

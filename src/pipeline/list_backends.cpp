@@ -23,6 +23,8 @@ std::vector<BackendInfo> list_backends(std::string_view kind) {
             auto backend = entry.open({.form = {}, .index = index});
             info.present = static_cast<bool>(backend);
             info.name = backend ? (*backend)->profile().name : entry.name;
+            if (!backend && (count > 1 || entry.device_name))
+                info.name += ":" + std::to_string(index);
             info.description = backend ? (*backend)->profile().description : "";
             info.missing = backend ? "" : backend.error().message;
             list.push_back(info);

@@ -255,6 +255,43 @@ TEST(Auto, ADeviceThatFailsIsReplacedByTheHostWhereTheInputIsWhole) {
     EXPECT_EQ(next->backend, "openssl");
     EXPECT_FALSE(next->replaced);
     EXPECT_EQ(broken.calls(), calls);  // left alone from now on
+    // And the plan says why, of jobs of any size.
+    for (const std::uint64_t size : {std::uint64_t{16}, std::uint64_t{1} << 30}) {
+        const Plan plan = engine.explain({{Mode::ctr}, 256, size});
+        ASSERT_EQ(plan.options.size(), 2u);
+        EXPECT_EQ(plan.options[1].backend, "threads:0");
+        EXPECT_FALSE(plan.options[1].possible);
+        for (const std::string& word :
+             {std::string("has failed and is left alone: "), broken.failed_call() + " failed"})
+            EXPECT_NE(plan.options[1].why.find(word), std::string::npos) << plan.options[1].why;
+    }
+}
+
+// One that could not be opened is in the plan with the reason, and so where there is no other.
+TEST(Auto, APlanNamesTheDevicesThatCouldNotBeOpened) {
+    Engine engine = pipeline::make_auto_engine(
+        hosts_of({"openssl"}),
+        [] {
+            return pipeline::Devices(
+                {}, {{"cuda:1", Error{Code::backend_absent, "cuda: no code for this one"}}});
+        },
+        {.backend = "auto"}, figures(0.1, 50, 0.001));
+    const Plan plan = engine.explain({{Mode::ctr}, 128, 1 << 30});
+    ASSERT_EQ(plan.options.size(), 2u);
+    EXPECT_EQ(plan.options[0].backend, "openssl");
+    EXPECT_TRUE(plan.options[0].possible);
+    EXPECT_EQ(plan.options[1].backend, "cuda:1");
+    EXPECT_FALSE(plan.options[1].possible);
+    EXPECT_EQ(plan.options[1].why, "cuda: no code for this one");
+    EXPECT_TRUE(run(engine, Mode::ctr, 1 << 20).right);
+    EXPECT_EQ(engine.backends(), std::vector<std::string>{"openssl"});
+    const Key key = *Key::import(Bytes(16, 1));
+    Bytes data(16);
+    const Message message{.in = data.data(), .out = data.data(), .size = 16, .start = {}};
+    const auto refused = engine.run({Mode::ctr}, key, message, Stream{});
+    ASSERT_EQ(refused.code(), Code::backend_absent);
+    EXPECT_NE(refused.error().message.find("cuda: no code for this one"), std::string::npos)
+        << refused.error().message;
 }
 
 TEST(Forced, TheNamedBackendRunsOrIsRefused) {
