@@ -91,6 +91,11 @@ std::vector<Message> messages_at(std::uint8_t* base, const Layout& layout, const
         else if (q.cipher.mode != Mode::ecb)
             bytes.fill(m.start);
         if (makes_keystream(q.cipher.mode)) m.start[12] = 0;  // the low 32 bits do not wrap
+        if (q.wraps && i == 0) {
+            m.start.fill(0xff);
+            m.start[0] = 5;
+            m.start[15] = 0xf0;
+        }
         if (authenticates(q.cipher.mode)) std::ranges::copy("\0\0\0\1", m.start.begin() + 12);
         m.key = static_cast<std::uint32_t>(i % q.keys);
         list.push_back(m);
@@ -166,6 +171,58 @@ Result<std::vector<std::uint32_t>> run_there(Device& device, const MakeTables& t
     return codes;
 }
 
+// A question worked out by a host backend.
+struct Paper {
+    static Result<Paper> of(const Question& q);
+    // Whether this is what memory held afterwards, with these codes; which is also: nothing was
+    // written beside.
+    bool is_right(const Question& q, const std::vector<std::uint32_t>& results,
+                  std::vector<std::uint8_t> back) const;
+
+    std::vector<Key> keys;
+    Layout layout;
+    std::vector<std::uint8_t> image, answer;  // memory before and after
+    std::vector<Code> codes;
+};
+
+Result<Paper> Paper::of(const Question& q) {
+    Cipher cipher = q.cipher;
+    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;  // as backends on the host have it
+    DAEL_LET(host, judge(cipher, q.bits));
+    DAEL_LET(keys, make_keys(q));
+    Paper paper{std::move(keys), Layout(q), {}, {}, std::vector<Code>(q.sizes.size())};
+    const bool opens = q.cipher.direction == Direction::decrypt;
+    std::vector<std::uint8_t>& here = paper.answer;
+    here.resize(paper.layout.size);
+    Bytes(1000).fill(here);
+    auto messages = messages_at(here.data(), paper.layout, q);
+    if (authenticates(q.cipher.mode) && opens) {
+        // What is to be opened is sealed first, where it lies.
+        auto sealed = messages;
+        for (Message& m : sealed) m.out = const_cast<std::uint8_t*>(m.in);
+        cipher.direction = Direction::encrypt;
+        DAEL_TRY(host->run(cipher, {paper.keys, nullptr}, sealed, paper.codes));
+        cipher.direction = Direction::decrypt;
+        messages.back().tag[3] ^= 0x20;
+    }
+    paper.image = here;
+    DAEL_TRY(host->run(cipher, {paper.keys, nullptr}, messages, paper.codes));
+    // What a forged message's output is here, after the host's refusal, is the host's affair.
+    for (std::size_t i = 0; i < paper.codes.size(); ++i)
+        if (paper.codes[i] != Code::ok && !q.in_place)
+            std::memcpy(here.data() + paper.layout.places[i].out,
+                        paper.image.data() + paper.layout.places[i].out, q.sizes[i]);
+    return paper;
+}
+
+bool Paper::is_right(const Question& q, const std::vector<std::uint32_t>& results,
+                     std::vector<std::uint8_t> back) const {
+    if (is_spoiled(q.name)) back[layout.places[0].out] ^= 1;
+    return back == answer && std::ranges::equal(results, codes, [](std::uint32_t a, Code b) {
+               return static_cast<Code>(a) == b;
+           });
+}
+
 struct Known {
     const std::uint32_t process = this_process();
     std::mutex mutex;                          // guards what follows
@@ -206,47 +263,26 @@ Result<Backend*> judge(const Cipher& cipher, int bits) {
 }
 
 Result<bool> ask(Device& device, const MakeTables& tables, const Question& q) {
-    Cipher cipher = q.cipher;
-    if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;  // as backends on the host have it
-    DAEL_LET(host, judge(cipher, q.bits));
-    DAEL_LET(keys, make_keys(q));
-    const Layout layout(q);
-    const bool gcm = authenticates(q.cipher.mode), opens = q.cipher.direction == Direction::decrypt;
-    std::vector<std::uint8_t> here(layout.size);
-    Bytes(1000).fill(here);
-    auto messages = messages_at(here.data(), layout, q);
-    std::vector<Code> codes(messages.size());
-    if (gcm && opens) {
-        // What is to be opened is sealed first, where it lies.
-        auto sealed = messages;
-        for (Message& m : sealed) m.out = const_cast<std::uint8_t*>(m.in);
-        cipher.direction = Direction::encrypt;
-        DAEL_TRY(host->run(cipher, {keys, nullptr}, sealed, codes));
-        cipher.direction = Direction::decrypt;
-        messages.back().tag[3] ^= 0x20;
-    }
-    const std::vector<std::uint8_t> image = here;  // what the device is given
-    DAEL_TRY(host->run(cipher, {keys, nullptr}, messages, codes));
-
-    const DeviceMemory memory(device, layout.size);
+    DAEL_LET(paper, Paper::of(q));
+    const DeviceMemory memory(device, paper.image.size());
     DAEL_TRY(memory.status());
     const DeviceStream stream(device);
     DAEL_TRY(stream.status());
-    DAEL_TRY(device.memory().copy_in(memory.data(), image.data(), image.size(), stream.stream()));
-    const auto there = messages_at(memory.data(), layout, q);
-    DAEL_LET(results, run_there(device, tables, keys, q, there, stream.stream()));
-    std::vector<std::uint8_t> back(layout.size);
+    DAEL_TRY(device.memory().copy_in(memory.data(), paper.image.data(), paper.image.size(),
+                                     stream.stream()));
+    const auto there = messages_at(memory.data(), paper.layout, q);
+    DAEL_LET(results, run_there(device, tables, paper.keys, q, there, stream.stream()));
+    std::vector<std::uint8_t> back(paper.image.size());
     DAEL_TRY(device.memory().copy_out(back.data(), memory.data(), back.size(), stream.stream()));
     DAEL_TRY(device.order().wait(stream.stream()));
-    if (is_spoiled(q.name)) back[layout.places[0].out] ^= 1;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        if (static_cast<Code>(results[i]) != codes[i]) return false;
-        // What a forged message's output is here, after the host's refusal, is the host's affair.
-        if (codes[i] != Code::ok && !q.in_place)
-            std::memcpy(here.data() + layout.places[i].out, image.data() + layout.places[i].out,
-                        q.sizes[i]);
-    }
-    return back == here;  // which is also: nothing was written beside
+    return paper.is_right(q, results, std::move(back));
+}
+
+Result<bool> ask(const RunOnHost& run, const Question& q) {
+    DAEL_LET(paper, Paper::of(q));
+    std::vector<std::uint8_t> back = paper.image;
+    DAEL_TRY(run(paper.keys, messages_at(back.data(), paper.layout, q)));
+    return paper.is_right(q, std::vector<std::uint32_t>(q.sizes.size(), 0), std::move(back));
 }
 
 bool asking() noexcept {
@@ -284,6 +320,7 @@ Result<> believe(const std::string& device_name, const std::string& form, const 
         return {};
     }
     known().wrong.emplace(device_name, what);
+    any_wrong = true;
     return computes_wrongly(device_name, what);
 }
 
@@ -299,6 +336,7 @@ void forget_answers() {
     const std::lock_guard lock(known().mutex);
     known().right.clear();
     known().wrong.clear();
+    any_wrong = false;
 }
 
 }  // namespace dael::core

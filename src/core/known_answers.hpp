@@ -4,6 +4,7 @@
 // each form, once in a process. A device that answers wrongly is left alone for good.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,6 +32,7 @@ struct Question {
     std::uint32_t shift = 0;             // bytes past a multiple of 16 that data begin at
     bool in_place = false;
     bool keystream = false;  // there is no input
+    bool wraps = false;      // CTR: amid the first message the counter carries to its first byte
 };
 
 using MakeTables = std::function<Result<std::unique_ptr<KeyTables>>(std::span<const Key>)>;
@@ -87,6 +89,9 @@ class Pinned {
 Result<Backend*> judge(const Cipher& cipher, int bits);
 // Whether the device's answer is right. Errors: it could not be asked.
 Result<bool> ask(Device& device, const MakeTables& tables, const Question& question);
+// The same of what works in host memory, in modes that do not authenticate.
+using RunOnHost = std::function<Result<>(std::span<const Key>, std::span<const Message>)>;
+Result<bool> ask(const RunOnHost& run, const Question& question);
 
 // Asks, unless it was asked before in this process. `device_name`: as users know it,
 // "opencl:0 (gfx1100)". `form`: all else that kernels depend on, the driver's version too. While a
@@ -96,6 +101,8 @@ Result<> believe(const std::string& device_name, const std::string& form, const 
                  const std::function<Result<bool>()>& asks);
 // What is known of a device: ok, or that it computes wrongly.
 Result<> believed(const std::string& device_name);
+// Some device of this process computes wrongly: who remembers that one was right asks believed().
+inline std::atomic<bool> any_wrong{false};
 // Whether this thread is asking.
 bool asking() noexcept;
 

@@ -13,7 +13,10 @@ class OpenClKnownAnswers : public OpenClTest {
         core::forget_answers();
         OpenClTest::SetUp();
     }
-    void TearDown() override { core::forget_answers(); }
+    void TearDown() override {
+        core::spoil_answers({});
+        core::forget_answers();
+    }
 };
 
 TEST_F(OpenClKnownAnswers, ADriverThatErrsIsLeftAlone) {
@@ -42,11 +45,33 @@ TEST_F(OpenClKnownAnswers, ADriverThatErrsIsLeftAlone) {
         }
         EXPECT_EQ(get(memory, 8192), before);
     }
-    // Also once it is right again, in this process.
+    // Also once it is right again, in this process; and whoever asks hears why.
     device_->programs().define("");
+    refused(device_->usable());
+    DAEL_EXPECT_REFUSED(try_open(""), Code::device, "computes wrongly: ");
     refused(device_->run({Mode::ecb}, {keys, nullptr}, m, {}));
     core::forget_answers();
     EXPECT_TRUE(device_->run({Mode::ecb}, {keys, nullptr}, m, {}));
+}
+
+// What another engine has believed before, it does not believe any more.
+TEST_F(OpenClKnownAnswers, EveryEngineLeavesItAlone) {
+    const Key key = std::move(*Key::import(Bytes(16, 7)));
+    std::uint8_t* const memory = allocate(1024);
+    const Message m = message(memory, memory, 1024);
+    ASSERT_TRUE(run({Mode::ctr}, key, m));
+    const Bytes before = get(memory, 1024);
+    const auto other = open();
+    core::spoil_answers("ecb encryption");
+    const auto theirs = other->memory().allocate(64);
+    ASSERT_TRUE(theirs);
+    auto* const there = static_cast<std::uint8_t*>(*theirs);
+    DAEL_EXPECT_REFUSED(
+        other->run({Mode::ecb}, {std::span(&key, 1), nullptr}, message(there, there, 64), {}),
+        Code::device, "computes wrongly: ecb encryption");
+    core::spoil_answers({});
+    DAEL_EXPECT_REFUSED(run({Mode::ctr}, key, m), Code::device, "computes wrongly: ecb encryption");
+    EXPECT_EQ(get(memory, 1024), before);
 }
 
 }  // namespace

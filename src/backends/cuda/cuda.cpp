@@ -68,6 +68,7 @@ class CudaBackend final : public core::DeviceBackend {
         : DeviceBackend(std::move(name), "SMs", std::move(device)),
           cuda_(static_cast<CudaDevice&>(*device_)) {}
 
+    Result<> usable() const override { return cuda_.usable(); }
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS has no AES-192; use AES-128 or AES-256"};

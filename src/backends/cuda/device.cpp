@@ -97,6 +97,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(int index, int tables, Hash
     std::unique_ptr<CudaDevice> device(
         new CudaDevice(index, layout, std::move(info), reaches ? kReach : 0,
                        properties.cooperativeLaunch != 0, properties.major >= 9, hashing));
+    DAEL_TRY(device->usable());
     if (!later) {
         DAEL_TRY(device->load(ctr_kernel(10, layout.forward)));
         DAEL_TRY(device->believe(Kind::ctr_small, 10));

@@ -14,6 +14,7 @@
 #include "backends/cuda/memory.hpp"
 #include "backends/cuda/work.hpp"
 #include "core/device.hpp"
+#include "core/known_answers.hpp"
 
 namespace dael::cuda {
 
@@ -86,10 +87,12 @@ class CudaDevice final : public core::Device {
     // in a process, on a stream of their own. Errors: device, also where others computed wrongly.
     Result<> believe(Kind kind, int rounds) {
         const auto& kinds = believed_[static_cast<std::size_t>(rounds - 10) / 2];
-        if (kinds.load(std::memory_order_relaxed) & bit(kind)) [[likely]]
+        if ((kinds.load(std::memory_order_relaxed) & bit(kind)) != 0 && !core::any_wrong) [[likely]]
             return {};
         return believe_slowly(kind, rounds);
     }
+    // As core::Backend::usable() has it.
+    Result<> usable() const;
     // All kinds that are in use, for keys of another size.
     Result<> believe_size(int rounds);
 

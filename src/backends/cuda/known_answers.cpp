@@ -105,6 +105,17 @@ std::vector<Question> questions(Kind kind, int rounds) {
 
 thread_local bool asks_quads = false;
 
+// While a thread asks for kernels that take short messages by 64, or for others.
+struct Asked {
+    explicit Asked(Kind kind) { asks_quads = by_quads(kind); }
+    Asked(const Asked&) = delete;
+    ~Asked() { asks_quads = false; }
+};
+
+std::string name_of(int index, const DeviceInfo& info) {
+    return "cuda:" + std::to_string(index) + " (" + info.name + ")";
+}
+
 constexpr std::size_t kPieces[] = {21, 9000, 37};
 
 // A message of all of them, against one of the same bytes on the host.
@@ -193,9 +204,13 @@ bool CudaDevice::quads_forced() const {
     return quads_forced_ || asks_quads;
 }
 
+Result<> CudaDevice::usable() const {
+    return core::believed(name_of(index_, info_));
+}
+
 Result<> CudaDevice::believe_slowly(Kind kind, int rounds) {
     if (core::asking()) return {};
-    const std::string name = "cuda:" + std::to_string(index_) + " (" + info_.name + ")";
+    const std::string name = name_of(index_, info_);
     const std::string form = info_.driver + ", " + info_.architecture + ", " + info_.layout + ", " +
                              std::to_string(static_cast<int>(best_hashing_)) +
                              std::to_string(layout_.xts_inverse);
@@ -203,7 +218,7 @@ Result<> CudaDevice::believe_slowly(Kind kind, int rounds) {
     for (Question& question : questions(kind, rounds)) {
         if (kind == Kind::gcm_pieces) question.name = "gcm in pieces";
         if (kind == Kind::keystream) question.name = "keystream";
-        Result<> right = core::believe(name, form, question, [&]() -> Result<bool> {
+        DAEL_TRY(core::believe(name, form, question, [&]() -> Result<bool> {
             if (kind == Kind::gcm_pieces || kind == Kind::keystream) {
                 std::vector<std::uint8_t> raw(static_cast<std::size_t>(question.bits) / 8);
                 for (std::size_t i = 0; i < raw.size(); ++i)
@@ -214,14 +229,9 @@ Result<> CudaDevice::believe_slowly(Kind kind, int rounds) {
                 DAEL_LET(maker, keystream_maker());
                 return maker ? ask_keystream(*this, *maker, key) : Result<bool>(true);
             }
-            asks_quads = by_quads(kind);
-            Result<bool> answer = core::ask(*this, make, question);
-            asks_quads = false;
-            return answer;
-        });
-        if (!core::believed(name))  // nor is anything else that it has been believed
-            for (auto& kinds : believed_) kinds = 0;
-        DAEL_TRY(std::move(right));
+            const Asked about(kind);
+            return core::ask(*this, make, question);
+        }));
     }
     believed_[static_cast<std::size_t>(rounds - 10) / 2].fetch_or(bit(kind));
     return {};

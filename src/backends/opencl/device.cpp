@@ -65,6 +65,7 @@ Result<std::unique_ptr<OpenClDevice>> OpenClDevice::open(std::shared_ptr<Context
         tuning.tables < 0 ? "no" : std::to_string(table_bytes(tuning.tables) / 1024) + " KiB";
     std::unique_ptr<OpenClDevice> opened(
         new OpenClDevice(std::move(context), std::move(device), limits, tuning, std::move(info)));
+    DAEL_TRY(opened->usable());
     DAEL_TRY(opened->order_.create_queues());
     return opened;
 }

@@ -70,6 +70,8 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     const Limits& limits() const { return limits_; }
     unsigned compute_units() const { return static_cast<unsigned>(info_.multiprocessors); }
     Tuning tuning() const;
+    // As core::Backend::usable() has it.
+    Result<> usable() const;
     // Whether these programs compute AES here: they are asked once in a process. Errors: device,
     // also where others computed wrongly.
     Result<> believe(const Cipher& cipher, int rounds, const Programs::Variant& variant);

@@ -9,6 +9,18 @@ namespace {
 
 thread_local const Programs::Variant* asked = nullptr;
 
+// While a thread asks about a variant.
+struct Asked {
+    explicit Asked(const Programs::Variant& variant) { asked = &variant; }
+    Asked(const Asked&) = delete;
+    ~Asked() { asked = nullptr; }
+};
+
+// As core::believe() names devices: what is believed is programs, which devices of one name share.
+std::string name_of(const DeviceInfo& info) {
+    return "opencl (" + info.name + ")";
+}
+
 std::string name_of(const Cipher& cipher, const Programs::Variant& v) {
     std::string text(name(cipher.mode));
     if (!makes_keystream(cipher.mode) && cipher.mode != Mode::ofb)
@@ -32,6 +44,7 @@ core::Question question_of(const Cipher& cipher, int rounds, const Programs::Var
                             .in_place = v.in_place,
                             .keystream = v.keystream};
     question.cipher.tag = 16;
+    question.wraps = cipher.mode == Mode::ctr;
     if (authenticates(cipher.mode)) {
         question.aad = 21;
         question.sizes = {0, 16, 61, 1500};
@@ -55,6 +68,11 @@ const Programs::Variant* Programs::variant_asked() {
     return asked;
 }
 
+Result<> OpenClDevice::usable() const {
+    if (after_fork()) return fork_failure();
+    return core::believed(name_of(info_));
+}
+
 Result<> OpenClDevice::believe(const Cipher& cipher, int rounds, const Programs::Variant& v) {
     if (core::asking()) return {};
     const auto mode = static_cast<unsigned>(cipher.mode),
@@ -68,7 +86,7 @@ Result<> OpenClDevice::believe(const Cipher& cipher, int rounds, const Programs:
     const std::string form = to_string(v.tuning);
     {
         const std::lock_guard lock(mutex_);
-        if (believed_.contains({whole, form})) return {};
+        if (believed_.contains({whole, form}) && !core::any_wrong) return {};
     }
     const core::Question question = question_of(cipher, rounds, v);
     const core::MakeTables make =
@@ -76,16 +94,11 @@ Result<> OpenClDevice::believe(const Cipher& cipher, int rounds, const Programs:
         DAEL_LET(made, OpenClKeys::create(*this, keys));
         return std::unique_ptr<core::KeyTables>(std::move(made));
     };
-    Result<> right = core::believe("opencl (" + info_.name + ")", info_.driver + ", " + form,
-                                   question, [&]() -> Result<bool> {
-                                       asked = &v;
-                                       auto answer = core::ask(*this, make, question);
-                                       asked = nullptr;
-                                       return answer;
-                                   });
+    DAEL_TRY(core::believe(name_of(info_), info_.driver + ", " + form, question, [&] {
+        const Asked about(v);
+        return core::ask(*this, make, question);
+    }));
     const std::lock_guard lock(mutex_);
-    if (!core::believed("opencl (" + info_.name + ")")) believed_.clear();
-    DAEL_TRY(std::move(right));
     believed_.insert({whole, form});
     return {};
 }

@@ -154,6 +154,7 @@ class OpenClBackend final : public core::DeviceBackend {
     OpenClBackend(std::string name, std::unique_ptr<OpenClDevice> device)
         : DeviceBackend(std::move(name), "compute units", std::move(device)) {}
 
+    Result<> usable() const override { return own_device().usable(); }
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS has no AES-192 (IEEE 1619)"};

@@ -5,13 +5,14 @@
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/process.hpp"
 
 namespace dael::opengl {
 namespace {
@@ -118,7 +119,7 @@ struct Machine {
                                has(offers, "EGL_EXT_create_context_robustness"), software});
     }
 
-    const pid_t pid = getpid();
+    const std::uint32_t process = core::this_process();
     Egl egl;
     void* gles_library = nullptr;
     std::vector<Device> devices;
@@ -148,7 +149,7 @@ int Context::count(std::string* why) {
 Result<Context> Context::open(int device) {
     const Egl& egl = machine().egl;
     // A child of fork() has the displays, but not their drivers' threads, and would wait for them.
-    if (machine().pid != getpid())
+    if (machine().process != core::this_process())
         return Error{Code::device,
                      "opengl: EGL was used before fork(), and does not work after it; use this "
                      "backend in the child alone, or after exec()"};

@@ -52,13 +52,19 @@ Result<Gl> Gl::load() {
     if (!gl.name) return Error{Code::device, "opengl: this driver has no gl" #name};
     DAEL_GL_FUNCTIONS(DAEL_LOAD)
 #undef DAEL_LOAD
-    const std::string_view offers(reinterpret_cast<const char*>(gl.GetString(GL_EXTENSIONS)));
+    const std::string offers = gl.text(GL_EXTENSIONS);
     for (const char* maker : {"KHR", "EXT"})
         if (!gl.GetGraphicsResetStatus &&
             offers.find("GL_" + std::string(maker) + "_robustness") != offers.npos)
             gl.GetGraphicsResetStatus = reinterpret_cast<decltype(gl.GetGraphicsResetStatus)>(
                 Context::function(("glGetGraphicsResetStatus" + std::string(maker)).c_str()));
+    if (const auto alter = alters_driver.load()) alter(gl);
     return gl;
+}
+
+std::string Gl::text(GLenum name) const {
+    const GLubyte* const said = GetString(name);  // null of a context that is lost
+    return said ? reinterpret_cast<const char*>(said) : "";
 }
 
 Result<> Gl::check(const char* step) const {

@@ -5,6 +5,7 @@
 #include <GLES3/gl3.h>
 
 #include <array>
+#include <atomic>
 #include <initializer_list>
 #include <string>
 
@@ -70,6 +71,10 @@ inline constexpr TexelFormat kOneWord{GL_R32UI, GL_RED_INTEGER, GL_UNSIGNED_INT}
 inline constexpr TexelFormat kFourBytes{GL_RGBA8, GL_RGBA, GL_UNSIGNED_BYTE};
 inline constexpr TexelFormat kOneByte{GL_R8, GL_RED, GL_UNSIGNED_BYTE};
 
+struct Gl;
+// For tests: makes of a driver's functions those of one that errs.
+inline std::atomic<void (*)(Gl&)> alters_driver{nullptr};
+
 // For the context that is current.
 struct Gl {
 #define DAEL_DECLARE(name) decltype(&gl##name) name = nullptr;
@@ -79,6 +84,8 @@ struct Gl {
     mutable bool was_reset = false;                // which a driver may tell but once
 
     static Result<Gl> load();
+    // What the driver says of itself; "" where it says nothing.
+    std::string text(GLenum name) const;
 
     // The errors of all calls since the last check, under the name of what they were for; and
     // whether the GPU was reset meanwhile, when a picture may be there only in part.

@@ -55,11 +55,8 @@ struct OpenGl::State {
         gl.GetIntegerv(GL_MAX_TEXTURE_SIZE, &side);
         gl.GetIntegerv(GL_MAX_VIEWPORT_DIMS, viewport);
         most = {std::min(side / layout.texels, viewport[0]), std::min(side, viewport[1])};
-        const auto text = [&](GLenum name) {
-            return std::string(reinterpret_cast<const char*>(gl.GetString(name)));
-        };
         description = std::string(kFormNames[static_cast<std::size_t>(which)]) + " on " +
-                      text(GL_RENDERER) + ", " + text(GL_VERSION) + ", textures to " +
+                      gl.text(GL_RENDERER) + ", " + gl.text(GL_VERSION) + ", textures to " +
                       std::to_string(side) + " x " + std::to_string(side);
         return {};
     }
@@ -130,8 +127,8 @@ struct OpenGl::State {
     std::vector<std::uint8_t> staging;  // the picture in our memory
 };
 
-OpenGl::OpenGl(std::unique_ptr<State> state, std::size_t pass, std::size_t band)
-    : state_(std::move(state)), pass_(pass), band_(band) {}
+OpenGl::OpenGl(std::unique_ptr<State> state, std::string name, std::size_t pass, std::size_t band)
+    : state_(std::move(state)), name_(std::move(name)), pass_(pass), band_(band) {}
 
 OpenGl::~OpenGl() {
     wipe();
@@ -145,7 +142,12 @@ Result<std::unique_ptr<OpenGl>> OpenGl::open(const Options& options) {
     auto state = std::make_unique<State>(std::move(*context), *gl);
     DAEL_TRY(state->make(options.form));
     const std::size_t pass = std::min(options.pass, state->most.blocks() * kBlockSize);
-    return std::unique_ptr<OpenGl>(new OpenGl(std::move(state), pass, options.band));
+    std::string name =
+        "opengl:" + std::to_string(options.device) + " (" + state->gl.text(GL_RENDERER) + ")";
+    std::unique_ptr<OpenGl> opened(
+        new OpenGl(std::move(state), std::move(name), pass, options.band));
+    DAEL_TRY(opened->believe({Mode::ecb}, 128));
+    return opened;
 }
 
 std::string OpenGl::description() const {
@@ -156,7 +158,16 @@ bool OpenGl::supports(const Cipher& cipher) const {
     return state_->form->supports(cipher);
 }
 
+bool OpenGl::was_reset() const noexcept {
+    return state_->gl.was_reset;
+}
+
 Result<> OpenGl::run(const Cipher& cipher, const Key& key, const Message& message) {
+    DAEL_TRY(believe(cipher, key.bits()));
+    return run_unasked(cipher, key, message);
+}
+
+Result<> OpenGl::run_unasked(const Cipher& cipher, const Key& key, const Message& message) {
     const struct Wiper {
         OpenGl& gl;
         ~Wiper() { gl.wipe(); }

@@ -3,9 +3,9 @@
 // time, and the callers' threads may have contexts of theirs.
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <condition_variable>
 #include <deque>
@@ -17,6 +17,8 @@
 
 #include "backends/opengl/opengl.hpp"
 #include "core/backend.hpp"
+#include "core/known_answers.hpp"
+#include "core/process.hpp"
 
 namespace dael::opengl {
 namespace {
@@ -37,13 +39,13 @@ class NoSignals {
     sigset_t before_;
 };
 
-// One thread that does what any number of others ask of it, in turn. It takes no signals, so that
-// Ctrl-C reaches the program's own threads.
+// One thread that does what any number of others ask of it, in turn, and `last` before it ends. It
+// takes no signals, so that Ctrl-C reaches the program's own threads.
 class Worker {
   public:
     using Work = std::function<Result<>()>;
 
-    Worker() {
+    explicit Worker(std::function<void()> last) : last_(std::move(last)) {
         const NoSignals while_starting;
         thread_ = std::thread([this] { serve(); });
     }
@@ -57,7 +59,7 @@ class Worker {
     }
 
     // A child of fork() has not got its parent's thread, and could only wait for it forever.
-    bool forked() const noexcept { return pid_ != getpid(); }
+    bool forked() const noexcept { return process_ != core::this_process(); }
 
     // Returns what `work` returned, when it has. What it throws is thrown here.
     Result<> run(Work work) {
@@ -76,16 +78,18 @@ class Worker {
         std::unique_lock lock(mutex_);
         for (;;) {
             changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
-            if (tasks_.empty()) return;
+            if (tasks_.empty()) break;
             auto task = std::move(tasks_.front());
             tasks_.pop_front();
             lock.unlock();
             task();
             lock.lock();
         }
+        last_();
     }
 
-    const pid_t pid_ = getpid();
+    const std::uint32_t process_ = core::this_process();
+    const std::function<void()> last_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::packaged_task<Result<>()>> tasks_;
@@ -107,8 +111,6 @@ class OpenGlBackend final : public core::Backend {
         if (worker_->forked()) {  // left behind on purpose
             static_cast<void>(gl_.release());
             static_cast<void>(worker_.release());
-        } else {
-            static_cast<void>(worker_->run([this] { return gl_.reset(), Result<>{}; }));
         }
     }
 
@@ -123,6 +125,13 @@ class OpenGlBackend final : public core::Backend {
     }
 
     const core::Profile& profile() const override { return profile_; }
+    Result<> usable() const override {
+        if (worker_->forked()) return core::opened_before_fork(profile_.name);
+        DAEL_TRY(core::believed(gl_->name()));
+        if (was_reset_)
+            return Error{Code::device, gl_->name() + ": the GPU was reset; open the engine anew"};
+        return {};
+    }
     core::Can can(const Cipher& cipher, int) const override {
         if (gl_->supports(cipher)) return {};
         return {core::Can::no,
@@ -142,9 +151,12 @@ class OpenGlBackend final : public core::Backend {
             return core::cannot(profile_.name, cipher, answer);
         if (worker_->forked()) return core::opened_before_fork(profile_.name);
         return worker_->run([&]() -> Result<> {
-            for (const Message& message : messages)
-                if (message.size != 0) DAEL_TRY(gl_->run(cipher, keys.list[message.key], message));
-            return {};
+            Result<> done;
+            for (std::size_t i = 0; i < messages.size() && done; ++i)
+                if (messages[i].size != 0)
+                    done = gl_->run(cipher, keys.list[messages[i].key], messages[i]);
+            was_reset_ = gl_->was_reset();
+            return done;
         });
     }
 
@@ -155,8 +167,9 @@ class OpenGlBackend final : public core::Backend {
 
   private:
     core::Profile profile_;
-    std::unique_ptr<Worker> worker_ = std::make_unique<Worker>();
+    std::atomic<bool> was_reset_{false};
     std::unique_ptr<OpenGl> gl_;  // the worker's
+    std::unique_ptr<Worker> worker_ = std::make_unique<Worker>([this] { gl_.reset(); });
 };
 
 int count(std::string* why) {

@@ -39,6 +39,13 @@ struct Extent {
 // processors draw squares of fragments at once, with fewer unused blocks than it has rows.
 Extent fit(std::size_t blocks, Extent most) noexcept;
 
+// The programs of gl-int, the first of which gl-float has too: ECB, ECB's inverse, counters.
+inline constexpr std::size_t kPrograms = 3;
+inline std::size_t program_of(const Cipher& cipher) noexcept {
+    if (cipher.mode == Mode::ctr) return 2;
+    return cipher.direction == Direction::decrypt ? 1 : 0;
+}
+
 // How many devices there are; on 0, `*why` says what is missing.
 int count_devices(std::string* why);
 
@@ -60,8 +67,14 @@ class OpenGl {
     bool supports(const Cipher& cipher) const;
     std::size_t pass() const noexcept { return pass_; }  // bytes, as the driver's limits allow
 
+    // The device as known answers have it: "opengl:0 (Mesa llvmpipe)".
+    const std::string& name() const noexcept { return name_; }
+    // Whether the GPU was reset, after which nothing is drawn here any more.
+    bool was_reset() const noexcept;
+
     // A message in a mode that is supported, in as many passes as it takes. Nothing of key or data
-    // is left where OpenGL lets us reach it. Errors: device, out_of_memory.
+    // is left where OpenGL lets us reach it. A program is asked an answer that is known before its
+    // first use with keys of a size: known_answers.cpp. Errors: device, out_of_memory.
     Result<> run(const Cipher& cipher, const Key& key, const Message& message);
 
     // One pass. The data begin `skip` bytes into their first block; together at most pass() bytes.
@@ -75,9 +88,14 @@ class OpenGl {
 
   private:
     struct State;
-    OpenGl(std::unique_ptr<State> state, std::size_t pass, std::size_t band);
+    OpenGl(std::unique_ptr<State> state, std::string name, std::size_t pass, std::size_t band);
+    Result<> believe(const Cipher& cipher, int bits);
+    Result<> run_unasked(const Cipher& cipher, const Key& key, const Message& message);
+
     std::unique_ptr<State> state_;
+    const std::string name_;
     std::size_t pass_, band_;
+    std::array<bool, kPrograms * 3> believed_{};  // of a program, for keys of a size
 };
 
 }  // namespace dael::opengl
