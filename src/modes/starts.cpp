@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "modes/starts.hpp"
 
+#include <atomic>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <string>
-#include <vector>
 
 namespace dael::modes {
 namespace {
@@ -21,23 +22,34 @@ std::size_t mixed(const Message& m) noexcept {
 
 }  // namespace
 
-std::optional<std::pair<std::size_t, std::size_t>> find_repeat(std::span<const Message> messages) {
-    // Open addressing, half full at most; places hold a message's number plus one.
-    std::vector<std::uint32_t> places(std::bit_ceil(2 * messages.size() + 1));
-    const std::size_t mask = places.size() - 1;
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-        const Message& m = messages[i];
+// Open addressing, half full at most; places hold a message's number plus one. Memory that the
+// system gives as zeros is first touched by whoever looks.
+SeenStarts::SeenStarts(std::span<const Message> messages)
+    : messages_(messages),
+      mask_(std::bit_ceil(2 * messages.size() + 1) - 1),
+      places_(static_cast<std::uint32_t*>(std::calloc(mask_ + 1, sizeof(std::uint32_t)))) {
+    if (!places_) throw std::bad_alloc();
+}
+
+std::optional<Pair> SeenStarts::add(std::size_t begin, std::size_t end) noexcept {
+    for (std::size_t i = begin; i < end; ++i) {
+        const Message& m = messages_[i];
         if (m.size == 0 && !m.tag) continue;
-        for (std::size_t at = mixed(m) & mask;; at = (at + 1) & mask) {
-            if (places[at] == 0) {
-                places[at] = static_cast<std::uint32_t>(i + 1);
+        for (std::size_t at = mixed(m) & mask_;; at = (at + 1) & mask_) {
+            const std::atomic_ref place(places_[at]);
+            std::uint32_t seen = 0;
+            if (place.compare_exchange_strong(seen, static_cast<std::uint32_t>(i + 1),
+                                              std::memory_order_relaxed))
                 break;
-            }
-            const Message& other = messages[places[at] - 1];
-            if (other.key == m.key && other.start == m.start) return {{places[at] - 1, i}};
+            const Message& other = messages_[seen - 1];
+            if (other.key == m.key && other.start == m.start) return {{seen - 1, i}};
         }
     }
     return std::nullopt;
+}
+
+std::optional<Pair> find_repeat(std::span<const Message> messages) {
+    return SeenStarts(messages).add(0, messages.size());
 }
 
 Result<> check_starts(std::span<const Message> messages) {

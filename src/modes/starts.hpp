@@ -4,7 +4,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -31,6 +33,15 @@ class StartsInOrder {
         low_ = low;
         key_ = message.key;
     }
+    // What was fed with the messages that follow, of which this is the first.
+    void join(const Message& its_first, const StartsInOrder& next) noexcept {
+        add(its_first);
+        all_up_ &= next.all_up_;
+        keys_up_ &= next.keys_up_;
+        high_ = next.high_;
+        low_ = next.low_;
+        key_ = next.key_;
+    }
     bool distinct() const noexcept { return all_up_ | keys_up_; }
 
   private:
@@ -44,10 +55,30 @@ class StartsInOrder {
     bool first_ = true, all_up_ = true, keys_up_ = true;
 };
 
-// Two messages of the list, the earlier one first, that have the same key and the same start. Those
-// without a byte, AAD or tag do not count. Takes 8 to 16 bytes of memory for each message; throws
+// Two messages of a list, by number.
+using Pair = std::pair<std::size_t, std::size_t>;
+
+// Which starts of a list have been seen. Takes 8 to 16 bytes of memory for each message. Any number
+// of threads may look at different messages at once: at least one of two alike is found to be so.
+class SeenStarts {
+  public:
+    explicit SeenStarts(std::span<const Message> messages);  // throws std::bad_alloc
+    // Looks at the messages from `begin` to `end`: one that has the key and the start of another
+    // that was seen, behind that. Those without a byte, AAD or tag do not count.
+    std::optional<Pair> add(std::size_t begin, std::size_t end) noexcept;
+
+  private:
+    struct Free {
+        void operator()(std::uint32_t* memory) const noexcept { std::free(memory); }
+    };
+    const std::span<const Message> messages_;
+    const std::size_t mask_;
+    const std::unique_ptr<std::uint32_t[], Free> places_;
+};
+
+// The first of a list that has the key and the start of one before, behind that. Throws
 // std::bad_alloc.
-std::optional<std::pair<std::size_t, std::size_t>> find_repeat(std::span<const Message> messages);
+std::optional<Pair> find_repeat(std::span<const Message> messages);
 
 // The same as an Error that names the two: limit.
 Result<> check_starts(std::span<const Message> messages);

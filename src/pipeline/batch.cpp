@@ -6,6 +6,7 @@
 #include <daelstrom/engine.hpp>
 
 #include "core/guard.hpp"
+#include "modes/starts.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
 

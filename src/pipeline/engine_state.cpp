@@ -8,6 +8,7 @@
 #include "core/guard.hpp"
 #include "core/process.hpp"
 #include "core/registry.hpp"
+#include "modes/starts.hpp"
 #include "pipeline/key_set.hpp"
 #include "pipeline/share.hpp"
 
@@ -447,9 +448,10 @@ Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySe
 
 Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                                std::span<const Message> messages, std::span<Code> codes) {
-    const Survey survey = pipeline::survey(cipher, messages);
+    const Survey survey = pipeline::survey(cipher, messages, pool_);
     Told told{codes};
-    if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) && !survey.starts_distinct)
+    if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) &&
+        !survey.starts_distinct && pipeline::starts_repeat(messages, pool_))
         if (auto checked = modes::check_starts(messages); !checked)
             return told.nothing_touched(std::move(checked).error());
     Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};

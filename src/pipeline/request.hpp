@@ -3,13 +3,12 @@
 // memory, under keys that are there as schedules and as the worker's own tables.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 
 #include "core/backend.hpp"
-#include "modes/starts.hpp"
 #include "modes/traits.hpp"
+#include "pipeline/survey.hpp"
 
 namespace dael::pipeline {
 
@@ -45,39 +44,6 @@ Result<> for_each_valid(const Request& request, std::size_t begin, std::size_t e
         ++i;
     }
     return {};
-}
-
-// Sizes beyond all limits are refused later, and must not overflow a sum until then.
-inline std::uint64_t bounded(std::uint64_t size) noexcept {
-    return std::min(size, std::uint64_t{1} << 40);
-}
-// What one message costs, in bytes of data: its first and last steps take about as long as these
-// many in a mode that authenticates.
-inline constexpr std::uint64_t kSteps = 256;
-inline std::uint64_t weight(const Cipher& cipher, const Message& message) noexcept {
-    return bounded(message.size) +
-           (authenticates(cipher.mode) ? kSteps + bounded(message.aad_size) : 0);
-}
-
-// What a look at all messages of a call tells; one pass, since a list may be larger than any cache.
-struct Survey {
-    std::uint64_t bytes = 0;   // of data
-    std::uint64_t weight = 0;  // as weight() has it
-    bool one_key = true;
-    bool starts_distinct = true;
-};
-inline Survey survey(const Cipher& cipher, std::span<const Message> messages) noexcept {
-    std::uint64_t bytes = 0, aad = 0;
-    std::uint32_t other_keys = 0;
-    modes::StartsInOrder starts;
-    for (const Message& message : messages) {
-        bytes += bounded(message.size);
-        aad += bounded(message.aad_size);
-        other_keys |= message.key ^ messages[0].key;
-        starts.add(message);
-    }
-    return {bytes, bytes + (authenticates(cipher.mode) ? kSteps * messages.size() + aad : 0),
-            other_keys == 0, starts.distinct()};
 }
 
 }  // namespace dael::pipeline

@@ -30,29 +30,27 @@ std::uint64_t share_size(const Cipher& cipher, std::uint64_t weight, int threads
            kSmallestShare * kSmallestShare;
 }
 
-// Neighbours in the list, collected until a share is full.
+// Neighbours in a list, collected until a share is full.
 class Collector {
   public:
-    explicit Collector(std::uint64_t full) : full_(full) {}
-    void add(std::size_t index, std::uint64_t weight) {
-        if (open_.end != open_.begin && open_.weight + weight > full_) close();
-        if (open_.end == open_.begin) open_.begin = index;
-        open_.end = index + 1;
+    Collector(std::uint64_t full, bool of_parts, std::vector<Share>& shares)
+        : full_(full), shares_(shares), open_{0, 0, 0, of_parts} {}
+    void add(std::size_t begin, std::size_t end, std::uint64_t weight) {
+        if (open_.end != begin || open_.weight + weight > full_) close();
+        if (open_.end == open_.begin) open_.begin = begin;
+        open_.end = end;
         open_.weight += weight;
     }
-    std::vector<Share> finish() && {
-        close();
-        return std::move(shares_);
+    // What was collected is a share, if it is anything.
+    void close() {
+        if (open_.end != open_.begin) shares_.push_back(open_);
+        open_ = {0, 0, 0, open_.of_parts};
     }
 
   private:
-    void close() {
-        if (open_.end != open_.begin) shares_.push_back(open_);
-        open_ = {0, 0, 0};
-    }
     const std::uint64_t full_;
-    Share open_{0, 0, 0};
-    std::vector<Share> shares_;
+    std::vector<Share>& shares_;
+    Share open_;
 };
 
 // `message` in parts of `piece` bytes or less, to the end of `parts`.
@@ -68,21 +66,6 @@ void cut(const Cipher& cipher, const Message& message, std::uint64_t piece,
     }
 }
 
-Shares share_out_pieces(const Request& request, std::uint64_t piece) {
-    Shares result;
-    (void)for_each_valid(request, 0, request.messages.size(),
-                         [&](std::size_t first, std::size_t count) -> Result<> {
-                             for (const Message& m : request.messages.subspan(first, count))
-                                 cut(request.cipher, m, piece, result.messages);
-                             return {};
-                         });
-    Collector collector(piece);
-    for (std::size_t i = 0; i < result.messages.size(); ++i)
-        collector.add(i, result.messages[i].size);
-    result.shares = std::move(collector).finish();
-    return result;
-}
-
 // At least an even share each, and where there are more than the lanes take, several rounds of
 // lanes: a lane by itself takes no less time than all lanes together.
 std::size_t group_size(std::size_t messages, std::size_t threads) {
@@ -91,27 +74,63 @@ std::size_t group_size(std::size_t messages, std::size_t threads) {
     return even <= kLanes ? even : std::max(kLanes, finer / kLanes * kLanes);
 }
 
-Shares share_out_sequential(const Request& request, std::size_t threads) {
+// As they stand where they come longest first anyhow, else in an order of their own.
+Shares share_out_sequential(const Request& request, const Survey& survey, std::size_t threads) {
     Shares result;
-    (void)for_each_valid(
-        request, 0, request.messages.size(), [&](std::size_t first, std::size_t count) -> Result<> {
-            const auto valid = request.messages.subspan(first, count);
-            result.messages.insert(result.messages.end(), valid.begin(), valid.end());
-            return {};
+    auto& parts = result.parts;
+    std::size_t count = request.messages.size();
+    if (!survey.shrinking) {
+        (void)for_each_valid(request, 0, count, [&](std::size_t first, std::size_t its) {
+            const auto valid = request.messages.subspan(first, its);
+            parts.insert(parts.end(), valid.begin(), valid.end());
+            return Result<>{};
         });
-    auto& messages = result.messages;
-    std::ranges::stable_sort(messages, std::ranges::greater{}, &Message::size);
-    const std::size_t group = std::max<std::size_t>(group_size(messages.size(), threads), 1);
-    for (std::size_t begin = 0; begin < messages.size(); begin += group)
-        result.shares.push_back({begin, std::min(begin + group, messages.size()), 0});
+        std::ranges::stable_sort(parts, std::ranges::greater{}, &Message::size);
+        count = parts.size();
+    }
+    const std::size_t group = std::max<std::size_t>(group_size(count, threads), 1);
+    for (std::size_t begin = 0; begin < count; begin += group)
+        result.shares.push_back({begin, std::min(begin + group, count), 0, !survey.shrinking});
     return result;
 }
 
-Shares share_out_whole(const Request& request, std::uint64_t full) {
-    Collector collector(full);
-    for (std::size_t i = 0; i < request.messages.size(); ++i)
-        collector.add(i, weight(request.cipher, request.messages[i]));
-    Shares result{{}, std::move(collector).finish()};
+// A message that no share of many holds: by itself or, where that is possible, cut.
+void share_out_long(const Request& request, std::size_t index, std::uint64_t weight,
+                    std::uint64_t full, Collector& whole, std::vector<Message>& parts) {
+    if (weight <= full || !modes::can_cut(request.cipher))
+        return whole.add(index, index + 1, weight);
+    (void)for_each_valid(request, index, index + 1, [&](std::size_t, std::size_t) -> Result<> {
+        cut(request.cipher, request.messages[index], full, parts);
+        return {};
+    });
+}
+
+Shares share_out_parallel(const Request& request, const Survey& survey, std::uint64_t full) {
+    Shares result;
+    Collector whole(full, false, result.shares), pieces(full, true, result.shares);
+    const auto messages = request.messages;
+    for (std::size_t begin = 0; begin < messages.size(); begin += kGroup) {
+        const std::size_t count = std::min(kGroup, messages.size() - begin);
+        const Group its = survey.groups.empty()
+                              ? look_at(request.cipher, messages.subspan(begin, count))
+                              : survey.groups[begin / kGroup];
+        const std::size_t shares = (its.weight + full - 1) / full;
+        if (shares <= 1) {
+            whole.add(begin, begin + count, its.weight);
+        } else if (its.largest <= full / 8) {  // as even as if each were looked at
+            for (std::size_t i = 0; i < shares; ++i)
+                whole.add(begin + count * i / shares, begin + count * (i + 1) / shares,
+                          its.weight / shares);
+        } else {
+            for (std::size_t i = begin; i < begin + count; ++i)
+                share_out_long(request, i, weight(request.cipher, messages[i]), full, whole,
+                               result.parts);
+        }
+    }
+    whole.close();
+    for (std::size_t i = 0; i < result.parts.size(); ++i)
+        pieces.add(i, i + 1, result.parts[i].size);
+    pieces.close();
     std::ranges::stable_sort(result.shares, std::ranges::greater{}, &Share::weight);
     return result;
 }
@@ -124,14 +143,10 @@ int threads_worth(const Cipher& cipher, std::uint64_t weight, std::uint64_t mess
     return static_cast<int>(std::clamp<std::uint64_t>(worth, 1, static_cast<std::uint64_t>(most)));
 }
 
-Shares share_out(const Request& request, std::uint64_t weight, int threads, bool& checked) {
-    checked = true;
+Shares share_out(const Request& request, const Survey& survey, int threads) {
     if (sequential(request.cipher))
-        return share_out_sequential(request, static_cast<std::size_t>(threads));
-    const std::uint64_t full = share_size(request.cipher, weight, threads);
-    if (modes::can_cut(request.cipher)) return share_out_pieces(request, full);
-    checked = false;
-    return share_out_whole(request, full);
+        return share_out_sequential(request, survey, static_cast<std::size_t>(threads));
+    return share_out_parallel(request, survey, share_size(request.cipher, survey.weight, threads));
 }
 
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,
@@ -149,14 +164,12 @@ Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request&
         DAEL_TRY(run_valid(0, request.messages.size()));
         return 1;
     }
-    bool checked = false;
-    const Shares all = share_out(request, survey.weight, threads, checked);
+    const Shares all = share_out(request, survey, threads);
     return pool.run(all.shares.size(), threads, [&](std::size_t i) -> Result<> {
         const Share& share = all.shares[i];
-        if (!checked) return run_valid(share.begin, share.end);
+        if (!share.of_parts) return run_valid(share.begin, share.end);
         return backend.run(cipher, request.keys,
-                           std::span(all.messages).subspan(share.begin, share.end - share.begin),
-                           {});
+                           std::span(all.parts).subspan(share.begin, share.end - share.begin), {});
     });
 }
 

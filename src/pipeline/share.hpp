@@ -20,27 +20,27 @@ inline constexpr std::size_t kLanes = 16;
 // How many of `most` threads a job deserves, of this weight in all.
 int threads_worth(const Cipher& cipher, std::uint64_t weight, std::uint64_t messages, int most);
 
-// What a thread takes at a time: messages `begin` to `end` of the list, in the order that it is to
-// be done in.
+// What a thread takes at a time: messages `begin` to `end` of a list, the caller's or `parts`.
 struct Share {
     std::size_t begin, end;
     std::uint64_t weight;
+    bool of_parts;
 };
 struct Shares {
-    // Where messages were cut, or put in another order: the list to which the shares refer. Empty:
-    // the caller's.
-    std::vector<Message> messages;
+    // Messages that were cut, or put in another order. They are valid, and have their codes.
+    std::vector<Message> parts;
+    // In the order that they are to be begun in.
     std::vector<Share> shares;
 };
 
-// For `threads` of them, 2 or more; `weight` is that of all messages. Sets the codes of messages
-// that are refused, where it has to look at them; `checked` then.
+// For `threads` of them, 2 or more. Sets the codes of messages that are refused where it has to
+// look at them: those that have no share.
 //
-// Modes that can be cut: long messages in pieces of 64 KiB to 1 MiB, short ones collected to as
-// much. Sequential modes: whole messages, kLanes or more to a share where there are enough for
-// every thread, longest first: the lanes of a share then end together. GCM: whole messages in the
-// list's order, collected by weight, the heaviest shares first.
-Shares share_out(const Request& request, std::uint64_t weight, int threads, bool& checked);
+// Messages are taken together as they stand in the list, the heaviest shares first, without a look
+// at each where the survey tells that none is long. Modes that can be cut: long messages in pieces
+// of 64 KiB to 1 MiB. Sequential modes: whole messages, kLanes or more to a share where there are
+// enough for every thread, longest first: the lanes of a share then end together.
+Shares share_out(const Request& request, const Survey& survey, int threads);
 
 // On up to `most` threads; returns how many took part.
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,

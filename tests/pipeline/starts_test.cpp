@@ -12,6 +12,7 @@
 #include <daelstrom/nonce.hpp>
 
 #include "pipeline/engine_state.hpp"
+#include "pipeline/survey.hpp"
 #include "support/host_device.hpp"
 #include "support/test_batch.hpp"
 
@@ -131,6 +132,72 @@ TEST(StartsInOrder, CountersAreSeenToBeDistinct) {
     EXPECT_TRUE(distinct());
     messages[4999] = messages[4998];
     EXPECT_FALSE(distinct());
+}
+
+// Lists long enough for many threads: what they find together is what one finds.
+TEST(Survey, ByManyThreadsIsThatByOne) {
+    pipeline::ThreadPool pool(4);
+    Random random(33);
+    for (int round = 0; round < 60; ++round) {
+        const Cipher cipher{round % 2 == 0 ? Mode::gcm : Mode::ctr};
+        std::vector<Message> messages(8192 + random.below(3) * 4096 + random.below(70));
+        std::uint64_t number = 0;
+        for (std::size_t i = 0; i < messages.size(); ++i) {
+            Message& m = messages[i];
+            m.size = round % 3 == 0 ? 64 : random.below(5000);
+            m.aad_size = random.below(3);
+            m.key = round % 5 == 0 ? static_cast<std::uint32_t>(i / 3000) : 0;
+            for (std::uint64_t b = 0, rest = ++number; b < 8; ++b, rest >>= 8)
+                m.start[15 - b] = static_cast<std::uint8_t>(rest);
+            if (round % 5 == 0 && i % 3000 == 0) number = 0;  // each key counts anew
+        }
+        // One step down or to another key, or a longer message, wherever it stands.
+        const std::size_t at = 4096 * random.below(2) + 4095 + random.below(3);
+        if (round % 4 == 1) std::swap(messages[at].start, messages[at - 1].start);
+        if (round % 4 == 2) messages[at].key = 7;
+        if (round % 4 == 3) messages[at].size = 5001;
+        const auto one = pipeline::survey(cipher, messages);
+        const auto all = pipeline::survey(cipher, messages, pool);
+        EXPECT_EQ(all.bytes, one.bytes) << round;
+        EXPECT_EQ(all.weight, one.weight) << round;
+        EXPECT_EQ(all.one_key, one.one_key) << round;
+        EXPECT_EQ(all.starts_distinct, one.starts_distinct) << round;
+        EXPECT_EQ(all.shrinking, one.shrinking) << round;
+        ASSERT_EQ(all.groups.size(), (messages.size() + 63) / 64);
+        std::uint64_t weight = 0, largest = 0;
+        for (const auto& group : all.groups) {
+            weight += group.weight;
+            largest = std::max(largest, group.largest);
+        }
+        EXPECT_EQ(weight, one.weight);
+        const auto heaviest = std::ranges::max(
+            messages, {}, [&](const Message& m) { return pipeline::weight(cipher, m); });
+        EXPECT_EQ(largest, pipeline::weight(cipher, heaviest));
+    }
+}
+
+TEST(Survey, ManyThreadsFindStartsThatRepeat) {
+    pipeline::ThreadPool pool(4);
+    Random random(34);
+    std::uint8_t byte = 0;
+    std::vector<Message> messages(30000);
+    for (Message& m : messages) {
+        m.size = 1;
+        m.in = m.out = &byte;
+        m.start = random.block();
+        m.key = static_cast<std::uint32_t>(random.below(2));
+    }
+    EXPECT_FALSE(pipeline::survey({Mode::gcm}, messages, pool).starts_distinct);
+    EXPECT_FALSE(pipeline::starts_repeat(messages, pool));
+    for (int round = 0; round < 100; ++round) {
+        const std::size_t a = random.below(messages.size()), b = random.below(messages.size());
+        if (a == b) continue;
+        const Message before = messages[b];
+        messages[b] = messages[a];
+        EXPECT_TRUE(pipeline::starts_repeat(messages, pool)) << a << " " << b;
+        EXPECT_EQ(modes::find_repeat(messages), std::pair(std::min(a, b), std::max(a, b)));
+        messages[b] = before;
+    }
 }
 
 // Two messages of a batch from one start under one key, or more: an error that names them, before
