@@ -140,6 +140,8 @@ Result<Report> run(const Options& options, std::function<void(const std::string&
     }
     DAEL_TRY(run(suite, "one core", one_core(suite)));
     DAEL_TRY(run(suite, "all cores", all_cores(suite)));
+    if (!workload.gcm_short.empty())
+        DAEL_TRY(run(suite, "short messages on many cores", short_batches(suite)));
     for (const std::string& name : device_names(options)) DAEL_TRY(run_device(suite, name));
     return report;
 }

@@ -61,6 +61,8 @@ struct DeviceUnderTest {
 Result<Benchmark> one_core(const Suite& suite);
 // All cores, large messages, against memcpy by as many threads; CTR by size on one core and on all.
 Result<Benchmark> all_cores(const Suite& suite);
+// Batches of short messages on one core and on more, as the library's call alone takes.
+Result<Benchmark> short_batches(const Suite& suite);
 // Data in device memory: single messages by size and placement, batches, the cost of a launch.
 Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject);
 // Data in host memory that goes through the device: kernel, total (one after the other), async.

@@ -51,6 +51,7 @@ struct Workload {
     std::vector<std::uint64_t> launched;  // CTR in device memory: what a launch costs
     std::vector<Shape> gcm_cache;         // and on one core
     Shape gcm_host{};                     // and on all cores
+    std::vector<Shape> gcm_short;         // short ones on one core, two, four and so on
     measure::Sampling sampling;
 
     std::uint64_t largest_host() const;     // bytes of the largest work in host memory
