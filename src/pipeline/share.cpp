@@ -16,7 +16,7 @@ constexpr std::uint64_t kWorthSequential = std::uint64_t{16} << 10;
 constexpr std::uint64_t kSmallestShare = std::uint64_t{64} << 10;
 constexpr std::uint64_t kLargestPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargestWhole = std::uint64_t{4} << 20;  // of messages that are not cut
-constexpr std::uint64_t kSharesPerThread = 4;
+constexpr std::uint64_t kSharesPerThread = 8;
 
 bool sequential(const Cipher& cipher) noexcept {
     return !parallel_within_message(cipher.mode, cipher.direction);

@@ -10,8 +10,9 @@
 namespace dael::pipeline {
 namespace {
 
-// What one thread looks at: some 12 microseconds' worth, as long as waking one takes.
-constexpr std::size_t kPart = std::size_t{64} * kGroup;
+// What one thread looks at, at a time: some microseconds' worth. Threads that come late, since each
+// is woken by another, then find less to do. Fewer messages than kFew are not worth waking them.
+constexpr std::size_t kPart = 16 * kGroup, kFew = 8192;
 
 // The look at one part of the list. Sums wrap nowhere: sizes are bounded.
 class Look {
@@ -94,7 +95,7 @@ Survey survey(const Cipher& cipher, std::span<const Message> messages) noexcept 
 }
 
 Survey survey(const Cipher& cipher, std::span<const Message> messages, ThreadPool& pool) {
-    if (messages.size() < 2 * kPart || pool.threads() == 1) return survey(cipher, messages);
+    if (messages.size() < kFew || pool.threads() == 1) return survey(cipher, messages);
     try {
         return by_all(cipher, messages, pool);
     } catch (const std::bad_alloc&) {

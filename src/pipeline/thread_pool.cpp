@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -18,6 +19,34 @@
 #include "core/process.hpp"
 
 namespace dael::pipeline {
+namespace {
+
+// Whoever has nothing to do looks for something this long before it sleeps: waking takes as long,
+// and the next piece of a call, or the next call of a program that has many, is often there sooner.
+constexpr std::chrono::microseconds kPatience{25};
+
+void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// Whether it came true in that time.
+template <class Condition>
+bool soon(const Condition& condition) noexcept {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    do {
+        for (int i = 0; i < 32; ++i) {
+            if (condition()) return true;
+            pause();
+        }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+}
+
+}  // namespace
 
 // One call to run(). It lives on the caller's stack, which waits until `inside` is 0 before it
 // goes.
@@ -29,9 +58,10 @@ struct ThreadPool::Task {
     std::mutex error_mutex{};
     std::optional<Error> error{};
 
-    // Guarded by the crew's mutex.
+    // Changed with the crew's mutex held.
     int wanted = 0;  // threads that may still come in
-    int inside = 0;
+    int asleep = 0;  // of those, must still be woken
+    std::atomic<int> inside{0};
     std::condition_variable left{};
 
     void work_off() {
@@ -55,8 +85,31 @@ struct ThreadPool::Crew {
     std::mutex mutex;
     std::condition_variable wake;
     std::deque<Task*> queue;
-    bool closing = false;
+    int looking = 0;  // threads that are awake and have nothing to do
+    std::atomic<bool> closing{false}, waiting{false};  // whether the queue has something
     std::vector<std::thread> threads;
+
+    void put(Task& task) {
+        // Some are awake, and not needed by others.
+        int awake = looking;
+        for (const Task* other : queue) awake -= other->wanted;
+        task.asleep = task.wanted - std::clamp(awake, 0, task.wanted);
+        queue.push_back(&task);
+        waiting = true;
+    }
+    // Each who comes wakes two more, so that the first does not spend as long on it as all work.
+    int share_of_waking(Task& task) {
+        const int mine = std::min(task.asleep, 2);
+        task.asleep -= mine;
+        return mine;
+    }
+    void wake_up(int sleepers) {
+        for (int i = 0; i < sleepers; ++i) wake.notify_one();
+    }
+    void take_off(Task& task) {
+        std::erase(queue, &task);
+        waiting = !queue.empty();
+    }
 
     // Has at least `count` threads, or as many as the system grants: the caller works in any case.
     void grow(std::size_t count) {
@@ -112,12 +165,20 @@ void ThreadPool::serve(Crew& crew) {
         crew.wake.wait(lock, [&] { return crew.closing || !crew.queue.empty(); });
         if (crew.closing) return;
         Task& task = *crew.queue.front();
-        if (--task.wanted == 0) crew.queue.pop_front();
+        if (--task.wanted == 0) crew.take_off(task);
         ++task.inside;
+        const int wakes = crew.share_of_waking(task);
         lock.unlock();
+        crew.wake_up(wakes);
         task.work_off();
         lock.lock();
         if (--task.inside == 0) task.left.notify_one();
+        if (!crew.queue.empty()) continue;
+        ++crew.looking;
+        lock.unlock();
+        (void)soon([&] { return crew.closing || crew.waiting; });
+        lock.lock();
+        --crew.looking;
     }
 }
 
@@ -132,16 +193,22 @@ Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
         // done.
         const core::Uncancelled whole;
         Crew& crew = this->crew();
+        int wakes = 0;
         {
             const std::lock_guard lock(crew.mutex);
             crew.grow(helpers);
             task.wanted = static_cast<int>(helpers);
-            crew.queue.push_back(&task);
+            crew.put(task);
+            wakes = crew.share_of_waking(task);
         }
-        for (std::size_t i = 0; i < helpers; ++i) crew.wake.notify_one();
+        crew.wake_up(wakes);
         task.work_off();
+        {  // nobody else comes in
+            const std::lock_guard lock(crew.mutex);
+            crew.take_off(task);
+        }
+        (void)soon([&] { return task.inside == 0; });
         std::unique_lock lock(crew.mutex);
-        std::erase(crew.queue, &task);
         task.left.wait(lock, [&] { return task.inside == 0; });
     }
     if (task.error) return std::move(*task.error);
