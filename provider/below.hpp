@@ -80,9 +80,7 @@ class Below {
         untouched_ = false;
         return inner_.basis->cipher(inner_.context, out, written, room, in, size);
     }
-    bool get(OSSL_PARAM* params) noexcept {
-        return inner_.basis->get_ctx_params(inner_.context, params) == 1;
-    }
+    bool get(OSSL_PARAM* params) noexcept { return inner_.get(params); }
     // Afterwards padded() is what it says, also where it took one and refused another.
     bool set(const OSSL_PARAM* params) noexcept {
         untouched_ = false;

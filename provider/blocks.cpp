@@ -217,8 +217,7 @@ int Blocks::get(OSSL_PARAM* params) noexcept {
     if (!hand_down() || !below_.get(params)) return 0;
     if (!below_.chain_for_iv() || !iv_set_) return 1;
     p = OSSL_PARAM_locate(params, OSSL_CIPHER_PARAM_IV);
-    return !p || OSSL_PARAM_set_octet_ptr(p, original_, kBlock) ||
-           OSSL_PARAM_set_octet_string(p, original_, kBlock);
+    return !p || give(p, original_, kBlock);
 }
 
 int Blocks::set(const OSSL_PARAM* params) noexcept {

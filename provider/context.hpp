@@ -39,6 +39,14 @@ struct Inner {
         return (encrypts ? basis->encrypt_init : basis->decrypt_init)(context, key, key_size, iv,
                                                                       iv_size, params) == 1;
     }
+    // What it says leaves nothing on the queue: from 3.2 on a default provider that tries one type
+    // of a parameter after the other leaves the first one's error, though it succeeds.
+    bool get(OSSL_PARAM* params) noexcept {
+        ERR_set_mark();
+        const bool ok = basis->get_ctx_params(context, params) == 1;
+        ok ? ERR_pop_to_mark() : ERR_clear_last_mark();
+        return ok;
+    }
 };
 
 inline int fault(int reason, const char* why) noexcept {
@@ -47,6 +55,14 @@ inline int fault(int reason, const char* why) noexcept {
 }
 inline bool is(const OSSL_PARAM* p, const char* name) noexcept {
     return *p->key == *name && std::strcmp(p->key, name) == 0;
+}
+
+// Bytes for who asks for a copy or for a pointer. By type: newer versions put an error on the queue
+// for the other.
+inline bool give(OSSL_PARAM* p, const void* bytes, std::size_t size) noexcept {
+    return (p->data_type == OSSL_PARAM_OCTET_PTR
+                ? OSSL_PARAM_set_octet_ptr(p, bytes, size)
+                : OSSL_PARAM_set_octet_string(p, bytes, size)) == 1;
 }
 
 // Whether input and output are neither the same nor apart, as OpenSSL itself never asks. `behind`:

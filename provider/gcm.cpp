@@ -3,6 +3,8 @@
 
 #include <openssl/rand.h>
 
+#include "refusals.hpp"
+
 namespace dael::provider {
 namespace {
 
@@ -220,8 +222,10 @@ bool Gcm::set_one(const OSSL_PARAM* p, bool& theirs) noexcept {
             theirs = true;
             return true;
         }
-        if (!fits || encrypts_)
-            return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and decryption is told it");
+        if (!octets || p->data_size > kTag)
+            return fault(PROV_R_FAILED_TO_GET_PARAMETER, "a tag has 1 to 16 bytes");
+        if (encrypts_) return refuse(*inner_.basis, Refusal::not_needed, "sealing makes the tag");
+        if (!fits) return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes");
         tag_size_ = tag_length_ = static_cast<Bytes>(p->data_size);
         return !below || tell_setting(OSSL_CIPHER_PARAM_AEAD_TAG, tag_, tag_size_);
     }
@@ -315,20 +319,20 @@ int Gcm::set(const OSSL_PARAM* params) noexcept {
 
 bool Gcm::get_iv(OSSL_PARAM* p) noexcept {
     if (way_ == Way::none) return false;
-    if (void_) return fault(PROV_R_INVALID_IV_LENGTH, kVoid);
+    if (void_ || iv_size_ != kNonce) return fault(PROV_R_INVALID_IV_LENGTH, kVoid);
     if (p->data_type == OSSL_PARAM_OCTET_STRING && p->data_size < kNonce)
         return fault(PROV_R_INVALID_IV_LENGTH, "there is too little room for the IV");
-    return OSSL_PARAM_set_octet_string(p, iv_, kNonce) == 1 ||
-           OSSL_PARAM_set_octet_ptr(p, iv_, kNonce) == 1;
+    return give(p, iv_, kNonce);
 }
 
 // It is there from the end of its message to the next IV.
 inline bool Gcm::get_tag(OSSL_PARAM* p, bool& theirs) noexcept {
-    if (!made_) return fault(PROV_R_INVALID_TAG, "there is no tag yet");
+    if (!made_ || !encrypts_)
+        return refuse(*inner_.basis, Refusal::none_made, "there is no tag of what was sealed");
     theirs = way_ == Way::basis;
     if (theirs) return true;
-    if (!encrypts_ || p->data_size == 0 || p->data_size > kTag)
-        return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and encryption makes it");
+    if (p->data_size == 0 || p->data_size > kTag)
+        return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes");
     return OSSL_PARAM_set_octet_string(p, tag_, p->data_size) == 1;
 }
 
@@ -367,7 +371,7 @@ int Gcm::get(OSSL_PARAM* params) noexcept {
         if (!ok) return 0;
         if (!theirs) continue;
         OSSL_PARAM one[] = {*p, OSSL_PARAM_construct_end()};
-        if (inner_.basis->get_ctx_params(inner_.context, one) != 1) return 0;
+        if (!inner_.get(one)) return 0;
         p->return_size = one[0].return_size;
         if (is(p, OSSL_CIPHER_PARAM_AEAD_TLS1_GET_IV_GEN)) made_ = false;  // another message
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gcm.hpp"
+#include "refusals.hpp"
 
 namespace dael::provider {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
 constexpr std::size_t kWideFrom = 8;
+constexpr char kWrong[] = "the tag is wrong";
 
 [[gnu::cold, gnu::noinline]] int at_its_end() noexcept {
     return fault(PROV_R_CIPHER_OPERATION_FAILED, "this message is at its end: set an IV");
@@ -221,8 +223,9 @@ int Gcm::final(unsigned char* out, std::size_t* written, std::size_t room) noexc
         return 1;
     }
     if (way_ == Way::ended) return at_its_end();
-    // As OpenSSL has it, a tag may still come; nothing says so but the result.
-    if (!encrypts_ && tag_size_ == 0) return 0;
+    // As OpenSSL has it, a tag may still come.
+    if (!encrypts_ && tag_size_ == 0)
+        return refuse(*inner_.basis, Refusal::no_tag, "no tag was set");
     unsigned char tag[kTag] = {};
     bool ok = true;
     if (way_ == Way::vectors)
@@ -240,10 +243,9 @@ int Gcm::final(unsigned char* out, std::size_t* written, std::size_t room) noexc
         made_ = true;
         return 1;
     }
-    // As OpenSSL has it, a failure is not on its queue: the result alone says so.
     const bool right = CRYPTO_memcmp(tag, tag_, tag_size_) == 0;
     OPENSSL_cleanse(tag, sizeof tag);
-    return right ? 1 : 0;
+    return right ? 1 : refuse(*inner_.basis, Refusal::wrong_tag, kWrong);
 }
 
 // What comes after a record's header and is no record.
@@ -294,7 +296,7 @@ int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* i
     OPENSSL_cleanse(tag, sizeof tag);
     if (!right) {
         OPENSSL_cleanse(data, static_cast<std::size_t>(end - data));
-        return 0;
+        return refuse(*inner_.basis, Refusal::forged_record, kWrong);
     }
     *written = static_cast<std::size_t>(end - data);
     return 1;

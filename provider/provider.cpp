@@ -60,7 +60,9 @@ const char* build_info() noexcept {
 int get_params(void* context, OSSL_PARAM params[]) noexcept {
     const auto text = [&](const char* name, const char* value) {
         OSSL_PARAM* const p = OSSL_PARAM_locate(params, name);
-        return !p || OSSL_PARAM_set_utf8_ptr(p, value) || OSSL_PARAM_set_utf8_string(p, value);
+        // By type: newer versions put an error on the queue for the other.
+        return !p || (p->data_type == OSSL_PARAM_UTF8_PTR ? OSSL_PARAM_set_utf8_ptr(p, value)
+                                                          : OSSL_PARAM_set_utf8_string(p, value));
     };
     const auto count = [&](const char* name, std::uint64_t value) {
         OSSL_PARAM* const p = OSSL_PARAM_locate(params, name);

@@ -229,6 +229,8 @@ class Walk {
     void used(bool ok, bool uses) {
         if (gcm() && tls_ && uses) {  // a record, whatever became of it
             tls_ = false;
+            // There its IV is what was never set, of any size.
+            if (!has_iv_ && iv_size_ != 12) void_iv_ = true;
             ended_ = has_iv_ = true;
             if (!ok) refused_ = true;  // with or without a tag: that is not looked at
             known_ = false;
@@ -581,7 +583,7 @@ void Walk<Choices>::record(std::size_t bytes) {
         if (update) return EVP_CipherUpdate(x(side), at, &made[side], at, static_cast<int>(bytes));
         return by_cipher(side, at, at, bytes);
     });
-    used(ok, true);
+    used(ok, bytes != 0 || !update);  // an update of nothing asks nothing
     if (ok &&
         (made[0] != made[1] ||
          !std::equal(area_[0].begin(), area_[0].begin() + static_cast<long>(bytes + 4 * kAround),

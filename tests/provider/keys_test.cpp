@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys by reference (EVP_SKEY, OpenSSL 3.5): made, kept and used through the provider as through
 // the default one. Before 3.5 there are none, and the ciphers that the provider passes on are left.
+#include <openssl/core.h>
+#include <openssl/core_dispatch.h>
+
 #include "evp.hpp"
 
 namespace {
@@ -72,6 +75,103 @@ TEST(KeysByReference, TellTheirBytesAndStayWithTheirProvider) {
     EVP_SKEY_free(moved);
     EVP_SKEY_free(held);
     ERR_clear_error();
+}
+#endif
+
+// OpenSSL 3.5's EVP_CipherInit_SKEY() tells an IV's size by itself: the provider's table says what
+// comes of it with any version.
+class Table {
+  public:
+    explicit Table(const std::string& name) {
+        int no_cache = 0;
+        const OSSL_ALGORITHM* a =
+            OSSL_PROVIDER_query_operation(ours().daelstrom, OSSL_OP_CIPHER, &no_cache);
+        for (; a && a->algorithm_names; ++a)
+            if (std::string(a->algorithm_names).rfind(name + ":", 0) == 0)
+                functions_ = a->implementation;
+    }
+    template <class Function>
+    Function* find(int id) const {
+        for (const OSSL_DISPATCH* f = functions_; f && f->function_id != 0; ++f)
+            if (f->function_id == id) return reinterpret_cast<Function*>(f->function);
+        ADD_FAILURE() << "no function " << id;
+        std::abort();
+    }
+
+  private:
+    const OSSL_DISPATCH* functions_ = nullptr;
+};
+
+Bytes sealed_by_default(const Bytes& key, const Bytes& iv, const Bytes& in) {
+    auto x = context();
+    Bytes out(in.size());
+    int made = 0;
+    const auto cipher = fetch(theirs(), "AES-256-GCM");
+    EXPECT_EQ(EVP_EncryptInit_ex2(x.get(), cipher.get(), nullptr, nullptr, nullptr), 1);
+    EXPECT_EQ(
+        EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(iv.size()), nullptr),
+        1);
+    EXPECT_EQ(EVP_EncryptInit_ex2(x.get(), nullptr, key.data(), iv.data(), nullptr), 1);
+    EXPECT_EQ(EVP_EncryptUpdate(x.get(), out.data(), &made, in.data(), static_cast<int>(in.size())),
+              1);
+    return out;
+}
+
+TEST(IvsOfOtherSizes, ComeWithTheInitialisationAlone) {
+    Numbers numbers(7);
+    const Table table("AES-256-GCM");
+    void* const x = table.find<OSSL_FUNC_cipher_newctx_fn>(OSSL_FUNC_CIPHER_NEWCTX)(
+        OSSL_PROVIDER_get0_provider_ctx(ours().daelstrom));
+    ASSERT_NE(x, nullptr);
+    const Bytes key = numbers.bytes(32), in = numbers.bytes(5000);
+    for (const std::size_t size : {16u, 12u, 8u, 12u, 64u}) {
+        const Bytes iv = numbers.bytes(size);
+        // The key once; from then on each IV by itself.
+        ASSERT_EQ(table.find<OSSL_FUNC_cipher_encrypt_init_fn>(OSSL_FUNC_CIPHER_ENCRYPT_INIT)(
+                      x, key.data(), key.size(), iv.data(), size, nullptr),
+                  1);
+        std::size_t told = 0, made = 0;
+        OSSL_PARAM asked[] = {OSSL_PARAM_construct_size_t(OSSL_CIPHER_PARAM_IVLEN, &told),
+                              OSSL_PARAM_construct_end()};
+        ASSERT_EQ(table.find<OSSL_FUNC_cipher_get_ctx_params_fn>(OSSL_FUNC_CIPHER_GET_CTX_PARAMS)(
+                      x, asked),
+                  1);
+        EXPECT_EQ(told, size);
+        Bytes out(in.size());
+        ASSERT_EQ(table.find<OSSL_FUNC_cipher_update_fn>(OSSL_FUNC_CIPHER_UPDATE)(
+                      x, out.data(), &made, out.size(), in.data(), in.size()),
+                  1);
+        EXPECT_TRUE(out == sealed_by_default(key, iv, in)) << size;
+    }
+    table.find<OSSL_FUNC_cipher_freectx_fn>(OSSL_FUNC_CIPHER_FREECTX)(x);
+}
+
+#ifdef OSSL_FUNC_SKEYMGMT_IMPORT
+TEST(IvsOfOtherSizes, ComeWithKeysByReference) {
+    Numbers numbers(8);
+    const Bytes key = numbers.bytes(32), in = numbers.bytes(5000);
+    EVP_SKEY* const held =
+        EVP_SKEY_import_raw_key(ours().library, "AES", const_cast<std::uint8_t*>(key.data()),
+                                key.size(), ours().properties);
+    ASSERT_NE(held, nullptr);
+    auto x = context();
+    const auto cipher = fetch(ours(), "AES-256-GCM");
+    for (const std::size_t size : {16u, 12u, 64u}) {
+        const Bytes iv = numbers.bytes(size);
+        ASSERT_EQ(
+            EVP_CipherInit_SKEY(x.get(), cipher.get(), held, iv.data(), iv.size(), 1, nullptr), 1);
+        EXPECT_EQ(EVP_CIPHER_CTX_get_iv_length(x.get()), static_cast<int>(size));
+        // The same size again.
+        const Bytes next = numbers.bytes(size);
+        ASSERT_EQ(EVP_CipherInit_ex2(x.get(), nullptr, nullptr, next.data(), 1, nullptr), 1);
+        Bytes out(in.size());
+        int made = 0;
+        ASSERT_EQ(
+            EVP_EncryptUpdate(x.get(), out.data(), &made, in.data(), static_cast<int>(in.size())),
+            1);
+        EXPECT_TRUE(out == sealed_by_default(key, next, in)) << size;
+    }
+    EVP_SKEY_free(held);
 }
 #endif
 

@@ -317,4 +317,21 @@ TEST(States, AfterARecordAnotherIvMayBeAskedFor) {
     ERR_clear_error();
 }
 
+// A record that needs an IV where none came: it fails, and there is still none to be had.
+TEST(States, NoIvIsMadeUpForARecordWithoutOne) {
+    auto x = context();
+    Bytes header(13, 1), record(64, 7), iv(16, 9);
+    header[11] = 0;
+    header[12] = 64;
+    ASSERT_EQ(EVP_EncryptInit_ex2(x.get(), fetch(ours(), "AES-128-GCM").get(), kA.data(), nullptr,
+                                  nullptr),
+              1);
+    ASSERT_EQ(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_AEAD_SET_IVLEN, 16, nullptr), 1);
+    EXPECT_GT(EVP_CIPHER_CTX_ctrl(x.get(), EVP_CTRL_AEAD_TLS1_AAD, 13, header.data()), 0);
+    EXPECT_LT(EVP_Cipher(x.get(), record.data(), record.data(), 64), 0);
+    EXPECT_LE(EVP_CIPHER_CTX_get_original_iv(x.get(), iv.data(), iv.size()), 0);
+    EXPECT_EQ(iv, Bytes(16, 9));
+    ERR_clear_error();
+}
+
 }  // namespace
