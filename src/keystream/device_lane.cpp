@@ -40,10 +40,6 @@ class DeviceLane final : public Lane {
     }
 
     ~DeviceLane() override {
-        if (stream_) {
-            (void)order_.wait(*stream_);
-            (void)wipe();
-        }
         batch_.reset();
         keys_.clear();
         if (keystream_) memory_.release(keystream_);
@@ -61,51 +57,6 @@ class DeviceLane final : public Lane {
     }
 
     Result<> begin() override {
-        auto begun = enqueue();
-        if (!begun) (void)order_.wait(*stream_);  // nothing writes into the buffer any more
-        return begun;
-    }
-
-    Result<bool> done() override {
-        if (auto waited = order_.wait(*done_); !waited) {
-            (void)order_.wait(*stream_);
-            return std::move(waited).error();
-        }
-        // A message that was not done would leave the keystream of other counters in its place.
-        for (std::size_t i = 0; i < fill.messages; ++i)
-            if (codes_[i] != 0) {
-                const auto code = static_cast<Code>(codes_[i]);
-                return Error{
-                    code, "the device refused a run of keystream: " + std::string(describe(code))};
-            }
-        return true;
-    }
-
-    Result<> forget(const std::vector<std::uint64_t>& serials) override {
-        DAEL_TRY(keys_.forget(serials, *stream_));
-        return order_.wait(*stream_);
-    }
-
-    void forget_all_keys() override {
-        batch_.reset();
-        keys_.clear();
-    }
-
-    // Waits in any case: what one of the two has begun must not outlive the memory.
-    Result<> wipe() override {
-        Result<> keystream, list;
-        if (keystream_) keystream = memory_.fill(keystream_, 0, bytes_, *stream_);
-        if (list_there_) list = memory_.fill(list_there_, 0, kList, *stream_);
-        DAEL_TRY(order_.wait(*stream_));
-        DAEL_TRY(std::move(keystream));
-        return list;
-    }
-
-  private:
-    static constexpr std::size_t kList = sizeof(Head) + kMostMessages * sizeof(Message);
-    static constexpr std::size_t kCodes = kMostMessages * sizeof(std::uint32_t);
-
-    Result<> enqueue() {
         DAEL_LET(remade, keys_.find(fill.stretches, *stream_, places_));
         if (remade || !batch_) {
             batch_.reset();
@@ -131,6 +82,47 @@ class DeviceLane final : public Lane {
         return order_.record(*done_, *stream_);
     }
 
+    bool end() noexcept override {
+        return !stream_ || waited([&] { return order_.wait(*stream_); });
+    }
+
+    Result<bool> done() override {
+        DAEL_TRY(order_.wait(*done_));
+        // A message that was not done would leave the keystream of other counters in its place.
+        for (std::size_t i = 0; i < fill.messages; ++i)
+            if (codes_[i] != 0) {
+                const auto code = static_cast<Code>(codes_[i]);
+                return Error{
+                    code, "the device refused a run of keystream: " + std::string(describe(code))};
+            }
+        return true;
+    }
+
+    Result<> forget(const std::vector<std::uint64_t>& serials) override {
+        DAEL_TRY(keys_.forget(serials, *stream_));
+        return order_.wait(*stream_);
+    }
+
+    void forget_all_keys() override {
+        batch_.reset();
+        keys_.clear();
+    }
+
+    // Waits in any case: what one of the two has begun must not outlive the memory.
+    Result<> wipe() override {
+        if (!stream_) return {};
+        Result<> keystream, list;
+        if (keystream_) keystream = memory_.fill(keystream_, 0, bytes_, *stream_);
+        if (list_there_) list = memory_.fill(list_there_, 0, kList, *stream_);
+        DAEL_TRY(order_.wait(*stream_));
+        DAEL_TRY(std::move(keystream));
+        return list;
+    }
+
+  private:
+    static constexpr std::size_t kList = sizeof(Head) + kMostMessages * sizeof(Message);
+    static constexpr std::size_t kCodes = kMostMessages * sizeof(std::uint32_t);
+
     Engine engine_;
     Memory& memory_;
     dael::Order& order_;
@@ -146,11 +138,11 @@ class DeviceLane final : public Lane {
 
 }  // namespace
 
-Result<std::unique_ptr<Lane>> open_device_lane(Engine& engine, const DeviceAccess& device,
-                                               std::size_t bytes) {
-    auto lane = std::make_unique<DeviceLane>(engine, device, bytes);
+Result<LaneOwner> open_device_lane(Engine& engine, const DeviceAccess& device, std::size_t bytes) {
+    auto* const lane = new DeviceLane(engine, device, bytes);
+    LaneOwner owner(lane);
     DAEL_TRY(lane->open());
-    return std::unique_ptr<Lane>(std::move(lane));
+    return owner;
 }
 
 }  // namespace dael::keystream

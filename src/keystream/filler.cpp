@@ -94,7 +94,7 @@ Result<> SaFiller::State::attach(SaTable::State& table) {
 }
 
 // Its SAs have left. Waits for what is under way for them, but not for ever: what the device does
-// not answer for is left to the fills, whose buffers go when they end.
+// not answer for is left to the fills, whose buffers go when they end, and what is lost stays.
 void SaFiller::State::detach(SaTable::State& table) noexcept {
     std::unique_lock lock(mutex_);
     collect();  // what its tracks have asked for is not to be found any more
@@ -102,13 +102,11 @@ void SaFiller::State::detach(SaTable::State& table) noexcept {
                       [&] { return table.under_way == 0; });
     std::erase_if(queue_, [&](const Slot* slot) { return slot->table == &table; });
     std::erase(tables_, &table);
-    if (table.under_way != 0) {
-        for (auto& worker : workers_)
-            for (auto& lane : worker->lanes)
-                if (lane->fill.table == &table) lane->fill.table = nullptr;
-        for (auto& buffer : table.buffers)
-            if (buffer->taken) (void)buffer.release();
-    }
+    for (auto& worker : workers_)
+        for (auto& lane : worker->lanes)
+            if (lane->fill.table == &table) lane->fill.table = nullptr;
+    for (auto& buffer : table.buffers)
+        if (buffer->taken) (void)buffer.release();
     lock.unlock();
     for (auto& buffer : table.buffers)
         if (buffer) release(*buffer);
@@ -247,12 +245,10 @@ void SaFiller::State::publish(Fill& fill) noexcept {
     changed_.notify_all();
 }
 
-// Nothing of it is published, and for a while nobody is filled for: packets go the direct path. The
-// numbers that it was for may be ordered again; the same counters give the same keystream.
-void SaFiller::State::fail(Fill& fill, const Error& error) noexcept {
+// For a while nobody is filled for: packets go the direct path.
+void SaFiller::State::note(const Error& error) noexcept {
     constexpr Clock::duration kFirst = std::chrono::milliseconds(10),
                               kMost = std::chrono::seconds(10);
-    const std::lock_guard lock(mutex_);
     try {
         fault_ = error.message.empty() ? "it did not say why" : error.message;
     } catch (const std::bad_alloc&) {
@@ -262,12 +258,35 @@ void SaFiller::State::fail(Fill& fill, const Error& error) noexcept {
     rest_ = std::clamp(2 * rest_, kFirst, kMost);
     rested_ = Clock::now() + rest_;
     resting_ = true;
-    if (!fill.buffer) return changed_.notify_all();
-    if (!fill.table) return give_up(fill);
+}
+
+void SaFiller::State::fail(const Error& error) noexcept {
+    const std::lock_guard lock(mutex_);
+    note(error);
+    changed_.notify_all();
+}
+
+// Nothing of the lane's fill is published. The numbers that it was for may be ordered again; the
+// same counters give the same keystream. Where the device cannot be waited for its buffer stays
+// taken, and nobody touches it.
+void SaFiller::State::fail(Lane& lane, const Error& error) noexcept {
+    const bool ended = lane.end();
+    Fill& fill = lane.fill;
+    const std::lock_guard lock(mutex_);
+    note(error);
+    fill.lost = !ended;
+    if (!fill.table) {
+        if (ended) give_up(fill);
+        return;
+    }
     Buffer& buffer = *fill.buffer;
-    buffer.taken = false;
     ++fill.table->fill_errors;
-    wipe_buffer(buffer);
+    if (ended) {
+        buffer.taken = false;
+        wipe_buffer(buffer);
+    } else {
+        ++fill.table->lost;
+    }
     for (std::size_t i = buffer.count; i-- > 0;) {
         Window& window = buffer.windows[i];
         Track& track = *window.track;
@@ -276,9 +295,29 @@ void SaFiller::State::fail(Fill& fill, const Error& error) noexcept {
         fill.table->retire(window);
     }
     --fill.table->under_way;
-    fill.table = nullptr;
+    if (ended) fill.table = nullptr;
     fill.stretches.clear();
     changed_.notify_all();
+}
+
+// What was lost comes back if the device says by now that it has ended; else it is lost for good.
+void SaFiller::State::find_again(Worker& worker) noexcept {
+    for (auto& lane : worker.lanes) {
+        Fill& fill = lane->fill;
+        if (!fill.lost) continue;
+        const bool ended = lane->end();
+        const std::lock_guard lock(mutex_);
+        SaTable::State* const table = std::exchange(fill.table, nullptr);
+        if (!ended) continue;
+        fill.lost = false;
+        if (!table) {
+            give_up(fill);
+            continue;
+        }
+        --table->lost;
+        fill.buffer->taken = false;
+        wipe_buffer(*fill.buffer);
+    }
 }
 
 // Its table went without it.
@@ -291,12 +330,16 @@ void SaFiller::State::give_up(Fill& fill) noexcept {
 
 // After a fault, and a rest: lanes that have nothing under way go, and others are opened.
 Result<> SaFiller::State::open_again(Worker& worker) {
-    std::vector<std::unique_ptr<Lane>> lanes;
+    std::vector<LaneOwner> lanes;
     std::uint64_t faults = 0;
     {
         const std::lock_guard lock(mutex_);
         if (Clock::now() < rested_) return {};
         faults = faults_;
+    }
+    find_again(worker);
+    {
+        const std::lock_guard lock(mutex_);
         lanes.swap(worker.lanes);
     }
     worker.oldest = 0;
@@ -314,6 +357,7 @@ Result<> SaFiller::State::open_again(Worker& worker) {
 bool SaFiller::State::forget(Worker& worker) {
     bool any = false;
     for (auto& lane : worker.lanes) {
+        if (lane->fill.lost) continue;
         if (lane->busy) {
             worker.forgetting.store(true, std::memory_order_relaxed);
             continue;
@@ -334,10 +378,7 @@ bool SaFiller::State::forget(Worker& worker) {
             done = lane->forget(serials);
         // Keystream of theirs, where a lane keeps what it brought last.
         if (done && std::exchange(lane->dirty, false)) done = lane->wipe();
-        if (!done) {
-            Fill none;
-            fail(none, done.error());
-        }
+        if (!done) fail(done.error());
     }
     return any;
 }
@@ -346,13 +387,10 @@ bool SaFiller::State::forget(Worker& worker) {
 bool SaFiller::State::wipe_idle(Worker& worker) {
     bool any = false;
     for (auto& lane : worker.lanes) {
-        if (lane->busy || !lane->dirty) continue;
+        if (lane->busy || lane->fill.lost || !lane->dirty) continue;
         lane->dirty = false;
         any = true;
-        if (auto wiped = lane->wipe(); !wiped) {
-            Fill none;
-            fail(none, wiped.error());
-        }
+        if (auto wiped = lane->wipe(); !wiped) fail(wiped.error());
     }
     const std::lock_guard lock(mutex_);
     for (SaTable::State* table : tables_)
@@ -390,7 +428,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
         auto begun = core::guarded([&] { return free->begin(); });
         if (!begun) {
             free->busy = false;
-            fail(free->fill, begun.error());
+            fail(*free, begun.error());
         } else if (!device_) {
             free->busy = false;
             publish(free->fill);
@@ -409,7 +447,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
         if (done)
             publish(oldest.fill);
         else
-            fail(oldest.fill, done.error());
+            fail(oldest, done.error());
         return true;
     }
     return forgotten;
@@ -419,10 +457,7 @@ void SaFiller::State::serve(Worker& worker) noexcept {
     auto last = Clock::now();
     while (!closing_.load() || worker.busy != 0) {  // what was written before closing is seen
         auto worked = core::guarded([&] { return step(worker); });
-        if (!worked) {
-            Fill none;
-            fail(none, worked.error());
-        }
+        if (!worked) fail(worked.error());
         const auto now = Clock::now();
         if (worked && *worked) {
             last = now;
@@ -435,7 +470,8 @@ void SaFiller::State::serve(Worker& worker) noexcept {
         }
     }
     // Keys and keystream go with the lanes, on the thread that used them.
-    std::vector<std::unique_ptr<Lane>> lanes;
+    find_again(worker);
+    std::vector<LaneOwner> lanes;
     {
         const std::lock_guard lock(mutex_);
         lanes.swap(worker.lanes);

@@ -8,7 +8,9 @@
 //
 // A fault ends what is under way in the lane that had it, and for a while nothing more is filled:
 // then all lanes are opened anew. What a device does not answer for is not waited for without end,
-// and not freed either: closing leaves it to the thread that waits.
+// and not freed either: closing leaves it to the thread that waits. And what could not be waited
+// for, since the wait failed, is lost: it stays as it is, with the lane that it went through,
+// unless a later wait says that it has ended.
 #pragma once
 
 #include <atomic>
@@ -56,11 +58,12 @@ struct SaFiller::State {
     std::string why_direct(const SaTable::State& table, const keystream::Slot& slot);
     void settle(SaTable::State& table);
     std::string describe();
+    std::string say_lost(const SaTable::State& table);  // as part of a sentence
 
   private:
     using Clock = std::chrono::steady_clock;
     struct Worker {
-        std::vector<std::unique_ptr<keystream::Lane>> lanes;
+        std::vector<keystream::LaneOwner> lanes;
         std::size_t oldest = 0, busy = 0;  // lanes[oldest] and those after it are under way
         std::atomic<bool> forgetting{false};
         std::uint64_t opened = 0;  // `faults_` when its lanes were opened
@@ -71,12 +74,12 @@ struct SaFiller::State {
     static void close(State* state) noexcept;
     Result<> start();
     Result<> start_thread(std::size_t index);
-    Result<> open_lanes(std::vector<std::unique_ptr<keystream::Lane>>& lanes);
+    Result<> open_lanes(std::vector<keystream::LaneOwner>& lanes);
     Result<> open_again(Worker& worker);
     Result<> allocate(keystream::Buffer& buffer, std::size_t size);
     void release(keystream::Buffer& buffer) noexcept;
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker();
-    Result<std::unique_ptr<keystream::Lane>> open_lane();
+    Result<keystream::LaneOwner> open_lane();
     void serve(Worker& worker) noexcept;
     Result<bool> step(Worker& worker);
     void doze(Worker& worker);
@@ -85,8 +88,11 @@ struct SaFiller::State {
     bool wipe_idle(Worker& worker);
     void publish(keystream::Fill& fill) noexcept;
     static void learn_lead(keystream::Track& track, const keystream::Window& window) noexcept;
-    void fail(keystream::Fill& fill, const Error& error) noexcept;
+    void fail(const Error& error) noexcept;
+    void fail(keystream::Lane& lane, const Error& error) noexcept;
+    void note(const Error& error) noexcept;
     void give_up(keystream::Fill& fill) noexcept;
+    void find_again(Worker& worker) noexcept;
 
     // Under the mutex: scheduler.cpp
     void collect();

@@ -115,7 +115,7 @@ Result<> SaFiller::State::start_thread(std::size_t index) {
     return bind(worker.thread, options_.cpus);
 }
 
-Result<> SaFiller::State::open_lanes(std::vector<std::unique_ptr<Lane>>& lanes) {
+Result<> SaFiller::State::open_lanes(std::vector<LaneOwner>& lanes) {
     const int count = device_ ? options_.lanes : 1;
     for (int i = 0; i < count; ++i) {
         DAEL_LET(lane, open_lane());
@@ -130,10 +130,10 @@ Result<std::unique_ptr<core::KeystreamMaker>> SaFiller::State::keystream_maker()
     return through->device.keystream_maker();
 }
 
-Result<std::unique_ptr<Lane>> SaFiller::State::open_lane() {
+Result<LaneOwner> SaFiller::State::open_lane() {
     if (!device_) return open_host_lane(engine_);
     DAEL_LET(maker, keystream_maker());
-    return maker ? open_run_lane(std::move(maker), *device_)
+    return maker ? open_run_lane(engine_, std::move(maker), *device_)
                  : open_device_lane(engine_, *device_, kLaneBytes);
 }
 

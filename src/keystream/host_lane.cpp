@@ -45,8 +45,8 @@ class HostLane final : public Lane {
 
 }  // namespace
 
-Result<std::unique_ptr<Lane>> open_host_lane(Engine& engine) {
-    return std::unique_ptr<Lane>(std::make_unique<HostLane>(engine));
+Result<LaneOwner> open_host_lane(Engine& engine) {
+    return LaneOwner(new HostLane(engine));
 }
 
 }  // namespace dael::keystream

@@ -110,7 +110,7 @@ std::string SaTable::State::explain() const {
     text += filler->describe();
     text += "Budget: " + std::to_string(options.budget) + " bytes in blocks of " +
             std::to_string(options.block) + ", of which " + std::to_string(sum.memory) +
-            " are in use.\n";
+            " are in use" + filler->say_lost(*this) + ".\n";
     text += std::to_string(sum.packets) + " packets: " + percent(sum.hits, sum.packets) +
             " found their keystream, " + percent(sum.partial, sum.packets) + " a part of it, " +
             percent(sum.direct, sum.packets) + " none.\n";
@@ -118,6 +118,13 @@ std::string SaTable::State::explain() const {
     text += "Of the keystream that packets came to, " +
             percent(over - std::min(over, sum.used), over) + " was not needed.\n";
     return text;
+}
+
+std::string SaFiller::State::say_lost(const SaTable::State& table) {
+    const std::lock_guard lock(mutex_);
+    if (table.lost == 0) return {};
+    return ", " + std::to_string(table.lost * table.options.block) +
+           " of them kept as they are, since the device could not be waited for";
 }
 
 std::string SaFiller::State::describe() {
@@ -151,7 +158,7 @@ SaFilling SaFiller::State::filling() {
     if (resting_) filling.retry_ms = ms(rested_ - now);
     for (const auto& worker : workers_)
         for (const auto& lane : worker->lanes)
-            if (lane->fill.table)
+            if (lane->fill.table && !lane->fill.lost)
                 filling.waits_ms = std::max(filling.waits_ms, ms(now - lane->fill.began));
     return filling;
 }

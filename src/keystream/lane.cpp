@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -105,6 +106,23 @@ Result<> KeyPlaces::forget(const std::vector<std::uint64_t>& serials, Stream str
         by_serial_.erase(found);
     }
     return {};
+}
+
+void EndLane::operator()(Lane* lane) const noexcept {
+    const auto ended = [&] {
+        if (lane->fill.lost || !lane->end()) return false;
+        (void)core::guarded([&] { return lane->wipe(); });
+        return lane->end();
+    };
+    if (ended()) {
+        delete lane;
+        return;
+    }
+    // Never freed, knowingly: the device may still read and write what it has. They are to be found
+    // from here, for whoever looks for what leaks.
+    static constinit std::atomic<Lane*> kept{nullptr};
+    lane->next_kept = kept.load();
+    while (!kept.compare_exchange_weak(lane->next_kept, lane)) continue;
 }
 
 Result<> EngineKeys::make_set(std::span<const Key> keys) {

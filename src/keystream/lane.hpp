@@ -15,6 +15,7 @@
 #include <daelstrom/engine.hpp>
 #include <daelstrom/keystream.hpp>
 
+#include "core/guard.hpp"
 #include "core/keystream_maker.hpp"
 #include "keystream/window.hpp"
 
@@ -44,6 +45,8 @@ struct Fill {
     std::size_t bytes = 0;
     std::size_t messages = 0;
     std::chrono::steady_clock::time_point began;
+    // It failed, and could not be waited for: `buffer` stays taken, and as it is.
+    bool lost = false;
 };
 
 inline constexpr std::size_t kMostMessages = 8192;  // of a fill
@@ -104,12 +107,15 @@ std::size_t messages_of(const Stretch& stretch);
 
 class Lane {
   public:
-    virtual ~Lane() = default;
-    // Begins `fill`. After an error nothing of it is under way.
+    virtual ~Lane() = default;  // nothing is under way
+    // Begins `fill`. After an error something of it may be under way.
     virtual Result<> begin() = 0;
     // Whether it has ended: at once, or, of a lane that cannot tell, after a wait. After an error
-    // nothing is under way either, and nothing that it brought is of use.
+    // something may be under way still, and nothing that it brought is of use.
     virtual Result<bool> done() = 0;
+    // Waits for whatever is under way. False: nobody knows whether it has ended, and nothing that
+    // the device may read or write may be wiped, given back or used again.
+    virtual bool end() noexcept { return true; }
     // Nothing is under way. Keys that nobody has any more; what it still holds of keystream.
     virtual Result<> forget(const std::vector<std::uint64_t>& serials) = 0;
     virtual void forget_all_keys() = 0;
@@ -119,14 +125,27 @@ class Lane {
     bool busy = false, dirty = false;
     std::vector<std::uint64_t> forgotten;  // the scheduler's mutex guards it
     bool forget_all = false;               // likewise; there was no memory to say which
+    Lane* next_kept = nullptr;
 };
 
-Result<std::unique_ptr<Lane>> open_host_lane(Engine& engine);
+// Wipes a lane and frees it; or keeps it with all that it has, its engine too, for as long as the
+// process lives, where its device cannot be waited for.
+struct EndLane {
+    void operator()(Lane* lane) const noexcept;
+};
+using LaneOwner = std::unique_ptr<Lane, EndLane>;
+
+// One failure may be that of work that came before, so it is asked twice.
+template <class Wait>
+bool waited(const Wait& wait) noexcept {
+    return core::guarded(wait) || core::guarded(wait);
+}
+
+Result<LaneOwner> open_host_lane(Engine& engine);
 // Through a device that makes runs.
-Result<std::unique_ptr<Lane>> open_run_lane(std::unique_ptr<core::KeystreamMaker> maker,
-                                            const DeviceAccess& device);
+Result<LaneOwner> open_run_lane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker,
+                                const DeviceAccess& device);
 // Through one that takes lists of messages. Of jobs of at most so many bytes.
-Result<std::unique_ptr<Lane>> open_device_lane(Engine& engine, const DeviceAccess& device,
-                                               std::size_t bytes);
+Result<LaneOwner> open_device_lane(Engine& engine, const DeviceAccess& device, std::size_t bytes);
 
 }  // namespace dael::keystream

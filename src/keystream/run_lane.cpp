@@ -29,8 +29,8 @@ class MakerKeys final : public KeyPlaces {
 
 class RunLane final : public Lane {
   public:
-    RunLane(std::unique_ptr<core::KeystreamMaker> maker, const DeviceAccess& device)
-        : maker_(std::move(maker)), order_(device.order) {
+    RunLane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker, const DeviceAccess& device)
+        : engine_(engine.state()), maker_(std::move(maker)), order_(device.order) {
         runs_.reserve(kMostWindows);
     }
 
@@ -42,34 +42,12 @@ class RunLane final : public Lane {
 
     ~RunLane() override {
         if (!stream_) return;
-        (void)maker_->wait();
-        (void)order_.wait(*stream_);  // keys that were replaced last
         keys_.clear();
         maker_.reset();
         order_.destroy_stream(*stream_);
     }
 
     Result<> begin() override {
-        auto begun = enqueue();
-        if (!begun) end();  // nothing writes into the buffer any more
-        return begun;
-    }
-
-    Result<bool> done() override {
-        auto done = maker_->done();
-        if (!done) end();
-        return done;
-    }
-
-    Result<> forget(const std::vector<std::uint64_t>& serials) override {
-        DAEL_TRY(keys_.forget(serials, *stream_));
-        return order_.wait(*stream_);
-    }
-    void forget_all_keys() override { keys_.clear(); }
-    Result<> wipe() override { return {}; }  // the device holds no keystream
-
-  private:
-    Result<> enqueue() {
         DAEL_TRY(keys_.find(fill.stretches, *stream_, places_));
         runs_.clear();
         for (std::size_t i = 0; i < fill.stretches.size(); ++i) {
@@ -82,11 +60,22 @@ class RunLane final : public Lane {
         }
         return maker_->begin(keys_.tables(), runs_, *stream_);
     }
-    void end() {
-        (void)maker_->wait();
-        (void)order_.wait(*stream_);
+    Result<bool> done() override { return maker_->done(); }
+    // The stream's work is that of the maker, and keys that were replaced last.
+    bool end() noexcept override {
+        return !stream_ || (waited([&] { return maker_->wait(); }) &&
+                            waited([&] { return order_.wait(*stream_); }));
     }
 
+    Result<> forget(const std::vector<std::uint64_t>& serials) override {
+        DAEL_TRY(keys_.forget(serials, *stream_));
+        return order_.wait(*stream_);
+    }
+    void forget_all_keys() override { keys_.clear(); }
+    Result<> wipe() override { return {}; }  // the device holds no keystream
+
+  private:
+    Engine engine_;  // as long as the maker, wherever that is kept
     std::unique_ptr<core::KeystreamMaker> maker_;
     dael::Order& order_;
     std::optional<Stream> stream_;
@@ -97,11 +86,12 @@ class RunLane final : public Lane {
 
 }  // namespace
 
-Result<std::unique_ptr<Lane>> open_run_lane(std::unique_ptr<core::KeystreamMaker> maker,
-                                            const DeviceAccess& device) {
-    auto lane = std::make_unique<RunLane>(std::move(maker), device);
+Result<LaneOwner> open_run_lane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker,
+                                const DeviceAccess& device) {
+    auto* const lane = new RunLane(engine, std::move(maker), device);
+    LaneOwner owner(lane);
     DAEL_TRY(lane->open());
-    return std::unique_ptr<Lane>(std::move(lane));
+    return owner;
 }
 
 }  // namespace dael::keystream

@@ -85,6 +85,8 @@ std::string SaFiller::State::why(const SaTable::State& table, const Slot& slot) 
     if (table.options.plan == SaTableOptions::Plan::measured && !table.measured.pays())
         return "the direct path is as fast here, as measured";
     if (slot.options.quota == 0) return "its quota is 0";
+    if (table.lost == table.buffers.size())
+        return "the device could not be waited for with any of the table's memory, which stays";
     return slot.why;
 }
 

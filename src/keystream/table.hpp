@@ -63,6 +63,7 @@ struct SaTable::State {
     std::vector<keystream::Slot*> active;          // have had packets of late
     double rate = 0;                               // of all of them, blocks a second
     std::uint32_t under_way = 0;                   // jobs
+    std::uint32_t lost = 0;                        // buffers that could not be waited for
     std::uint64_t fill_errors = 0, unclaimed = 0;  // bytes that came for nobody
     std::uint64_t pressed = 0;                     // the last tick when somebody wanted in vain
     std::uint64_t looked_at = 0;                   // the last fill that found none free

@@ -41,7 +41,7 @@ struct Buffer {
     std::unique_ptr<Window[]> windows;  // kMostWindows; the first `count` are in use
     std::size_t count = 0;
     std::size_t bytes = 0;               // filled
-    bool taken = false;                  // it is being filled; the scheduler's
+    bool taken = false;                  // it is being filled, or lost; the scheduler's
     std::size_t dirty = 0;               // bytes that were filled and not wiped since; likewise
     std::uint64_t order = 0;             // when it was filled, in order
     std::atomic<std::uint32_t> live{0};  // windows that are not retired

@@ -140,6 +140,99 @@ TEST_P(Hung, AnotherTableGoesOnAfterwards) {
     expect_clean(device);
 }
 
+class Lost : public testing::TestWithParam<bool> {
+  protected:
+    // A fill that is under way when all waits for it fail; which leaves the device hanging.
+    void lose(SaTable& table, Sender& sender, int failing_waits) {
+        sender.send(8, 1000);
+        table.settle();
+        ASSERT_EQ(table.filling().faults, 0u);
+        device.hang(true);
+        device.fail(1, "wait for*", failing_waits);
+        EXPECT_TRUE(comes([&] {
+            sender.send(8, 1000);
+            return table.filling().faults != 0;
+        }));
+    }
+
+    HostDevice device{
+        {.gives_up = true, .reads_lists = !GetParam(), .makes_keystream = GetParam()}};
+};
+INSTANTIATE_TEST_SUITE_P(Device, Lost, testing::Bool(),
+                         [](const auto& which) { return which.param ? "Runs" : "Lists"; });
+
+// Its buffer is neither wiped nor given back nor filled again, nor anything else that the device
+// may still read or write, whatever comes after.
+TEST_P(Lost, AFillThatCannotBeWaitedForKeepsAllItHas) {
+    std::uint64_t kept = 0;
+    {
+        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+        std::optional<SaFiller> filler(*SaFiller::open(engine, {.lanes = 2, .patience_ms = 20}));
+        std::optional<SaTable> table(*SaTable::open(*filler, ahead()));
+        Random random(5);
+        Sender sender(*table, random, {}), gone(*table, random, {});
+        gone.send(8, 1000);
+        lose(*table, sender, 1 << 30);
+        EXPECT_TRUE(table->remove(gone.id()));
+        sender.send(200, 1000);  // by the host
+        kept = table->counters().memory;
+        EXPECT_NE(kept, 0u);
+        EXPECT_NE(table->explain().find("could not be waited for"), std::string::npos)
+            << table->explain();
+        device.fail(0);
+        const std::uint64_t hits = table->counters().hits;
+        // Other lanes, and other buffers, while the device gets round to what was lost.
+        std::thread later([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(30));
+            device.hang(false);
+        });
+        EXPECT_TRUE(comes([&] {
+            sender.send(8, 1000);
+            return table->counters().hits > hits + 200;
+        })) << table->explain();
+        later.join();
+    }
+    EXPECT_TRUE(device.violations().empty()) << *device.violations().begin();
+}
+
+// The table goes while the device is still at it.
+TEST_P(Lost, ItsTableMayGo) {
+    {
+        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+        std::optional<SaFiller> filler(*SaFiller::open(engine, {.lanes = 2, .patience_ms = 20}));
+        std::optional<SaTable> table(*SaTable::open(*filler, ahead()));
+        Random random(6);
+        Sender sender(*table, random, {});
+        lose(*table, sender, 1 << 30);
+        table.reset();
+        filler.reset();
+        EXPECT_NE(device.live(), 0u);
+    }
+    device.hang(false);
+    EXPECT_TRUE(device.violations().empty()) << *device.violations().begin();
+}
+
+// Once the device says that it has ended all is as if it had only failed.
+TEST_P(Lost, WhatIsWaitedForLaterComesBack) {
+    {
+        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+        SaTable table = *SaTable::open(engine, ahead());
+        Random random(7);
+        Sender sender(table, random, {});
+        lose(table, sender, 3);  // it was asked twice more
+        EXPECT_EQ(device.given_up(), 3);
+        device.hang(false);
+        const std::uint64_t hits = table.counters().hits;
+        EXPECT_TRUE(comes([&] {
+            sender.send(8, 1000);
+            return table.counters().hits > hits + 100;
+        })) << table.explain();
+        EXPECT_EQ(table.explain().find("could not be waited for"), std::string::npos)
+            << table.explain();
+    }
+    expect_clean(device);
+}
+
 // What the kernel says of this process's threads whose name begins so: where they may run.
 std::vector<std::string> processors_of(const std::string& name) {
     std::vector<std::string> found;

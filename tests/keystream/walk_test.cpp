@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random walks over tables of SAs: they come, change keys, are exported and go on elsewhere, and
-// go, while packets flow, the device fails or hangs, memory runs out and the process forks. Held
-// against a model that knows which key and number each packet must have: no IV serves twice under a
-// key, none goes back, and of what is removed no keystream is left.
+// go, while packets flow, the device fails or hangs, or cannot be waited for, memory runs out and
+// the process forks. Held against a model that knows which key and number each packet must have: no
+// IV serves twice under a key, none goes back, and of what is removed no keystream is left.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -49,11 +49,15 @@ class Walk {
         of_device.makes_keystream = runs;
         of_device.fail_at = random_.below(2) ? 1 + static_cast<int>(random_.below(300)) : 0;
         of_device.delay = std::chrono::microseconds(random_.below(3) * 20);
+        of_device.gives_up = random_.below(2);
         device_.emplace(of_device);
         Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(*device_));
         auto filler = SaFiller::open(
             engine,
-            {.threads = 1 + static_cast<int>(random_.below(2)), .lanes = 2, .patience_ms = 20});
+            {.threads = 1 + static_cast<int>(random_.below(2)),
+             .lanes = 2,
+             // What is lost stays, so that nothing would tell when a thread that is left has ended.
+             .patience_ms = of_device.gives_up ? 60000u : 20u});
         if (!filler) return;  // where it fails at once
         for (auto& table : tables_) {
             SaTableOptions options;
@@ -68,8 +72,14 @@ class Walk {
     }
     ~Walk() {
         device_->hang(false);
-        if (tables_[1] && !sas_.empty() && !hung_) look_for_what_is_left();
+        if (device_->options().gives_up) device_->fail(0);
+        if (tables_[1] && !sas_.empty() && !hung_ && device_->given_up() == 0)
+            look_for_what_is_left();
         for (auto& table : tables_) table.reset();
+        if (device_->given_up() != 0) {
+            for (const auto& violation : device_->violations()) ADD_FAILURE() << violation;
+            return;
+        }
         for (int i = 0; i < 20000 && device_->live() != 0; ++i)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         expect_clean(*device_);
@@ -93,6 +103,9 @@ class Walk {
                 if (!hung_) table(sa).settle();
                 return;
             case 6:
+                if (device_->options().gives_up && random_.below(2))
+                    return device_->fail(1 + static_cast<int>(random_.below(30)), "wait for*",
+                                         1 + static_cast<int>(random_.below(8)));
                 if (random_.below(4) == 0) device_->hang(hung_ = !hung_);
                 return;
             case 7:
@@ -297,9 +310,13 @@ class Walk {
             if (i % 16 == 0) table(sa).settle();
         }
         wipe(data.data(), data.size());
-        SaTable& its = table(sa);
-        ASSERT_TRUE(its.remove(sa.id));
-        forget(sa);
+        // And whoever took over from it, or it from whom: what is made ahead of time is the same.
+        const Bytes raw = sa.raw;
+        for (std::size_t i = sas_.size(); i-- > 0;)
+            if (sas_[i].raw == raw) {
+                ASSERT_TRUE(table(sas_[i]).remove(sas_[i].id));
+                forget(sas_[i]);
+            }
         if (!sas_.empty()) seal(sas_.front());
         // What is being written over, and what lanes keep, goes by itself and soon.
         std::size_t found = 1;

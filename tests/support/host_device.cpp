@@ -66,7 +66,11 @@ void HostDevice::fail(int nth, std::string call, int in_a_row) {
 Result<> HostDevice::attempt(const char* call) {
     if (options_.at) options_.at(call);
     const std::lock_guard lock(mutex_);
-    if (!options_.fail_call.empty() && options_.fail_call != call) return {};
+    const std::string_view which = options_.fail_call;
+    const bool counts = which.ends_with('*')
+                            ? std::string_view(call).starts_with(which.substr(0, which.size() - 1))
+                            : which.empty() || which == call;
+    if (!counts) return {};
     const int nth = ++calls_ - options_.fail_at;
     if (options_.fail_at == 0 || nth < 0 || nth >= options_.fail_for) return {};
     failed_call_ = call;
@@ -150,6 +154,10 @@ void HostDevice::release(void* memory) noexcept {
         violations_.insert("release of unknown device memory");
         return;
     }
+    if (in_use(memory, found->second)) {
+        violations_.insert("device memory released while a stream uses it");
+        return;
+    }
     if (failed_call_.empty() && !wiped({found->first, found->second}))
         violations_.insert("device memory released unwiped");
     device_used_ -= found->second;
@@ -173,6 +181,10 @@ void HostDevice::release_pinned(void* memory) noexcept {
     const auto found = pinned_memory_.find(static_cast<std::uint8_t*>(memory));
     if (found == pinned_memory_.end()) {
         violations_.insert("release of unknown page-locked memory");
+        return;
+    }
+    if (in_use(memory, found->second)) {
+        violations_.insert("page-locked memory released while a stream uses it");
         return;
     }
     if (!all_are({found->first, found->second}, 0))
@@ -220,11 +232,38 @@ void HostDevice::destroy_stream(Stream stream) noexcept {
     delete queue;
 }
 
-void HostDevice::enqueue(Stream stream, std::function<void()> work) {
+bool HostDevice::in_use(const void* memory, std::size_t size) const {
+    const auto* const begin = static_cast<const std::uint8_t*>(memory);
+    return std::ranges::any_of(uses_, [&](const Use& use) {
+        const auto* const at = static_cast<const std::uint8_t*>(use.memory);
+        return at < begin + size && begin < at + use.size;
+    });
+}
+
+void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work) {
     Queue& queue = queue_of(stream);
+    std::list<Use> its;
+    std::vector<std::list<Use>::iterator> places;
+    {
+        const std::lock_guard lock(mutex_);
+        for (Use& use : uses) {
+            if (!use.memory || use.size == 0) continue;
+            use.queue = &queue;
+            const auto* const begin = static_cast<const std::uint8_t*>(use.memory);
+            if (use.written && contains(pinned_memory_, begin, use.size))
+                for (const Use& other : uses_) {
+                    const auto* const at = static_cast<const std::uint8_t*>(other.memory);
+                    if (other.written && other.queue != &queue && at < begin + use.size &&
+                        begin < at + other.size)
+                        violations_.insert("two streams write to the same page-locked memory");
+                }
+            places.push_back(its.insert(its.end(), use));
+        }
+        uses_.splice(uses_.end(), std::move(its));
+    }
     {
         const std::lock_guard lock(queue.mutex);
-        queue.work.push_back([this, work = std::move(work)] {
+        queue.work.push_back([this, places = std::move(places), work = std::move(work)] {
             const int now = ++at_once_;
             for (int most = most_at_once_;
                  most < now && !most_at_once_.compare_exchange_weak(most, now);) {
@@ -232,6 +271,10 @@ void HostDevice::enqueue(Stream stream, std::function<void()> work) {
             if (options_.delay.count() != 0) std::this_thread::sleep_for(options_.delay);
             hung_.wait(true);
             work();
+            {
+                const std::lock_guard its_lock(mutex_);
+                for (const auto place : places) uses_.erase(place);
+            }
             --at_once_;
         });
     }
@@ -248,8 +291,7 @@ void HostDevice::drain(Queue& queue) {
 }
 
 Result<> HostDevice::wait(Stream stream) {
-    drain(queue_of(stream));
-    return attempt("wait for stream");  // a device that fails has stopped, too
+    return waited("wait for stream", [&] { drain(queue_of(stream)); });
 }
 
 Result<Event> HostDevice::create_event() {
@@ -262,6 +304,10 @@ Result<Event> HostDevice::create_event() {
 
 void HostDevice::destroy_event(Event event) noexcept {
     auto* mark = static_cast<Mark*>(event.handle);
+    {
+        const std::lock_guard lock(mark->mutex);
+        if (!mark->ahead.empty()) return violation("an event destroyed that is still to come");
+    }
     const std::lock_guard lock(mutex_);
     events_.erase(mark);
     delete mark;
@@ -276,7 +322,7 @@ Result<> HostDevice::record(Event event, Stream stream) {
         which = ++mark->recorded;
         mark->ahead.insert(which);
     }
-    enqueue(stream, [mark, which] {
+    enqueue(stream, {}, [mark, which] {
         const std::lock_guard lock(mark->mutex);
         mark->ahead.erase(which);
         mark->when = std::chrono::steady_clock::now();
@@ -292,8 +338,7 @@ Result<> HostDevice::wait(Event event) {
         const std::lock_guard lock(mark->mutex);
         which = mark->recorded;
     }
-    mark->wait_for(which);
-    return attempt("wait for event");
+    return waited("wait for event", [&] { mark->wait_for(which); });
 }
 
 Result<> HostDevice::wait(Stream stream, Event event) {
@@ -304,7 +349,7 @@ Result<> HostDevice::wait(Stream stream, Event event) {
         const std::lock_guard lock(mark->mutex);
         which = mark->recorded;
     }
-    enqueue(stream, [mark, which] { mark->wait_for(which); });
+    enqueue(stream, {}, [mark, which] { mark->wait_for(which); });
     return {};
 }
 
@@ -323,7 +368,7 @@ Result<> HostDevice::copy_in(void* device_memory, const void* host_memory, std::
     DAEL_TRY(attempt("copy_in"));
     check_device_range(device_memory, size, "copy_in");
     check_pinned_range(host_memory, size, "copy_in");
-    enqueue(stream, [=] {
+    enqueue(stream, {{device_memory, size, true}, {host_memory, size}}, [=] {
         if (size != 0)
             std::memcpy(device_memory, host_memory, size);  // of nothing both may be null
     });
@@ -337,7 +382,7 @@ Result<> HostDevice::copy_out(void* host_memory, const void* device_memory, std:
     const bool waits = !is_pinned(host_memory, size) && is_codes(device_memory);
     if (!waits) check_pinned_range(host_memory, size, "copy_out");
     copied_out_ += size;
-    enqueue(stream, [=] {
+    enqueue(stream, {{host_memory, size, true}, {device_memory, size}}, [=] {
         if (size != 0)
             std::memcpy(host_memory, device_memory, size);  // of nothing both may be null
     });
@@ -349,7 +394,7 @@ Result<> HostDevice::copy_within(void* to, const void* from, std::size_t size, S
     DAEL_TRY(attempt("copy_within"));
     check_device_range(to, size, "copy_within");
     check_device_range(from, size, "copy_within");
-    enqueue(stream, [=] { std::memmove(to, from, size); });
+    enqueue(stream, {{to, size, true}, {from, size}}, [=] { std::memmove(to, from, size); });
     return {};
 }
 
@@ -357,7 +402,8 @@ Result<> HostDevice::fill(void* device_memory, std::uint8_t value, std::size_t s
                           Stream stream) {
     DAEL_TRY(attempt("fill"));
     check_device_range(device_memory, size, "fill");
-    enqueue(stream, [=] { std::memset(device_memory, value, size); });
+    enqueue(stream, {{device_memory, size, true}},
+            [=] { std::memset(device_memory, value, size); });
     return {};
 }
 

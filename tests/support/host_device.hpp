@@ -8,13 +8,15 @@
 //   - kernels read and write this device's memory only, and get valid messages only, but for lists
 //     that lie in device memory; runs of keystream go to page-locked memory;
 //   - device and page-locked memory must be wiped before it is released;
-//   - everything must be released, and nothing while a stream still uses it.
+//   - everything must be released, and nothing while a stream still uses it;
+//   - no two streams write to the same page-locked memory at once.
 // What it finds is in violations(). Failures and a small memory can be asked for.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,16 +35,17 @@ struct HostDeviceOptions {
     std::uint64_t pinned = std::uint64_t{1} << 30;  // bytes that may be page-locked
     int fail_at = 0;                                // the nth call that can fail does; 0: none
     int fail_for = 1;                               // and so do as many in a row in all
-    std::string fail_call{};                        // only those of this name count; empty: all
-    std::chrono::microseconds delay{0};             // of every operation on a stream
-    bool silent_failures = false;                   // batches fail, which their outcome alone tells
-    bool reads_lists = true;                        // that lie in device memory
-    std::size_t reach = 0;                          // of its kernels, as core::Device has it
-    bool makes_keystream = false;                   // runs of it (core/keystream_maker.hpp)
-    std::vector<std::string> forms{};               // of its kernels, as it says;
-    std::set<std::string> refused{};                // but these it refuses to use
-    std::optional<Mode> lacks{};                    // a mode that its backend says it has not
-    std::function<void(const char* call)> at{};     // called at the head of each that can fail
+    std::string fail_call{};  // only those of this name, or, with a star, that begin so; empty: all
+    bool gives_up = false;    // a wait that fails has not waited: the work goes on
+    std::chrono::microseconds delay{0};          // of every operation on a stream
+    bool silent_failures = false;                // batches fail, which their outcome alone tells
+    bool reads_lists = true;                     // that lie in device memory
+    std::size_t reach = 0;                       // of its kernels, as core::Device has it
+    bool makes_keystream = false;                // runs of it (core/keystream_maker.hpp)
+    std::vector<std::string> forms{};            // of its kernels, as it says;
+    std::set<std::string> refused{};             // but these it refuses to use
+    std::optional<Mode> lacks{};                 // a mode that its backend says it has not
+    std::function<void(const char* call)> at{};  // called at the head of each that can fail
 };
 
 class HostDevice final : public core::Device, public Memory, public Order, private core::Forms {
@@ -104,8 +107,9 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::set<std::string> violations();
     // Allocations, streams, events, batches, tables of keys, makers of keystream.
     std::size_t live();
-    int calls() const { return calls_; }  // that could have failed so far
-    std::string failed_call();            // which call fail_at hit; empty: none yet
+    int calls() const { return calls_; }        // that could have failed so far
+    std::string failed_call();                  // which call fail_at hit; empty: none yet
+    int given_up() const { return given_up_; }  // waits that failed and have not waited
     // As if it had been opened with these: the nth call from now on.
     void fail(int nth, std::string call = {}, int in_a_row = 1);
     // And whether it then throws, as where there is no memory for words.
@@ -125,6 +129,8 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
   private:
     struct Queue;
     struct Mark;
+    struct HeldTables;
+    struct HeldBatch;
     struct Tables;
     struct Batch;
     class Maker;
@@ -137,8 +143,19 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     void violation(std::string what);
     Queue& queue_of(Stream stream);
     static void drain(Queue& queue);
+    template <class Wait>
+    Result<> waited(const char* call, Wait wait);
     bool is_codes(const void* device_memory);
-    void enqueue(Stream stream, std::function<void()> work);
+    // Memory that an operation reads or writes when its turn comes.
+    struct Use {
+        const void* memory = nullptr;
+        std::size_t size = 0;
+        bool written = false;
+        const Queue* queue = nullptr;
+    };
+    using Uses = std::vector<Use>;
+    void enqueue(Stream stream, Uses uses, std::function<void()> work);
+    bool in_use(const void* memory, std::size_t size) const;  // under the mutex
     void check_device_range(const void* memory, std::size_t size, const std::string& what);
     void check_pinned_range(const void* memory, std::size_t size, const std::string& what);
     Result<> run_one(const Cipher& cipher, const core::Keys& keys, const Message& message,
@@ -148,7 +165,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Result<> check_device_list(const Cipher& cipher, const Messages& messages);
     Result<const Tables*> own(const core::Keys& keys) const;
     Code compute(Cipher cipher, const core::Keys& keys, Message message);
-    void execute(Batch& batch);
+    void execute(HeldBatch& batch);
 
     HostDeviceOptions options_;
     DeviceInfo info_;
@@ -157,6 +174,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::mutex mutex_;
     std::map<const std::uint8_t*, std::size_t> device_memory_, pinned_memory_;
     std::set<const void*> codes_;  // of batches; within device_memory_
+    std::list<Use> uses_;          // of operations that are not over
     std::uint64_t device_used_ = 0, pinned_used_ = 0;
     std::set<Queue*> streams_;
     std::set<Mark*> events_;
@@ -165,7 +183,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     std::atomic<void*> captured_{nullptr};
     std::atomic<bool> throws_{false};
     std::atomic<bool> hung_{false};
-    std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0};
+    std::atomic<int> calls_{0}, batches_{0}, at_once_{0}, most_at_once_{0}, given_up_{0};
     std::atomic<std::uint64_t> kernels_{0}, runs_{0}, copied_out_{0}, most_memory_{0};
 };
 

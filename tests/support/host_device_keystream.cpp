@@ -25,7 +25,7 @@ class HostDevice::Maker final : public core::KeystreamMaker {
         if (!tables || &tables->device != &device_)
             return core::made_for_another(device_.name(), "keys");
         if (runs.empty()) device_.violation("no runs of keystream");
-        for (const core::KeystreamRun& run : runs) check(run, tables->copies.size());
+        for (const core::KeystreamRun& run : runs) check(run, tables->held->copies.size());
         stream_ = stream;
         under_way_ = true;
         ++ticket_;
@@ -40,7 +40,11 @@ class HostDevice::Maker final : public core::KeystreamMaker {
 
     Result<bool> done() override {
         if (!under_way_) return true;
-        if (said_.load(std::memory_order_acquire) != ticket_) return false;
+        if (said_.load(std::memory_order_acquire) != ticket_) {
+            if (device_.options_.gives_up)  // asked of the driver, with the work under way
+                DAEL_TRY(device_.waited("wait for runs, by a question", [] {}));
+            return false;
+        }
         under_way_ = false;
         DAEL_TRY(device_.attempt("runs done"));
         return true;
@@ -48,9 +52,9 @@ class HostDevice::Maker final : public core::KeystreamMaker {
 
     Result<> wait() override {
         if (!under_way_) return {};
-        drain(device_.queue_of(stream_));
-        under_way_ = false;
-        return device_.attempt("wait for runs");
+        auto waited = device_.waited("wait for runs", [&] { drain(device_.queue_of(stream_)); });
+        under_way_ = device_.options_.gives_up && !waited;
+        return waited;
     }
 
   private:
@@ -65,18 +69,22 @@ class HostDevice::Maker final : public core::KeystreamMaker {
     // `ticket`: to be said afterwards, unless it is 0.
     void enqueue(const Tables& tables, std::span<const core::KeystreamRun> list,
                  std::uint32_t ticket) {
-        ++tables.in_use;
-        device_.enqueue(stream_,
-                        [this, &tables, ticket, runs = std::vector(list.begin(), list.end())] {
-                            ++device_.kernels_;
-                            device_.runs_ += runs.size();
-                            for (const core::KeystreamRun& run : runs) write(tables, run);
-                            --tables.in_use;
-                            if (ticket != 0) said_.store(ticket, std::memory_order_release);
-                        });
+        ++tables.held->in_use;
+        Uses uses;
+        for (const core::KeystreamRun& run : list)
+            uses.push_back({run.out, std::size_t{16} * run.blocks * run.slots, true});
+        device_.enqueue(
+            stream_, std::move(uses),
+            [this, its = tables.held, ticket, runs = std::vector(list.begin(), list.end())] {
+                ++device_.kernels_;
+                device_.runs_ += runs.size();
+                for (const core::KeystreamRun& run : runs) write(*its, run);
+                --its->in_use;
+                if (ticket != 0) said_.store(ticket, std::memory_order_release);
+            });
     }
 
-    void write(const Tables& tables, const core::KeystreamRun& run) {
+    void write(const HeldTables& tables, const core::KeystreamRun& run) {
         Message slot;
         slot.key = run.key;
         slot.out = run.out;

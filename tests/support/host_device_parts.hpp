@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -61,39 +62,46 @@ struct HostDevice::Mark {
 };
 
 // Keys on the device. Work reads them when it runs, so that replace() takes place in its order.
-struct HostDevice::Tables final : core::KeyTables {
-    explicit Tables(HostDevice& owner) : device(owner) { ++device.batches_; }
-    ~Tables() override {
-        while (lent != 0) std::this_thread::yield();  // launches without a batch
-        if (in_use != 0) device.violation("tables of keys destroyed while work uses them");
-        --device.batches_;
-    }
-    Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
-    bool whole() const noexcept override { return !torn; }
+// What work needs of tables and of batches is its own, too: they see to their end themselves where
+// a wait was given up (core::Prepared), and else must not go before.
+struct HostDevice::HeldTables {
+    explicit HeldTables(HostDevice& owner) : device(owner) { ++device.batches_; }
+    ~HeldTables() { --device.batches_; }
     core::Keys keys() const { return {copies, maths.get()}; }
 
     HostDevice& device;
     std::vector<Key> copies;
     std::unique_ptr<core::KeyTables> maths;
-    mutable std::atomic<int> in_use{0}, lent{0};
+    std::atomic<int> in_use{0}, lent{0};
+};
+struct HostDevice::Tables final : core::KeyTables {
+    explicit Tables(HostDevice& owner) : device(owner), held(std::make_shared<HeldTables>(owner)) {}
+    ~Tables() override {
+        if (device.given_up_ != 0) return;
+        while (held->lent != 0) std::this_thread::yield();  // launches without a batch
+        if (held->in_use != 0) device.violation("tables of keys destroyed while work uses them");
+    }
+    Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
+    bool whole() const noexcept override { return !torn; }
+
+    HostDevice& device;
+    const std::shared_ptr<HeldTables> held;
     std::atomic<bool> torn{false};  // a replacement that failed midway
 };
 
 // A list of the host's is copied; one in device memory is read when the batch runs.
-struct HostDevice::Batch final : core::Prepared {
-    Batch(HostDevice& owner, const Cipher& the_cipher, const Messages& messages,
-          const Tables& the_tables)
-        : device(owner), cipher(the_cipher), given(messages), tables(the_tables) {
+struct HostDevice::HeldBatch {
+    HeldBatch(HostDevice& owner, const Cipher& the_cipher, const Messages& messages,
+              std::shared_ptr<HeldTables> the_tables)
+        : device(owner), cipher(the_cipher), given(messages), tables(std::move(the_tables)) {
         ++device.batches_;
     }
-    ~Batch() override;
-    const std::uint32_t* results() const override { return codes; }
-    Result<> outcome() const override;
+    ~HeldBatch();
 
     HostDevice& device;
     const Cipher cipher;
     const Messages given;
-    const Tables& tables;
+    const std::shared_ptr<HeldTables> tables;
     std::vector<Message> copied;
     std::uint32_t* codes = nullptr;
     // Runs on different streams take turns.
@@ -101,5 +109,29 @@ struct HostDevice::Batch final : core::Prepared {
     std::condition_variable turn;
     std::uint64_t launched = 0, done = 0;
 };
+struct HostDevice::Batch final : core::Prepared {
+    explicit Batch(std::shared_ptr<HeldBatch> what) : held(std::move(what)) {}
+    ~Batch() override;
+    const std::uint32_t* results() const override { return held->codes; }
+    Result<> outcome() const override;
+
+    const std::shared_ptr<HeldBatch> held;
+};
+
+// A device that fails has stopped, too; or nobody knows.
+template <class Wait>
+Result<> HostDevice::waited(const char* call, Wait wait) {
+    if (options_.gives_up) {
+        auto attempted = attempt(call);
+        if (!attempted) {
+            ++given_up_;
+            return attempted;
+        }
+        wait();
+        return {};
+    }
+    wait();
+    return attempt(call);
+}
 
 }  // namespace dael::test

@@ -31,19 +31,19 @@ Result<std::unique_ptr<core::KeyTables>> HostDevice::tables(std::span<const Key>
     DAEL_TRY(attempt("tables"));
     auto tables = std::make_unique<Tables>(*this);
     DAEL_LET(maths, maths_->tables(keys));
-    tables->maths = std::move(maths);
-    for (const Key& key : keys) tables->copies.push_back(std::move(*key.duplicate()));
+    tables->held->maths = std::move(maths);
+    for (const Key& key : keys) tables->held->copies.push_back(std::move(*key.duplicate()));
     return std::unique_ptr<core::KeyTables>(std::move(tables));
 }
 
 Result<> HostDevice::Tables::replace(std::uint32_t index, const Key& key, Stream stream) {
     DAEL_TRY(device.attempt("replace"));
-    ++in_use;
+    ++held->in_use;
     auto copy = std::make_shared<Key>(std::move(*key.duplicate()));
-    device.enqueue(stream, [this, index, copy] {
-        if (!maths->replace(index, *copy, {})) device.violation("a key was not replaced");
-        copies[index] = std::move(*copy);
-        --in_use;
+    device.enqueue(stream, {}, [its = held, index, copy] {
+        if (!its->maths->replace(index, *copy, {})) its->device.violation("a key was not replaced");
+        its->copies[index] = std::move(*copy);
+        --its->in_use;
     });
     // As kernels that come after the first do: the key is there, what GHASH needs of it is not.
     auto hashed = device.attempt("replace the hash key");
@@ -62,7 +62,7 @@ Result<std::unique_ptr<core::Pieces>> HostDevice::begin(const Cipher& cipher,
                                                         const Block& start) {
     DAEL_TRY(attempt("begin"));
     DAEL_LET(tables, own(keys));
-    return maths_->begin(cipher, tables->keys(), key, start);
+    return maths_->begin(cipher, tables->held->keys(), key, start);
 }
 
 // Where a message's memory must lie, if it has any.
@@ -128,10 +128,11 @@ Result<> HostDevice::run_one(const Cipher& cipher, const core::Keys& keys, const
     auto key = std::make_shared<Key>(std::move(*keys.list[message.key].duplicate()));
     Message alone = message;
     alone.key = 0;
-    enqueue(stream, [this, key, cipher, alone] {
-        ++kernels_;
-        compute(cipher, {std::span(key.get(), 1), nullptr}, alone);
-    });
+    enqueue(stream, {{alone.in, alone.size}, {alone.out, alone.size, true}},
+            [this, key, cipher, alone] {
+                ++kernels_;
+                compute(cipher, {std::span(key.get(), 1), nullptr}, alone);
+            });
     return {};
 }
 
@@ -140,7 +141,7 @@ Result<> HostDevice::check_host_list(const Cipher& cipher, const Tables& tables,
     const std::span list(messages.list, messages.count);
     bool one_key = true, wraps = false;
     for (const Message& m : list) {
-        if (!modes::takes(cipher, m, tables.copies.size()))
+        if (!modes::takes(cipher, m, tables.held->copies.size()))
             violation("prepare of an invalid message");
         check_message(cipher, m, "prepare");
         one_key = one_key && m.key == list.front().key;
@@ -177,7 +178,7 @@ Result<std::unique_ptr<core::Prepared>> HostDevice::prepare(const Cipher& cipher
     const bool on_host = messages.place == Place::host;
     DAEL_TRY(on_host ? check_host_list(cipher, *tables, messages)
                      : check_device_list(cipher, messages));
-    auto batch = std::make_unique<Batch>(*this, cipher, messages, *tables);
+    auto batch = std::make_shared<HeldBatch>(*this, cipher, messages, tables->held);
     if (on_host) batch->copied.assign(messages.list, messages.list + messages.count);
     if (!on_host || authenticates(cipher.mode)) {
         DAEL_LET(codes, allocate(messages.count * sizeof(std::uint32_t)));
@@ -185,11 +186,16 @@ Result<std::unique_ptr<core::Prepared>> HostDevice::prepare(const Cipher& cipher
         const std::lock_guard lock(mutex_);
         codes_.insert(codes);
     }
-    return std::unique_ptr<core::Prepared>(std::move(batch));
+    return std::unique_ptr<core::Prepared>(std::make_unique<Batch>(std::move(batch)));
 }
 
 HostDevice::Batch::~Batch() {
-    if (done != launched) device.violation("a batch destroyed while it runs");
+    const std::lock_guard lock(held->mutex);
+    if (held->done != held->launched && held->device.given_up_ == 0)
+        held->device.violation("a batch destroyed while it runs");
+}
+
+HostDevice::HeldBatch::~HeldBatch() {
     if (codes) {
         std::memset(codes, 0, given.count * sizeof *codes);
         {
@@ -202,24 +208,28 @@ HostDevice::Batch::~Batch() {
 }
 
 Result<> HostDevice::Batch::outcome() const {
-    if (device.options_.silent_failures) return Error{Code::device, "a kernel of the batch failed"};
+    if (held->device.options_.silent_failures)
+        return Error{Code::device, "a kernel of the batch failed"};
     return {};
 }
 
 Result<> HostDevice::run(core::Prepared& prepared, Stream stream) {
     DAEL_TRY(attempt("run batch"));
-    auto* const batch = static_cast<Batch*>(&prepared);
-    ++batch->tables.in_use;
+    const auto batch = static_cast<Batch&>(prepared).held;
+    ++batch->tables->in_use;
     std::uint64_t turn = 0;
     {
         const std::lock_guard lock(batch->mutex);
         turn = batch->launched++;
     }
-    enqueue(stream, [this, batch, turn] {
+    Uses uses{{batch->codes, batch->codes ? batch->given.count * sizeof *batch->codes : 0, true}};
+    if (batch->given.place == Place::device)
+        uses.push_back({batch->given.list, batch->given.count * sizeof(Message)});
+    enqueue(stream, std::move(uses), [this, batch, turn] {
         std::unique_lock lock(batch->mutex);
         batch->turn.wait(lock, [&] { return batch->done == turn; });
         execute(*batch);
-        --batch->tables.in_use;
+        --batch->tables->in_use;
         ++batch->done;
         batch->turn.notify_all();
     });
@@ -237,7 +247,8 @@ Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys,
     auto list = std::make_shared<std::vector<Message>>(messages.begin(), messages.end());
     auto aad = std::make_shared<std::vector<std::vector<std::uint8_t>>>();
     for (Message& m : *list) {
-        if (!modes::takes(cipher, m, tables->copies.size())) violation("run of an invalid message");
+        if (!modes::takes(cipher, m, tables->held->copies.size()))
+            violation("run of an invalid message");
         if (options.host_aad) {
             aad->emplace_back(m.aad, m.aad + m.aad_size);
             m.aad = nullptr;
@@ -249,19 +260,19 @@ Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys,
     }
     if (options.codes && !is_pinned(options.codes, messages.size() * sizeof *options.codes))
         check_device_range(options.codes, messages.size() * sizeof *options.codes, "codes");
-    ++tables->lent;
-    enqueue(stream, [this, list, aad, cipher, tables, codes = options.codes] {
+    ++tables->held->lent;
+    enqueue(stream, {}, [this, list, aad, cipher, its = tables->held, codes = options.codes] {
         ++kernels_;
         for (std::size_t i = 0; i < list->size(); ++i) {
-            const Code code = compute(cipher, tables->keys(), (*list)[i]);
+            const Code code = compute(cipher, its->keys(), (*list)[i]);
             if (codes) codes[i] = static_cast<std::uint32_t>(code);
         }
-        --tables->lent;
+        --its->lent;
     });
     return {};
 }
 
-void HostDevice::execute(Batch& batch) {
+void HostDevice::execute(HeldBatch& batch) {
     ++kernels_;
     const bool on_host = batch.given.place == Place::host;
     std::uint32_t count = batch.given.count;
@@ -276,7 +287,7 @@ void HostDevice::execute(Batch& batch) {
             gcm::set_start(const_cast<Message&>(list[i]), nonce.data());
         }
     }
-    const core::Keys keys = batch.tables.keys();
+    const core::Keys keys = batch.tables->keys();
     const auto longer = [most = batch.given.longest](const Message& m) {
         return most != 0 && (m.size > most || m.aad_size > most - m.size);
     };
