@@ -88,7 +88,10 @@ struct DeviceGcm::Ring {
         dael_batch_free(slot.batch);
         if (slot.event) dael_event_destroy(device, slot.event);
         if (slot.on_device) dael_device_release(device, slot.on_device);
-        if (slot.on_host) dael_device_release_pinned(device, slot.on_host);
+        if (slot.on_host) {
+            dael_wipe(slot.on_host, kList + slot.room);
+            dael_device_release_pinned(device, slot.on_host);
+        }
         slot = {};
         return DAEL_OK;
     }
@@ -100,13 +103,13 @@ struct DeviceGcm::Ring {
         if (status == DAEL_OK) status = dael_device_allocate(device, size, &slot.on_device);
         if (status == DAEL_OK) status = dael_device_allocate_pinned(device, size, &slot.on_host);
         if (status != DAEL_OK) return status;
+        slot.room = room;
         dael_prepare_options options{};
         options.struct_size = sizeof options;
         options.place = DAEL_PLACE_DEVICE;
         status = dael_prepare(keys.engine.get(), &cipher, keys.get(),
                               static_cast<const dael_message*>(slot.on_device), 1, &options,
                               &slot.batch);
-        slot.room = room;
         return status;
     }
     // The next slot, with that much room, once what it was last used for is done.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "weights.hpp"
 
@@ -16,16 +17,22 @@ constexpr std::size_t kSlots = 3;
 constexpr std::uint64_t kGroup = 8;   // are decrypted by one launch
 constexpr std::uint64_t kSealed = 2;  // encrypted by one
 
-// What was allocated on a device, given back in the end; freed after the stream has come to its
-// end.
+// What was allocated on a device, given back after the stream has come to its end; kept, for as
+// long as the process lives, where the stream cannot be waited for. One failure may be that of work
+// that came before, so it is asked twice.
 class Loan {
   public:
     Loan(dael_device* device, void* stream) : device_(device), stream_(stream) {}
     ~Loan() {
-        dael_stream_wait(device_, stream_);
+        if (dael_stream_wait(device_, stream_) != DAEL_OK &&
+            dael_stream_wait(device_, stream_) != DAEL_OK)
+            return;
         for (dael_batch* batch : batches) dael_batch_free(batch);
         for (void* event : events) dael_event_destroy(device_, event);
-        for (void* memory : pinned_) dael_device_release_pinned(device_, memory);
+        for (const auto& [memory, size] : pinned_) {
+            dael_wipe(memory, size);
+            dael_device_release_pinned(device_, memory);
+        }
         for (void* memory : memory_) dael_device_release(device_, memory);
     }
     Loan(const Loan&) = delete;
@@ -42,7 +49,7 @@ class Loan {
         void* made = nullptr;
         const auto status =
             dael_device_allocate_pinned(device_, std::max<std::uint64_t>(size, 1), &made);
-        if (status == DAEL_OK) pinned_.push_back(made);
+        if (status == DAEL_OK) pinned_.emplace_back(made, size);
         *memory = static_cast<std::uint8_t*>(made);
         return status;
     }
@@ -53,7 +60,8 @@ class Loan {
   private:
     dael_device* device_;
     void* stream_;
-    std::vector<void*> memory_, pinned_;
+    std::vector<void*> memory_;
+    std::vector<std::pair<void*, std::uint64_t>> pinned_;
 };
 
 // A run of bytes that neighbour in the file and in memory, of at most a slot.

@@ -372,10 +372,12 @@ bool SaFiller::State::forget(Worker& worker) {
         if (serials.empty() && !all) continue;
         any = true;
         auto done = Result<>{};
-        if (all)
-            lane->forget_all_keys();
-        else
+        if (!all)
             done = lane->forget(serials);
+        else if (lane->end())
+            lane->forget_all_keys();
+        else  // they go with the lane, or stay with it
+            done = Error{Code::device, "the device could not be waited for"};
         // Keystream of theirs, where a lane keeps what it brought last.
         if (done && std::exchange(lane->dirty, false)) done = lane->wipe();
         if (!done) fail(done.error());

@@ -10,7 +10,8 @@ namespace {
 
 class HostLane final : public Lane {
   public:
-    explicit HostLane(Engine& engine) : engine_(engine.state()) {
+    HostLane(Engine& engine, dael::Order* order)
+        : engine_(engine.state()), order_(order), keys_(engine_, order) {
         messages_.resize(kMostMessages);
         codes_.resize(kMostMessages);
     }
@@ -29,6 +30,9 @@ class HostLane final : public Lane {
         return {};
     }
     Result<bool> done() override { return true; }
+    bool end() noexcept override {  // keys that were replaced last
+        return !order_ || waited([&] { return order_->wait(Stream{}); });
+    }
     Result<> forget(const std::vector<std::uint64_t>& serials) override {
         return keys_.forget(serials, {});
     }
@@ -37,7 +41,8 @@ class HostLane final : public Lane {
 
   private:
     Engine engine_;
-    EngineKeys keys_{engine_};
+    dael::Order* const order_;  // the device's; null: there is none
+    EngineKeys keys_;
     std::vector<Message> messages_;
     std::vector<Code> codes_;
     std::vector<std::uint32_t> places_;
@@ -46,7 +51,8 @@ class HostLane final : public Lane {
 }  // namespace
 
 Result<LaneOwner> open_host_lane(Engine& engine) {
-    return LaneOwner(new HostLane(engine));
+    auto device = dael::device(engine);
+    return LaneOwner(new HostLane(engine, device ? &device->order : nullptr));
 }
 
 }  // namespace dael::keystream

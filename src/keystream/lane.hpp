@@ -83,17 +83,22 @@ class KeyPlaces {
 // In an engine's key set.
 class EngineKeys final : public KeyPlaces {
   public:
-    explicit EngineKeys(Engine& engine) : engine_(engine) {}
+    // `waits_on`: for each key that is replaced, since work comes on streams that know nothing of
+    // the one on which that happens.
+    explicit EngineKeys(Engine& engine, Order* waits_on = nullptr)
+        : engine_(engine), waits_on_(waits_on) {}
     const KeySet& set() const { return *set_; }
 
   private:
     Result<> make_set(std::span<const Key> keys) override;
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
-        return set_->replace(index, key, stream);
+        DAEL_TRY(set_->replace(index, key, stream));
+        return waits_on_ ? waits_on_->wait(stream) : Result<>{};
     }
     void drop_set() override { set_.reset(); }
 
     Engine& engine_;
+    Order* const waits_on_;
     std::optional<KeySet> set_;
 };
 

@@ -140,6 +140,34 @@ TEST_P(Hung, AnotherTableGoesOnAfterwards) {
     expect_clean(device);
 }
 
+// A device that neither makes runs nor reads lists is asked message by message, on streams that
+// know nothing of the one on which a key is replaced.
+TEST(Slow, AKeyIsInItsPlaceBeforeItsKeystreamIsMade) {
+    HostDevice device({.delay = std::chrono::microseconds(300), .reads_lists = false});
+    {
+        Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+        SaTable table = *SaTable::open(engine, ahead());
+        Random random(8);
+        std::vector<std::unique_ptr<Sender>> senders;
+        for (int i = 0; i < 12; ++i) {  // all but the first in places of the first one's set
+            senders.push_back(std::make_unique<Sender>(table, random, SaOptions{}));
+            void* const others = *device.allocate(16);  // who keep the default stream busy
+            for (int work = 0; work < 40; ++work) ASSERT_TRUE(device.fill(others, 0, 16, {}));
+            for (int round = 0; round < 3; ++round) {
+                senders.back()->send(8, 1000);
+                table.settle();
+            }
+            ASSERT_TRUE(device.wait(Stream{}));
+            device.release(others);
+            EXPECT_NE(senders.back()->status().counters.hits, 0u);
+            if (i % 3 == 2) {
+                EXPECT_TRUE(table.remove(senders.back()->id()));
+            }
+        }
+    }
+    expect_clean(device);
+}
+
 class Lost : public testing::TestWithParam<bool> {
   protected:
     // A fill that is under way when all waits for it fail; which leaves the device hanging.
