@@ -36,6 +36,10 @@ class PlainBatch final : public Batch {
   private:
     using Part = OpenClDevice::Part;
     Result<> launch_serial(const Part& part, const cl::CommandQueue& queue);
+    Result<Kernel*> serial_kernel(int rounds);
+    std::vector<int> all_rounds() const {
+        return many_keys_ ? keys.all_rounds() : std::vector<int>{keys.rounds(key_)};
+    }
 
     std::vector<Part> parts_;
     std::uint32_t key_ = 0;   // the only one, unless
@@ -90,16 +94,21 @@ Result<> PlainBatch::finish() {
 }
 
 Result<> PlainBatch::launch(const cl::CommandQueue& queue) {
-    for (const Part& part : parts_) {
-        const std::vector<int> sizes =
-            many_keys_ ? keys.all_rounds() : std::vector<int>{keys.rounds(key_)};
-        for (const int rounds : sizes)
+    // What can fail comes before the first launch.
+    for (const Part& part : parts_)
+        for (const int rounds : all_rounds()) {
             DAEL_TRY(device.believe(cipher, rounds,
                                     {.tuning = tuning,
                                      .batch = true,
                                      .keys = many_keys_,
                                      .in_place = part.in_place,
                                      .keystream = part.keystream}));
+            if (serial_mode(cipher))
+                DAEL_TRY(serial_kernel(rounds));
+            else
+                DAEL_TRY(device.blocks_kernels(cipher, rounds, part, tuning));
+        }
+    for (const Part& part : parts_) {
         if (serial_mode(cipher))
             DAEL_TRY(launch_serial(part, queue));
         else
@@ -109,18 +118,22 @@ Result<> PlainBatch::launch(const cl::CommandQueue& queue) {
     return {};
 }
 
-Result<> PlainBatch::launch_serial(const Part& part, const cl::CommandQueue& queue) {
+Result<Kernel*> PlainBatch::serial_kernel(int rounds) {
     const std::string mode = mode_macro(cipher);
+    if (!many_keys_) return device.kernel("serial", "serial", rounds, false, tuning, mode);
+    return device.kernel("serial_keyed", "serial", rounds, false, tuning, mode + " -DDAEL_KEYED=1");
+}
+
+Result<> PlainBatch::launch_serial(const Part& part, const cl::CommandQueue& queue) {
     if (!many_keys_) {
         const KeyArgument key = keys.argument(key_, false);
-        DAEL_LET(kernel, device.kernel("serial", "serial", key.rounds, false, tuning, mode));
+        DAEL_LET(kernel, serial_kernel(key.rounds));
         return device.launch(&ends, *kernel, queue, part.groups, tuning.teams, part.in, part.out,
                              part.list, part.count, Secret{key.data});
     }
     // Each takes the messages whose key has its number of rounds.
     for (const int rounds : keys.all_rounds()) {
-        DAEL_LET(kernel, device.kernel("serial_keyed", "serial", rounds, false, tuning,
-                                       mode + " -DDAEL_KEYED=1"));
+        DAEL_LET(kernel, serial_kernel(rounds));
         DAEL_TRY(device.launch(&ends, *kernel, queue, part.groups, tuning.teams, part.in, part.out,
                                part.list, part.count, keys.schedules()));
     }

@@ -5,13 +5,13 @@
 #include <mutex>
 
 #include "backends/opencl/ends.hpp"
+#include "backends/opencl/keys.hpp"
 #include "backends/opencl/tuning.hpp"
 #include "core/device.hpp"
 
 namespace dael::opencl {
 
 class OpenClDevice;
-class OpenClKeys;
 
 class Batch : public core::Prepared {
   public:
@@ -19,7 +19,9 @@ class Batch : public core::Prepared {
           const Tuning& its_tuning)
         : device(its_device), keys(its_keys), cipher(its_cipher), tuning(its_tuning) {}
     // Nothing that a run uses, and keys least of all, is wiped under its kernels.
-    ~Batch() override { (void)ends.wait(); }
+    ~Batch() override {
+        if (!ends.wait()) keys.outlive(std::move(ends));
+    }
 
     const std::uint32_t* results() const override { return nullptr; }
     Result<> outcome() const override {

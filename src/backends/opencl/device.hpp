@@ -92,10 +92,21 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
 
     // Messages' parts in one pair of buffers, as modes.cpp and xts.cpp launch them.
     struct Part;
+    struct BlocksKernels {
+        Kernel *blocks, *save;  // the latter where it is in place
+    };
+    Result<BlocksKernels> blocks_kernels(const Cipher& cipher, int rounds, const Part& part,
+                                         const Tuning& tuning);
     Result<> run_blocks(Ends* ends, const Cipher& cipher, const KeyArgument& key, const Part& part,
                         const Tuning& tuning, const cl::CommandQueue& queue);
-    Result<> run_stream(const KeyArgument& key, const Message& message, const Tuning& tuning,
-                        const cl::CommandQueue& queue);
+    Result<> run_stream(Ends* ends, const KeyArgument& key, const Message& message,
+                        const Tuning& tuning, const cl::CommandQueue& queue);
+    // For the tweaks, whole sectors, and a last one that is shorter; null: none are.
+    struct XtsKernels {
+        Kernel *tweaks = nullptr, *sectors = nullptr, *rest = nullptr;
+    };
+    Result<XtsKernels> xts_kernels(const Cipher& cipher, int rounds, const Message& message,
+                                   const Tuning& tuning);
     Result<> run_xts(Ends* ends, const Cipher& cipher, const KeyArgument& key,
                      const Message& message, const Tuning& tuning, const cl::CommandQueue& queue);
     Result<std::unique_ptr<core::Prepared>> prepare_xts(const Cipher& cipher,
@@ -190,6 +201,7 @@ Result<> OpenClDevice::launch(Ends* ends, Kernel& kernel, const cl::CommandQueue
      ...);
     const char* call = "clSetKernelArg";
     cl::Event end;
+    if (ends) ends->make_room();
     if (status == CL_SUCCESS) {
         call = "clEnqueueNDRangeKernel";
         status = queue.enqueueNDRangeKernel(kernel.handle, cl::NullRange,

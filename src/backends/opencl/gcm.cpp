@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kept.hpp"
+
 namespace dael::opencl {
 namespace {
 
@@ -91,9 +93,17 @@ Result<std::unique_ptr<GcmBatch>> GcmBatch::create(OpenClDevice& device, const O
 }
 
 GcmBatch::~GcmBatch() {
-    if (!ends.wait())  // before the sums are wiped
-        for (GcmPart& part : parts_) part.sums.keep();
+    if (!ends.wait()) keep_sums();  // which are not wiped before
     if (codes_) device.memory().release(codes_);
+}
+
+void GcmBatch::keep_sums() noexcept try {
+    std::vector<Ends> until{ends};
+    std::vector<SecretBuffer> sums(parts_.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = std::move(parts_[i].sums);
+    keep(std::move(until), std::move(sums));
+} catch (...) {
+    for (GcmPart& part : parts_) part.sums.lose();
 }
 
 Result<> GcmBatch::add(const Message& message, std::uint32_t result, GcmSteps steps) {
@@ -195,9 +205,14 @@ Result<> GcmBatch::finish(GcmPart& part, GcmSteps steps) {
     if (steps == GcmSteps::all)
         part.tags =
             KernelsByRounds([this](int rounds) { return device.tag_kernel("gcm_tags", rounds); });
+    return find_kernels(part);
+}
+
+// For keys of the sizes that there are now.
+Result<> GcmBatch::find_kernels(GcmPart& part) {
     for (const int rounds : rounds_of(part)) {
         if (part.ctr_count != 0) DAEL_TRY(part.ctr.of(rounds));
-        if (steps == GcmSteps::all) DAEL_TRY(part.tags.of(rounds));
+        if (part.tags) DAEL_TRY(part.tags.of(rounds));
     }
     return {};
 }
@@ -239,7 +254,7 @@ Result<> GcmBatch::hash(const GcmPart& part, const cl::CommandQueue& queue) {
 Result<> GcmBatch::crypt(GcmPart& part, const cl::CommandQueue& queue) {
     if (part.ctr_count == 0) return {};
     const KeyArgument key = keys.argument(part.only_key, false);  // read where there is one only
-    for (const int rounds : rounds_of(part)) {
+    for (const int rounds : part.many_keys ? keys.all_rounds() : std::vector<int>{key.rounds}) {
         DAEL_LET(kernel, part.ctr.of(rounds));
         DAEL_TRY(device.launch(&ends, *kernel, queue, device.groups_for(part.ctr_count, tuning),
                                tuning.teams, *part.in, *part.out, part.list, part.ctr_tiles,
@@ -273,7 +288,11 @@ Result<> GcmBatch::believe(const GcmPart& part) {
 }
 
 Result<> GcmBatch::launch(const cl::CommandQueue& queue) {
-    for (const GcmPart& part : parts_) DAEL_TRY(believe(part));
+    // What can fail comes before the first launch.
+    for (GcmPart& part : parts_) {
+        DAEL_TRY(believe(part));
+        DAEL_TRY(find_kernels(part));
+    }
     // Not ok until the tag's kernel says so.
     if (codes_) DAEL_TRY(device.memory().fill(codes_, kNotRun, codes_size_, Stream{queue()}));
     for (GcmPart& part : parts_) {

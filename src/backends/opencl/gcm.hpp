@@ -23,6 +23,7 @@ class KernelsByRounds {
     using Find = std::function<Result<Kernel*>(int rounds)>;
     KernelsByRounds() = default;
     explicit KernelsByRounds(Find find) : find_(std::move(find)) {}
+    explicit operator bool() const { return find_ != nullptr; }
     Result<Kernel*> of(int rounds);
 
   private:
@@ -67,6 +68,8 @@ class GcmBatch final : public Batch {
     Result<> add(const Message& message, std::uint32_t result, GcmSteps steps);
     Result<> finish(GcmPart& part, GcmSteps steps);
     Result<> believe(const GcmPart& part);
+    Result<> find_kernels(GcmPart& part);
+    void keep_sums() noexcept;
     Result<> make_results(std::size_t count);
     std::vector<int> rounds_of(const GcmPart& part) const;
 

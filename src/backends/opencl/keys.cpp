@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/opencl/device.hpp"
+#include "backends/opencl/kept.hpp"
 #include "core/wipe_at_end.hpp"
 
 namespace dael::opencl {
@@ -43,6 +44,7 @@ SecretBuffer::~SecretBuffer() {
 
 Result<SecretBuffer> SecretBuffer::create(const cl::Context& context, const cl::CommandQueue& queue,
                                           std::size_t size) {
+    (void)retry_kept();
     SecretBuffer made;
     cl_int status = CL_SUCCESS;
     made.buffer_ = cl::Buffer(context, CL_MEM_READ_WRITE, size, nullptr, &status);
@@ -67,6 +69,34 @@ Result<std::unique_ptr<OpenClKeys>> OpenClKeys::create(OpenClDevice& device,
     }
     if (!keys.front().is_xts()) DAEL_TRY(made->upload());
     return made;
+}
+
+OpenClKeys::~OpenClKeys() {
+    const bool over = replaced_.wait();
+    if (over && std::ranges::all_of(unfinished_, [](const Ends& ends) { return ends.are_over(); }))
+        return;
+    try {
+        unfinished_.reserve(unfinished_.size() + 1);
+        std::vector<SecretBuffer> buffers(2);
+        unfinished_.push_back(std::move(replaced_));
+        buffers[0] = std::move(schedules_);
+        buffers[1] = std::move(powers_);
+        keep(std::move(unfinished_), std::move(buffers));
+    } catch (...) {
+        schedules_.lose();
+        powers_.lose();
+    }
+}
+
+void OpenClKeys::outlive(Ends ends) const noexcept {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(unfinished_, [](const Ends& others) { return others.are_over(); });
+    try {
+        unfinished_.push_back(std::move(ends));
+    } catch (...) {  // no room to remember them: nobody will know that they are over
+        schedules_.lose();
+        powers_.lose();
+    }
 }
 
 Result<> OpenClKeys::upload() {

@@ -45,8 +45,8 @@ class SecretBuffer {
     static Result<SecretBuffer> create(const cl::Context& context, const cl::CommandQueue& queue,
                                        std::size_t size);
     const cl::Buffer& get() const { return buffer_; }
-    // Neither wiped nor given back any more: what reads it may be under way.
-    void keep() noexcept {
+    // Neither wiped nor given back any more.
+    void lose() noexcept {
         if (buffer_()) (void)clRetainMemObject(buffer_());
         size_ = 0;
     }
@@ -63,17 +63,15 @@ class OpenClKeys final : public core::KeyTables {
     static Result<std::unique_ptr<OpenClKeys>> create(OpenClDevice& device,
                                                       std::span<const Key> keys);
 
-    ~OpenClKeys() override {
-        if (replaced_.wait()) return;
-        schedules_.keep();
-        powers_.keep();
-    }
+    ~OpenClKeys() override;
     // False once a replacement was launched and failed then.
     bool whole() const noexcept override { return whole_; }
 
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
 
     const OpenClDevice& device() const { return device_; }
+    // Kernels that use the set and that could not be waited for: it is not wiped before they end.
+    void outlive(Ends ends) const noexcept;
     // As it is now: kernels that are launched later see what replace() has put there.
     KeyArgument argument(std::uint32_t index, bool inverse) const;
     int rounds(std::uint32_t index) const;
@@ -89,10 +87,11 @@ class OpenClKeys final : public core::KeyTables {
     Result<> upload();
 
     OpenClDevice& device_;
-    SecretBuffer schedules_, powers_;
+    mutable SecretBuffer schedules_, powers_;
     mutable std::mutex mutex_;  // guards what follows
     std::vector<Key> keys_;
     Ends replaced_;
+    mutable std::vector<Ends> unfinished_;
     std::atomic<bool> whole_{true};
     std::array<std::uint32_t, 3> of_size_{};  // how many keys have 10, 12 and 14 rounds
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backends/opencl/kept.hpp"
+
 namespace dael::opencl {
 namespace {
 
@@ -121,6 +123,7 @@ Result<cl::Buffer> OpenClMemory::upload(const void* content, std::size_t size) c
 }
 
 Result<void*> OpenClMemory::allocate(std::size_t size) {
+    (void)retry_kept();
     cl_int status = CL_SUCCESS;
     const cl::Buffer buffer(**context_, CL_MEM_READ_WRITE, size, nullptr, &status);
     DAEL_TRY(checked(status, "clCreateBuffer"));

@@ -27,7 +27,7 @@ Error fork_failure() {
 
 Error cl_failure(cl_int status, const char* call) {
     if (after_fork()) return fork_failure();
-    const auto [code, name] = [status]() -> std::pair<Code, const char*> {
+    const auto [code, name] = [&]() -> std::pair<Code, const char*> {
         switch (status) {
             case CL_MEM_OBJECT_ALLOCATION_FAILURE:
                 return {Code::out_of_memory, "CL_MEM_OBJECT_ALLOCATION_FAILURE"};
@@ -37,8 +37,12 @@ Error cl_failure(cl_int status, const char* call) {
                 return {Code::out_of_memory,
                         "CL_INVALID_BUFFER_SIZE; the device's CL_DEVICE_MAX_MEM_ALLOC_SIZE is the "
                         "limit of one buffer"};
-            case CL_OUT_OF_RESOURCES:
-                return {Code::device, "CL_OUT_OF_RESOURCES"};
+            case CL_OUT_OF_RESOURCES:  // of a launch or a wait the device may be lost
+                return {std::string_view(call).starts_with("clBuild") ||
+                                std::string_view(call).starts_with("clCreate")
+                            ? Code::out_of_memory
+                            : Code::device,
+                        "CL_OUT_OF_RESOURCES"};
             case CL_BUILD_PROGRAM_FAILURE:
                 return {Code::device, "CL_BUILD_PROGRAM_FAILURE"};
             case CL_DEVICE_NOT_AVAILABLE:

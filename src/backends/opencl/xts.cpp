@@ -47,6 +47,9 @@ class XtsBatch final : public Batch {
         if (messages_.empty()) return {};
         const KeyArgument key = keys.argument(messages_.front().key, inverse_cipher(cipher));
         DAEL_TRY(device.believe(cipher, key.rounds, {.tuning = tuning}));
+        // What can fail comes before the first launch.
+        for (const Message& message : messages_)
+            DAEL_TRY(device.xts_kernels(cipher, key.rounds, message, tuning));
         for (const Message& message : messages_)
             DAEL_TRY(device.run_xts(&ends, cipher, key, message, tuning, queue));
         return {};
@@ -65,23 +68,46 @@ Result<std::unique_ptr<core::Prepared>> OpenClDevice::prepare_xts(
     return std::unique_ptr<core::Prepared>(std::move(batch));
 }
 
+Result<OpenClDevice::XtsKernels> OpenClDevice::xts_kernels(const Cipher& cipher, int rounds,
+                                                           const Message& message,
+                                                           const Tuning& shape) {
+    DAEL_LET(in, memory_.find(message.in, message.size));
+    DAEL_LET(out, memory_.find(message.out, message.size));
+    const bool inverse = cipher.direction == Direction::decrypt;
+    const auto process = [&](std::uint64_t begin, std::uint64_t size) {
+        const XtsWork work = sectors_at(in, out, begin, 1, size, 0);
+        const bool whole = work.aligned && work.sector_size % kUnitSize == 0;
+        return kernel("xts", "xts", rounds, inverse, shape,
+                      " -DDAEL_WHOLE=" + std::to_string(whole));
+    };
+    XtsKernels found;
+    DAEL_LET(tweaks, kernel("xts_tweaks", "xts_tweaks", rounds, false, shape));
+    found.tweaks = tweaks;
+    const std::uint64_t rest = message.size % cipher.sector;
+    if (message.size >= cipher.sector) {
+        DAEL_LET(sectors, process(0, cipher.sector));
+        found.sectors = sectors;
+    }
+    if (rest != 0) {
+        DAEL_LET(last, process(message.size - rest, rest));
+        found.rest = last;
+    }
+    return found;
+}
+
 Result<> OpenClDevice::run_xts(Ends* ends, const Cipher& cipher, const KeyArgument& key,
                                const Message& message, const Tuning& shape,
                                const cl::CommandQueue& queue) {
     DAEL_LET(in, memory_.find(message.in, message.size));
     DAEL_LET(out, memory_.find(message.out, message.size));
-    const bool inverse = cipher.direction == Direction::decrypt;
-    DAEL_LET(make_tweaks, kernel("xts_tweaks", "xts_tweaks", key.rounds, false, shape));
+    DAEL_LET(kernels, xts_kernels(cipher, key.rounds, message, shape));
     DAEL_LET(scratch, order_.scratch_of(queue, kTweaks * sizeof(Uint4)));
 
     const auto tweaks_of = [&](std::uint64_t size) {
         return static_cast<cl_uint>((size + cipher.sector - 1) / cipher.sector);
     };
-    const auto launch_sectors = [&](const XtsWork& work) -> Result<> {
-        const bool whole = work.aligned && work.sector_size % kUnitSize == 0;
-        DAEL_LET(process, kernel("xts", "xts", key.rounds, inverse, shape,
-                                 " -DDAEL_WHOLE=" + std::to_string(whole)));
-        return launch(ends, *process, queue, groups_for(work.rows, shape), shape.teams, in, out,
+    const auto launch_sectors = [&](Kernel& process, const XtsWork& work) {
+        return launch(ends, process, queue, groups_for(work.rows, shape), shape.teams, in, out,
                       work, scratch.buffer, Secret{key.data});
     };
     const auto launch_run = [&](std::uint64_t begin, std::uint64_t size) -> Result<> {
@@ -92,11 +118,14 @@ Result<> OpenClDevice::run_xts(Ends* ends, const Cipher& cipher, const KeyArgume
         // Few enough work-groups that filling their tables does not take longer than the tweaks.
         const unsigned teams = (numbers + kLanes - 1) / kLanes;
         const unsigned groups = std::min((teams + shape.teams - 1) / shape.teams, compute_units());
-        DAEL_TRY(launch(ends, *make_tweaks, queue, groups, shape.teams, scratch.buffer,
+        DAEL_TRY(launch(ends, *kernels.tweaks, queue, groups, shape.teams, scratch.buffer,
                         to_uint4(first), numbers, Secret{key.tweak}));
         if (count != 0)
-            DAEL_TRY(launch_sectors(sectors_at(in, out, begin, count, cipher.sector, 0)));
-        if (rest != 0) DAEL_TRY(launch_sectors(sectors_at(in, out, begin + whole, 1, rest, count)));
+            DAEL_TRY(launch_sectors(*kernels.sectors,
+                                    sectors_at(in, out, begin, count, cipher.sector, 0)));
+        if (rest != 0)
+            DAEL_TRY(
+                launch_sectors(*kernels.rest, sectors_at(in, out, begin + whole, 1, rest, count)));
         return {};
     };
 
