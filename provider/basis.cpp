@@ -66,9 +66,9 @@ bool known(int id) noexcept {
 
 template <std::size_t offer>
 void* new_context(void* provider) noexcept {
-    auto& mine = *static_cast<Provider*>(provider);
+    const auto& mine = *static_cast<const Provider*>(provider);
     if constexpr (kOffers[offer].kind == Kind::as_it_is)
-        return mine.basis[offer].newctx(mine.default_context);
+        return mine.tables().basis[offer].newctx(mine.tables().default_context);
     else if constexpr (kOffers[offer].kind == Kind::gcm)
         return new_gcm(mine, offer);
     else
@@ -78,13 +78,13 @@ void* new_context(void* provider) noexcept {
 // Which parameters there are does not depend on the context, which may be none.
 template <std::size_t offer>
 const OSSL_PARAM* gettable(void*, void* provider) noexcept {
-    auto& mine = *static_cast<Provider*>(provider);
-    return mine.basis[offer].gettable_ctx_params(nullptr, mine.default_context);
+    const auto& mine = *static_cast<const Provider*>(provider);
+    return mine.tables().basis[offer].gettable_ctx_params(nullptr, mine.tables().default_context);
 }
 template <std::size_t offer>
 const OSSL_PARAM* settable(void*, void* provider) noexcept {
-    auto& mine = *static_cast<Provider*>(provider);
-    return mine.basis[offer].settable_ctx_params(nullptr, mine.default_context);
+    const auto& mine = *static_cast<const Provider*>(provider);
+    return mine.tables().basis[offer].settable_ctx_params(nullptr, mine.tables().default_context);
 }
 
 template <std::size_t offer>
@@ -101,8 +101,8 @@ void replace_those_of(std::size_t offer, OSSL_DISPATCH* functions,
     all[offer](functions);
 }
 
-void fill(Provider& provider, std::size_t offer, const OSSL_DISPATCH* from) noexcept {
-    OSSL_DISPATCH* const functions = provider.functions[offer];
+void fill(Tables& tables, std::size_t offer, const OSSL_DISPATCH* from) noexcept {
+    OSSL_DISPATCH* const functions = tables.functions[offer];
     const Kind kind = kOffers[offer].kind;
     std::size_t count = 0;
     for (; from->function_id != 0 && count + 1 < kMostFunctions; ++from)
@@ -126,29 +126,29 @@ static_assert(kOperationKeys == OSSL_OP_SKEYMGMT && kImport == OSSL_FUNC_SKEYMGM
 #endif
 
 void* import_key(void* provider, int selection, const OSSL_PARAM* params) noexcept {
-    const auto& mine = *static_cast<Provider*>(provider);
+    const Tables& mine = static_cast<const Provider*>(provider)->tables();
     return mine.keys.import(mine.default_context, selection, params);
 }
 void* generate_key(void* provider, const OSSL_PARAM* params) noexcept {
-    const auto& mine = *static_cast<Provider*>(provider);
+    const Tables& mine = static_cast<const Provider*>(provider)->tables();
     return mine.keys.generate(mine.default_context, params);
 }
 const OSSL_PARAM* import_settable(void* provider) noexcept {
-    const auto& mine = *static_cast<Provider*>(provider);
+    const Tables& mine = static_cast<const Provider*>(provider)->tables();
     return mine.keys.import_settable(mine.default_context);
 }
 const OSSL_PARAM* generate_settable(void* provider) noexcept {
-    const auto& mine = *static_cast<Provider*>(provider);
+    const Tables& mine = static_cast<const Provider*>(provider)->tables();
     return mine.keys.generate_settable(mine.default_context);
 }
 
-void offer_keys(Provider& provider) noexcept {
+void offer_keys(Tables& tables) noexcept {
     int no_cache = 0;
     const OSSL_ALGORITHM* theirs =
-        OSSL_PROVIDER_query_operation(provider.default_provider, kOperationKeys, &no_cache);
+        OSSL_PROVIDER_query_operation(tables.default_provider, kOperationKeys, &no_cache);
     while (theirs && theirs->algorithm_names && !first_of(theirs->algorithm_names, "AES")) ++theirs;
     if (!theirs || !theirs->algorithm_names) return;
-    Keys& keys = provider.keys;
+    Keys& keys = tables.keys;
     std::size_t count = 0;
     for (const OSSL_DISPATCH* f = theirs->implementation; f->function_id != 0; ++f)
         if (f->function_id < 8 && count < 7) keys.functions[count++] = *f;
@@ -199,43 +199,46 @@ const Foundation* foundation() noexcept {
     return fresh;
 }
 
-bool load(Provider& provider) noexcept {
+bool load(Tables& tables) noexcept {
     const Foundation* const below = foundation();
     if (!below) return false;
-    provider.library = below->library;
-    provider.default_provider = below->provider;
-    provider.default_context = OSSL_PROVIDER_get0_provider_ctx(provider.default_provider);
+    tables.library = below->library;
+    tables.default_provider = below->provider;
+    tables.default_context = OSSL_PROVIDER_get0_provider_ctx(tables.default_provider);
     int no_cache = 0;
     const OSSL_ALGORITHM* const theirs =
-        OSSL_PROVIDER_query_operation(provider.default_provider, OSSL_OP_CIPHER, &no_cache);
+        OSSL_PROVIDER_query_operation(tables.default_provider, OSSL_OP_CIPHER, &no_cache);
     if (!theirs) return false;
     std::size_t count = 0;
     for (std::size_t offer = 0; offer < kOfferCount; ++offer) {
         for (const OSSL_ALGORITHM* a = theirs; a->algorithm_names; ++a) {
             if (!first_of(a->algorithm_names, kOffers[offer].name)) continue;
-            Basis& basis = provider.basis[offer] = read(a->implementation);
-            basis.provider_context = provider.default_context;
+            Basis& basis = tables.basis[offer] = read(a->implementation);
+            basis.provider_context = tables.default_context;
             basis.kind = kOffers[offer].kind;
             basis.key_bytes = kOffers[offer].key_bytes;
-            if (!provider.basis[offer].complete()) break;
-            fill(provider, offer, a->implementation);
-            provider.algorithms[count++] = {a->algorithm_names, "provider=daelstrom",
-                                            provider.functions[offer], a->algorithm_description};
+            if (!tables.basis[offer].complete()) break;
+            fill(tables, offer, a->implementation);
+            tables.algorithms[count++] = {a->algorithm_names, "provider=daelstrom",
+                                          tables.functions[offer], a->algorithm_description};
             break;
         }
     }
-    provider.algorithms[count] = {};
-    offer_keys(provider);
+    tables.algorithms[count] = {};
+    offer_keys(tables);
     return true;
 }
 
 }  // namespace
 
-bool make_ready(Provider& provider) noexcept {
-    const std::lock_guard<std::mutex> lock(provider.making_ready);
-    if (provider.ready) return true;
-    provider.ready = load(provider);
-    return provider.ready;
+const Tables* make_ready(Provider& provider) noexcept {
+    if (const Tables* const made = provider.made.load(std::memory_order_acquire)) return made;
+    auto* const fresh = new (std::nothrow) Tables;
+    if (!fresh) return nullptr;
+    const Tables* first = nullptr;
+    if (load(*fresh) && provider.made.compare_exchange_strong(first, fresh)) return fresh;
+    delete fresh;  // nobody has seen it: another thread was faster, or there is none to be had
+    return provider.made.load(std::memory_order_acquire);
 }
 
 }  // namespace dael::provider

@@ -8,8 +8,8 @@
 #include <openssl/core_dispatch.h>
 #include <openssl/provider.h>
 
+#include <atomic>
 #include <cstddef>
-#include <mutex>
 
 namespace dael::provider {
 
@@ -117,10 +117,9 @@ struct Keys {
     OSSL_ALGORITHM algorithms[2];
 };
 
-// What stands behind one loading of the provider. What it has of the default provider is the
-// process's, and stays when this goes.
-struct Provider {
-    const OSSL_CORE_HANDLE* handle = nullptr;
+// What we offer, over what the default provider has, which is the process's and stays when this
+// goes.
+struct Tables {
     OSSL_LIB_CTX* library = nullptr;
     OSSL_PROVIDER* default_provider = nullptr;
     void* default_context = nullptr;
@@ -128,13 +127,27 @@ struct Provider {
     OSSL_DISPATCH functions[kOfferCount][kMostFunctions] = {};
     OSSL_ALGORITHM algorithms[kOfferCount + 1] = {};
     Keys keys = {};
-    std::mutex making_ready;  // OpenSSL asks what there is by every thread that looks for a cipher
-    bool ready = false;       // under it
 };
 
-// Loads the default provider and fills the tables of what it has, once. False where that cannot
-// be; errors are on OpenSSL's queue, and the next call tries again. Any thread.
-bool make_ready(Provider& provider) noexcept;
+// What stands behind one loading of the provider.
+struct Provider {
+    Provider() = default;
+    Provider(const Provider&) = delete;
+    Provider& operator=(const Provider&) = delete;
+    ~Provider() { delete made.load(); }
+
+    const OSSL_CORE_HANDLE* handle = nullptr;
+    std::atomic<const Tables*> made{nullptr};  // whole, and then as they are to the end
+
+    // Once they were made: before anybody has a cipher of ours.
+    const Tables& tables() const noexcept { return *made.load(std::memory_order_acquire); }
+};
+
+// Loads the default provider and makes the tables of what it has, once. Null where that cannot be;
+// errors are on OpenSSL's queue, and the next call tries again. Any thread; no lock, since to load
+// takes as long as it takes: of threads that come meanwhile each makes its own, and the first one's
+// stay, so that nobody waits, nor does a child of fork().
+const Tables* make_ready(Provider& provider) noexcept;
 
 // Our own functions, written over the default provider's in a table of `Kind`.
 void offer_blocks(OSSL_DISPATCH* functions, Kind kind) noexcept;

@@ -25,7 +25,8 @@ struct Inner {
     void* context = nullptr;
 
     Inner(const Provider& provider, std::size_t offer) noexcept
-        : basis(&provider.basis[offer]), provider_context(provider.default_context) {}
+        : basis(&provider.tables().basis[offer]),
+          provider_context(provider.tables().default_context) {}
     bool make() noexcept {
         if (!context) context = basis->newctx(provider_context);
         return context != nullptr;

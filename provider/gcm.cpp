@@ -180,7 +180,8 @@ bool Gcm::set_fixed_iv(const OSSL_PARAM* p) noexcept {
     } else {
         if (p->data_size != kNonce - kExplicit) return false;
         Bytes random[kExplicit];
-        if (encrypts_ && RAND_bytes_ex(provider_->library, random, kExplicit, 0) != 1) return false;
+        if (encrypts_ && RAND_bytes_ex(provider_->tables().library, random, kExplicit, 0) != 1)
+            return false;
         std::memcpy(iv_, p->data, p->data_size);
         if (encrypts_) std::memcpy(iv_ + p->data_size, random, kExplicit);
     }

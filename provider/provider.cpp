@@ -94,13 +94,14 @@ const OSSL_ALGORITHM* query(void* context, int operation, int* no_cache) noexcep
     auto& provider = *static_cast<Provider*>(context);
     *no_cache = 0;
     if (operation != OSSL_OP_CIPHER && operation != kOperationKeys) return nullptr;
-    if (!make_ready(provider)) {
+    const Tables* const tables = make_ready(provider);
+    if (!tables) {
         log_line("OpenSSL's default provider cannot be had, so there is nothing to build on",
                  nullptr);
         return nullptr;
     }
-    if (operation == OSSL_OP_CIPHER) return provider.algorithms;
-    return provider.keys.algorithms[0].algorithm_names ? provider.keys.algorithms : nullptr;
+    if (operation == OSSL_OP_CIPHER) return tables->algorithms;
+    return tables->keys.algorithms[0].algorithm_names ? tables->keys.algorithms : nullptr;
 }
 
 void teardown(void* context) noexcept {
