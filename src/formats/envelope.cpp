@@ -151,7 +151,8 @@ Result<> unwrap(Scratch& scratch, const Identities::State& identities, const Age
         for (const CurveStanza& stanza : header.curve) {
             if (auto shared = formats::x25519(key.secret.bytes(), stanza.share, scratch.shared());
                 !shared)
-                return about_header(shared.error());
+                return shared.code() == Code::bad_format ? about_header(shared.error())
+                                                         : shared.error();
             DAEL_TRY(curve_key(scratch.shared(), stanza.share, key.recipient, scratch.wrapping()));
             const auto opened =
                 formats::chacha_open(scratch.wrapping(), kNoNonce, stanza.body, scratch.file_key());

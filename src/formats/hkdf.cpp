@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 
 #include "core/libcrypto.hpp"
+#include "core/libcrypto_notes.hpp"
+#include "formats/owned.hpp"
 
 namespace dael::formats {
 namespace {
@@ -24,26 +25,23 @@ const char* name_of(Hash hash) {
 }  // namespace
 
 Result<> hmac(Hash hash, Bytes key, std::initializer_list<Bytes> parts, Digest& out) {
-    const Error failed{Code::internal, "HMAC of libcrypto failed"};
+    const core::LibcryptoNotes notes;
     constexpr std::uint8_t kZero[1]{};
     if (key.empty()) key = kZero;  // the same key (RFC 2104 2), where null would be none at all
-    struct Free {
-        void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
-        void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
-    };
-    const std::unique_ptr<EVP_MAC, Free> mac(EVP_MAC_fetch(core::libcrypto(), "HMAC", nullptr));
-    const std::unique_ptr<EVP_MAC_CTX, Free> context(mac ? EVP_MAC_CTX_new(mac.get()) : nullptr);
-    if (!context) return failed;
+    const Owned<EVP_MAC> mac(EVP_MAC_fetch(core::libcrypto(), "HMAC", nullptr));
+    const Owned<EVP_MAC_CTX> context(mac ? EVP_MAC_CTX_new(mac.get()) : nullptr);
+    if (!context) return notes.failure("HMAC");
     const std::array<OSSL_PARAM, 2> parameters{
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, const_cast<char*>(name_of(hash)),
                                          0),
         OSSL_PARAM_construct_end()};
-    if (EVP_MAC_init(context.get(), key.data(), key.size(), parameters.data()) != 1) return failed;
+    if (EVP_MAC_init(context.get(), key.data(), key.size(), parameters.data()) != 1)
+        return notes.failure("HMAC");
     for (const Bytes part : parts)
         if (!part.empty() && EVP_MAC_update(context.get(), part.data(), part.size()) != 1)
-            return failed;
+            return notes.failure("HMAC");
     if (EVP_MAC_final(context.get(), out.bytes.data(), &out.size, out.bytes.size()) != 1)
-        return failed;
+        return notes.failure("HMAC");
     return {};
 }
 

@@ -2,7 +2,6 @@
 #include "formats/hybrid_kem.hpp"
 
 #include <openssl/crypto.h>
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "core/libcrypto.hpp"
+#include "core/libcrypto_notes.hpp"
 #include "core/random.hpp"
 #include "core/text.hpp"
 #include "formats/age_crypto.hpp"
@@ -27,7 +27,7 @@ constexpr std::size_t kKemSeed = 64, kKemPublic = 1184, kKemShare = 1088, kKemSe
 
 // FIPS 202, of the parts one after another; `shake`: as many bytes as `out` has.
 Result<> sha3(bool shake, std::initializer_list<HostIn> parts, HostOut out) {
-    const NoNotes none;
+    const core::LibcryptoNotes notes;
     const Owned<EVP_MD> hash(
         EVP_MD_fetch(core::libcrypto(), shake ? "SHAKE256" : "SHA3-256", nullptr));
     const Owned<EVP_MD_CTX> context(hash ? EVP_MD_CTX_new() : nullptr);
@@ -38,7 +38,7 @@ Result<> sha3(bool shake, std::initializer_list<HostIn> parts, HostOut out) {
     good = good && (shake ? EVP_DigestFinalXOF(context.get(), out.data(), out.size()) == 1
                           : EVP_DigestFinal_ex(context.get(), out.data(), &size) == 1);
     if (good) return {};
-    return failed_in_libcrypto("SHA-3");
+    return notes.failure("SHA-3");
 }
 
 // X-Wing's two secret keys of one seed.
@@ -54,7 +54,7 @@ struct Halves {
 };
 
 Result<Owned<EVP_PKEY>> kem_key(HostOut seed) {
-    const NoNotes none;
+    const core::LibcryptoNotes notes;
     const Owned<EVP_PKEY_CTX> context(EVP_PKEY_CTX_new_from_name(core::libcrypto(), kKem, nullptr));
     EVP_PKEY* key = nullptr;
     OSSL_PARAM parameters[] = {OSSL_PARAM_construct_octet_string("seed", seed.data(), seed.size()),
@@ -62,7 +62,7 @@ Result<Owned<EVP_PKEY>> kem_key(HostOut seed) {
     if (context && EVP_PKEY_fromdata_init(context.get()) == 1 &&
         EVP_PKEY_fromdata(context.get(), &key, EVP_PKEY_KEYPAIR, parameters) == 1)
         return Owned<EVP_PKEY>(key);
-    return failed_in_libcrypto(kKem);
+    return notes.failure(kKem);
 }
 
 // The shared secret of both (X-Wing's combiner): SHA3-256 of the two secrets, X25519's share and
@@ -127,23 +127,27 @@ struct Scratch {
 
 Result<Owned<EVP_PKEY>> kem_public(const HybridPublic& recipient) {
     DAEL_TRY(check_hybrid());
-    const NoNotes none;
+    const core::LibcryptoNotes notes;
     Owned<EVP_PKEY> key(EVP_PKEY_new_raw_public_key_ex(core::libcrypto(), kKem, nullptr,
                                                        recipient.data(), kKemPublic));
     if (key) return key;
+    if (notes.lacked_memory()) return core::LibcryptoNotes::no_memory();
     return Error{Code::bad_format, "a post-quantum recipient that is no key of ML-KEM-768"};
 }
 
 }  // namespace
 
 Result<> check_hybrid() {
-    const NoNotes none;
-    const Owned<EVP_KEYMGMT> found(EVP_KEYMGMT_fetch(core::libcrypto(), kKem, nullptr));
-    if (found) return {};
-    return Error{Code::unsupported,
-                 std::string("age's post-quantum keys need OpenSSL 3.5, which has ML-KEM; this is "
-                             "OpenSSL ") +
-                     OpenSSL_version(OPENSSL_VERSION_STRING)};
+    const core::LibcryptoNotes notes;
+    const auto found = [] {
+        return Owned<EVP_KEYMGMT>(EVP_KEYMGMT_fetch(core::libcrypto(), kKem, nullptr)) != nullptr;
+    };
+    if (found()) return {};
+    return notes.absence(
+        found, {Code::unsupported,
+                std::string("age's post-quantum keys need OpenSSL 3.5, which has ML-KEM; this is "
+                            "OpenSSL ") +
+                    OpenSSL_version(OPENSSL_VERSION_STRING)});
 }
 
 Result<HybridPublic> hybrid_public(HostIn seed) {
@@ -152,9 +156,9 @@ Result<HybridPublic> hybrid_public(HostIn seed) {
     DAEL_LET(key, kem_key(halves.kem()));
     HybridPublic out{};
     std::size_t size = kKemPublic;
-    const NoNotes none;
+    const core::LibcryptoNotes notes;
     if (EVP_PKEY_get_raw_public_key(key.get(), out.data(), &size) != 1 || size != kKemPublic)
-        return failed_in_libcrypto(kKem);
+        return notes.failure(kKem);
     DAEL_LET(point, x25519_public(halves.curve()));
     std::ranges::copy(point, out.begin() + kKemPublic);
     return out;
@@ -172,7 +176,7 @@ Result<> hybrid_seal(const HybridPublic& recipient, HostIn info, HostIn plain, H
     DAEL_LET(theirs, kem_public(recipient));
     DAEL_LET(scratch, Scratch::create());
     {
-        const NoNotes none;
+        const core::LibcryptoNotes notes;
         const Owned<EVP_PKEY_CTX> context(
             EVP_PKEY_CTX_new_from_pkey(core::libcrypto(), theirs.get(), nullptr));
         std::size_t share_size = kKemShare, secret_size = kKemSecret;
@@ -180,7 +184,7 @@ Result<> hybrid_seal(const HybridPublic& recipient, HostIn info, HostIn plain, H
             EVP_PKEY_encapsulate(context.get(), share.data(), &share_size,
                                  scratch.kem_secret().data(), &secret_size) != 1 ||
             share_size != kKemShare || secret_size != kKemSecret)
-            return failed_in_libcrypto(kKem);
+            return notes.failure(kKem);
     }
     DAEL_TRY(core::fill_random(scratch.ephemeral()));
     DAEL_LET(point, x25519_public(scratch.ephemeral()));
@@ -201,7 +205,7 @@ Result<> hybrid_open(HostIn seed, const HybridShare& share, HostIn info, HostIn 
     DAEL_LET(ours, kem_key(halves.kem()));
     DAEL_LET(scratch, Scratch::create());
     {
-        const NoNotes none;
+        const core::LibcryptoNotes notes;
         const Owned<EVP_PKEY_CTX> context(
             EVP_PKEY_CTX_new_from_pkey(core::libcrypto(), ours.get(), nullptr));
         std::size_t size = kKemSecret;
@@ -209,7 +213,7 @@ Result<> hybrid_open(HostIn seed, const HybridShare& share, HostIn info, HostIn 
             EVP_PKEY_decapsulate(context.get(), scratch.kem_secret().data(), &size, share.data(),
                                  kKemShare) != 1 ||
             size != kKemSecret)
-            return failed_in_libcrypto(kKem);
+            return notes.failure(kKem);
     }
     const HostIn point = HostIn(share).subspan(kKemShare);
     DAEL_LET(recipient, x25519_public(halves.curve()));

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcrypto's handles that free themselves, and its failures.
+// libcrypto's handles that free themselves.
 #pragma once
 
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 
 #include <memory>
-#include <string>
-
-#include <daelstrom/error.hpp>
 
 namespace dael::formats {
 
@@ -23,21 +19,10 @@ struct Free {
     void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
     void operator()(EVP_KDF* kdf) const { EVP_KDF_free(kdf); }
     void operator()(EVP_KDF_CTX* context) const { EVP_KDF_CTX_free(context); }
+    void operator()(EVP_MAC* mac) const { EVP_MAC_free(mac); }
+    void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
 };
 template <class Handle>
 using Owned = std::unique_ptr<Handle, Free>;
-
-// What libcrypto notes of a failure in this thread is ours to tell, and would be taken for a
-// failure of the caller's own next call.
-struct NoNotes {
-    NoNotes() { ERR_set_mark(); }
-    NoNotes(const NoNotes&) = delete;
-    NoNotes& operator=(const NoNotes&) = delete;
-    ~NoNotes() { ERR_pop_to_mark(); }
-};
-
-inline Error failed_in_libcrypto(const char* what) {
-    return {Code::internal, std::string(what) + " of libcrypto failed"};
-}
 
 }  // namespace dael::formats

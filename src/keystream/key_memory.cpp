@@ -13,6 +13,7 @@
 
 #include "core/key_schedule.hpp"
 #include "core/libcrypto.hpp"
+#include "core/libcrypto_notes.hpp"
 #include "core/random.hpp"
 
 namespace dael::keystream {
@@ -134,6 +135,7 @@ Result<std::uint64_t> print_of(const Key& key, const std::array<std::uint8_t, 4>
         void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
     };
     DAEL_LET(own, secret());
+    const core::LibcryptoNotes notes;
     const std::unique_ptr<EVP_MD, Free> md(EVP_MD_fetch(core::libcrypto(), "SHA256", nullptr));
     const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
     std::array<std::uint8_t, 32> digest;
@@ -144,7 +146,7 @@ Result<std::uint64_t> print_of(const Key& key, const std::array<std::uint8_t, 4>
         EVP_DigestUpdate(context.get(), salt.data(), salt.size()) != 1 ||
         EVP_DigestUpdate(context.get(), bytes.data(), bytes.size()) != 1 ||
         EVP_DigestFinal_ex(context.get(), digest.data(), nullptr) != 1)
-        return Error{Code::internal, "SHA-256 of libcrypto failed"};
+        return notes.failure("SHA-256");
     std::uint64_t print = 0;
     for (std::size_t i = 0; i < 8; ++i) print = print << 8 | digest[i];
     return print == 0 ? 1 : print;

@@ -17,20 +17,11 @@ namespace {
 
 using dael::test::all_are;
 using dael::test::Bytes;
+using dael::test::making;
 using dael::test::pattern;
+using dael::test::with_little_memory;
 
 constexpr std::size_t kPlain = 10'000;
-
-void with_little_memory(
-    const std::string& what, const std::function<int()>& call,
-    const std::function<void()>& before = [] {}) {
-    dael::test::with_little_memory(what, call, before, true);
-}
-template <class Handle>
-void making(const std::string& what, const std::function<int(Handle**)>& make,
-            void (*release)(Handle*)) {
-    dael::test::making<Handle>(what, make, release, true);
-}
 
 class LittleMemorySealed : public testing::Test {
   protected:

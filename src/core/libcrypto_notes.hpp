@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libcrypto notes of a failure in this thread is ours to tell: its caller would take it for a
+// failure of his own next call. And what it says of memory.
+#pragma once
+
+#include <daelstrom/error.hpp>
+
+namespace dael::core {
+
+// Around calls of libcrypto: what they note goes with this, and what was noted before stays.
+class LibcryptoNotes {
+  public:
+    LibcryptoNotes() noexcept;
+    LibcryptoNotes(const LibcryptoNotes&) = delete;
+    LibcryptoNotes& operator=(const LibcryptoNotes&) = delete;
+    ~LibcryptoNotes();
+
+    // Whether the call that has failed just now lacked memory. It says so by the last of its notes,
+    // or, since notes take memory too, by none. Else memory is asked for.
+    bool lacked_memory() const noexcept;
+    // What it was that failed, with arguments that are right: `out_of_memory`, or `code`.
+    Error failure(const char* what, Code code = Code::internal) const;
+    // Something was not found there: `out_of_memory`, or, where it is not found once more, `other`.
+    template <class Find>
+    Error absence(Find&& find_once_more, const Error& other) const {
+        return lacked_memory() || find_once_more() ? no_memory() : other;
+    }
+    static Error no_memory();
+
+  private:
+    // Of the note before ours. Where it stands tells two alike apart.
+    unsigned long before_ = 0;
+    const char* place_ = nullptr;
+};
+
+}  // namespace dael::core
