@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -139,18 +140,29 @@ bool thread_may_work() noexcept {
 }
 
 bool by_vector_units() noexcept {
-    static const bool wanted = [] {
+    // No static objects here and below: a child of fork() would wait for a thread that was making
+    // one.
+    enum Wanted : int { unknown, no, yes };
+    constinit static std::atomic<Wanted> wanted{unknown};
+    Wanted answer = wanted.load(std::memory_order_relaxed);
+    if (answer == unknown) {
         const char* const name = settings().backend;
-        if (!settings().vectors || !vector_units()) return false;
-        return !*name || std::strcmp(name, "auto") == 0 || std::strcmp(name, "cpu") == 0 ||
-               std::strncmp(name, "cuda", 4) == 0 || std::strncmp(name, "opencl", 6) == 0;
-    }();
-    return wanted && gave_up.load(std::memory_order_relaxed) == 0;
+        answer =
+            settings().vectors && vector_units() &&
+                    (!*name || std::strcmp(name, "auto") == 0 || std::strcmp(name, "cpu") == 0 ||
+                     std::strncmp(name, "cuda", 4) == 0 || std::strncmp(name, "opencl", 6) == 0)
+                ? yes
+                : no;
+        wanted.store(answer, std::memory_order_relaxed);
+    }
+    return answer == yes && gave_up.load(std::memory_order_relaxed) == 0;
 }
 
 int threads() noexcept {
     if (settings().threads > 0) return settings().threads;
-    static const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    constinit static std::atomic<long> known{0};
+    long all = known.load(std::memory_order_relaxed);
+    if (all == 0) known.store(all = sysconf(_SC_NPROCESSORS_ONLN), std::memory_order_relaxed);
     return all > 0 ? static_cast<int>(all) : 1;
 }
 

@@ -6,6 +6,7 @@
 #include <openssl/params.h>
 #include <openssl/proverr.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -53,8 +54,14 @@ const char* build_info() noexcept {
                           backend, by_vector_units() ? "on" : "off");
         }
     };
-    static const Text text;
-    return text.bytes;
+    constinit static std::atomic<const Text*> made{nullptr};
+    const Text* text = made.load(std::memory_order_acquire);
+    if (text) return text->bytes;
+    const auto* const fresh = new (std::nothrow) Text;
+    if (!fresh) return "daelstrom";
+    if (made.compare_exchange_strong(text, fresh)) return fresh->bytes;
+    delete fresh;  // another thread was faster
+    return text->bytes;
 }
 
 int get_params(void* context, OSSL_PARAM params[]) noexcept {

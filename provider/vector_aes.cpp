@@ -300,7 +300,7 @@ DAEL_AVX512 void one_block(const Bytes* keys, const Bytes* in, Bytes* out) noexc
 }  // namespace
 
 bool vector_units() noexcept {
-    const Units& there = units();
+    const Units there = units();
     return there.avx512 && there.wide_aes && there.aes && there.pclmul && there.bmi2;
 }
 

@@ -19,12 +19,12 @@ extern const core::BackendEntry opengl;
 
 namespace dael::core {
 
-std::span<const BackendEntry> backend_list() noexcept {
-    static const std::array entries{
-        backends::reference, backends::openssl, backends::cpu,
-        backends::cuda,      backends::opencl,  backends::opengl,
+BackendList backend_list() noexcept {
+    static constexpr std::array entries{
+        &backends::reference, &backends::openssl, &backends::cpu,
+        &backends::cuda,      &backends::opencl,  &backends::opengl,
     };
-    return entries;
+    return BackendList(entries);
 }
 
 }  // namespace dael::core

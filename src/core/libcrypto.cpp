@@ -4,17 +4,32 @@
 #include <openssl/crypto.h>
 
 #include <atomic>
+#include <new>
+
+#include "core/process.hpp"
 
 namespace dael::core {
+namespace {
+
+struct Own {
+    std::uint32_t process;
+    OSSL_LIB_CTX* context;
+};
+
+}  // namespace
 
 OSSL_LIB_CTX* libcrypto() noexcept {
-    constinit static std::atomic<OSSL_LIB_CTX*> context{nullptr};
-    if (OSSL_LIB_CTX* const made = context.load(std::memory_order_acquire)) return made;
-    OSSL_LIB_CTX* const fresh = OSSL_LIB_CTX_new();
-    OSSL_LIB_CTX* first = nullptr;
-    if (context.compare_exchange_strong(first, fresh)) return fresh;
-    OSSL_LIB_CTX_free(fresh);  // another thread was faster
-    return first;
+    constinit static std::atomic<Own*> own{nullptr};
+    const std::uint32_t process = this_process();
+    Own* now = own.load(std::memory_order_acquire);
+    if (now && now->process == process) return now->context;
+    auto* const fresh = new (std::nothrow) Own{process, OSSL_LIB_CTX_new()};
+    if (!fresh) return nullptr;
+    if (fresh->context && own.compare_exchange_strong(now, fresh)) return fresh->context;
+    const bool other = fresh->context != nullptr;  // another thread was faster
+    OSSL_LIB_CTX_free(fresh->context);
+    delete fresh;
+    return other ? now->context : nullptr;
 }
 
 }  // namespace dael::core

@@ -9,8 +9,10 @@
 namespace dael::core {
 
 // The one context of this process, made at the first call and never freed, since threads' contexts
-// refer to it to their end. Null, which libcrypto takes for its default one, where memory ran out.
-// Thread-safe; no lock is held, so that fork() does no harm.
+// refer to it to their end. A child of fork() has one of its own: of its parent's a thread that is
+// not there may hold the locks. What the parent has fetched works there, but nothing is fetched
+// from it. Null, which libcrypto takes for its default one, where memory ran out. Thread-safe, and
+// without a lock.
 OSSL_LIB_CTX* libcrypto() noexcept;
 
 }  // namespace dael::core

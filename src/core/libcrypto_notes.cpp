@@ -21,8 +21,8 @@ unsigned long last_note(const char*& place) noexcept {
 bool says_memory(unsigned long note) noexcept {
     const int reason = ERR_GET_REASON(note);
     return reason == ERR_R_MALLOC_FAILURE ||
-           (ERR_GET_LIB(note) == ERR_LIB_EVP && (reason == EVP_R_INITIALIZATION_ERROR ||
-                                                 reason == EVP_R_NOT_ABLE_TO_COPY_CTX));
+           (ERR_GET_LIB(note) == ERR_LIB_EVP &&
+            (reason == EVP_R_INITIALIZATION_ERROR || reason == EVP_R_NOT_ABLE_TO_COPY_CTX));
 }
 
 }  // namespace

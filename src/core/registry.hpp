@@ -13,8 +13,33 @@
 
 namespace dael::core {
 
-// In the order in which `daelstrom devices` shows them. Defined in src/backends/list.cpp.
-std::span<const BackendEntry> backend_list() noexcept;
+// In the order in which `daelstrom devices` shows them. Made by the compiler: what is made at the
+// first call is waited for by a child of fork() that another thread's first call was amid.
+class BackendList {
+  public:
+    class Iterator {
+      public:
+        explicit constexpr Iterator(const BackendEntry* const* at) noexcept : at_(at) {}
+        const BackendEntry& operator*() const noexcept { return **at_; }
+        Iterator& operator++() noexcept {
+            ++at_;
+            return *this;
+        }
+        bool operator==(const Iterator&) const noexcept = default;
+
+      private:
+        const BackendEntry* const* at_;
+    };
+    explicit constexpr BackendList(std::span<const BackendEntry* const> entries) noexcept
+        : entries_(entries) {}
+    Iterator begin() const noexcept { return Iterator(entries_.data()); }
+    Iterator end() const noexcept { return Iterator(entries_.data() + entries_.size()); }
+
+  private:
+    std::span<const BackendEntry* const> entries_;
+};
+// Defined in src/backends/list.cpp.
+BackendList backend_list() noexcept;
 
 // Every device that may be used without being asked for by name, in the list's order, with what its
 // driver calls it, until `visit` returns true. Drivers of kinds after that are not touched.

@@ -18,7 +18,7 @@ constexpr std::size_t kMostBytes = std::size_t{2} << 30;
 }  // namespace
 
 SlotSet::~SlotSet() {
-    if (!wipe()) return;
+    if (process_ != core::this_process() || !wipe()) return;
     for (Slot& slot : slots_) {
         for (const Event event : {slot.arrived, slot.transformed, slot.done})
             if (event.handle) device_.order().destroy_event(event);

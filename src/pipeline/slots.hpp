@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/device.hpp"
+#include "core/process.hpp"
 
 namespace dael::pipeline {
 
@@ -47,7 +48,7 @@ struct SlotNeeds {
 class SlotSet {
   public:
     SlotSet(core::Device& device, std::size_t capacity) : device_(device), capacity_(capacity) {}
-    ~SlotSet();  // waits for the device, wipes, releases
+    ~SlotSet();  // waits for the device, wipes, releases; in a child of fork() it leaves all of it
     SlotSet(const SlotSet&) = delete;
     SlotSet& operator=(const SlotSet&) = delete;
 
@@ -72,6 +73,7 @@ class SlotSet {
 
     core::Device& device_;
     std::size_t capacity_;
+    const std::uint32_t process_ = core::this_process();
     std::size_t booked_ = 0;
     Stream inward_, outward_;
     std::vector<Slot> slots_;

@@ -9,13 +9,16 @@
 #include <cpuid.h>
 #endif
 
+#include <atomic>
+
 namespace dael::vectors {
 
-struct Units {
+struct alignas(8) Units {
     bool sse42 = false, aes = false, pclmul = false;
     bool avx2 = false, bmi2 = false;
     bool avx512 = false;    // F, BW, VL and DQ
     bool wide_aes = false;  // VAES and VPCLMULQDQ, in the registers that there are
+    bool asked = false;     // rather than not known yet
 };
 
 #if defined(__x86_64__)
@@ -46,9 +49,15 @@ inline Units ask_for_units() noexcept {
 }
 #endif
 
-// Asked once.
-inline const Units& units() noexcept {
-    static const Units all = ask_for_units();
+// Asked once, or by several threads at once: a static object of a function's would be waited for by
+// a child of fork() that another thread's first call was amid.
+inline Units units() noexcept {
+    constinit static std::atomic<Units> known{Units{}};
+    Units all = known.load(std::memory_order_relaxed);
+    if (all.asked) return all;
+    all = ask_for_units();
+    all.asked = true;
+    known.store(all, std::memory_order_relaxed);
     return all;
 }
 

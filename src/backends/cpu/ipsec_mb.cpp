@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/ipsec_mb.hpp"
 
+#include <atomic>
 #include <memory>
 
 #include <daelstrom/key.hpp>
@@ -29,7 +30,10 @@ const LevelInfo& info(Level level) noexcept {
 }
 
 bool has(std::uint64_t features) noexcept {
-    static const std::uint64_t present = imb_get_feature_flags();
+    // Asked until it is known: a child of fork() may not wait for a thread that asks.
+    constinit static std::atomic<std::uint64_t> known{0};
+    std::uint64_t present = known.load(std::memory_order_relaxed);
+    if (present == 0) known.store(present = imb_get_feature_flags(), std::memory_order_relaxed);
     return (present & features) == features;
 }
 
