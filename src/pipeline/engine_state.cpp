@@ -30,6 +30,15 @@ Lane::Lane(std::unique_ptr<core::Backend> opened, std::size_t its_number, Thread
     if (std::ranges::find(offered, rates.form) != offered.end()) (void)forms->use(rates.form);
 }
 
+namespace {
+
+// A compiler's log may follow.
+std::string first_line(const std::string& message) {
+    return message.substr(0, message.find('\n'));
+}
+
+}  // namespace
+
 void Failure::note(const Error& error) noexcept {
     noted_ = true;
     (void)core::guarded([&]() -> Result<> {
@@ -42,7 +51,8 @@ void Failure::note(const Error& error) noexcept {
 
 std::string Failure::why() const {
     const Error* const error = error_;
-    return "the device has failed and is left alone" + (error ? ": " + error->message : "");
+    return "the device has failed and is left alone" +
+           (error ? ": " + first_line(error->message) : "");
 }
 
 std::string identity(const DeviceInfo& info) {

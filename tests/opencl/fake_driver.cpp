@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver of OpenCL without a platform, which says so when it is loaded.
+// A driver of OpenCL without a platform, which says so when it is loaded, and lets the program do
+// something meanwhile.
 #include <CL/cl.h>
+#include <dlfcn.h>
 
 #include <cstdio>
 
@@ -9,6 +11,8 @@ namespace {
 [[gnu::constructor]] void say_it() {
     std::puts("loaded");
     std::fflush(stdout);
+    if (void* const amid = dlsym(RTLD_DEFAULT, "dael_amid_loading"))
+        reinterpret_cast<void (*)()>(amid)();
 }
 
 }  // namespace

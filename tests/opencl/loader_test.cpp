@@ -105,6 +105,25 @@ TEST_F(OpenClLoader, ADriverForCpusIsLoadedForThoseWhoAskForOpenCl) {
     EXPECT_EQ(count(vendors(), "offered"), "loaded\n0\n");
 }
 
+// A child that is forked while another thread loads a driver hears so, and does not wait for that
+// thread, which it has not got; EGL's library, which the fake one stands in for, likewise.
+TEST_F(OpenClLoader, AChildForkedAmidLoadingDoesNotWait) {
+    const fs::path fake = beside_us("libopencl_fake_driver.so");
+    write("pocl.icd", fake.string());
+    const std::string forked = count(vendors(), "forked opencl");
+    EXPECT_EQ(forked.substr(0, 9), "loaded\n0\n") << forked;
+    EXPECT_NE(forked.find("before fork()"), std::string::npos) << forked;
+    EXPECT_NE(forked.find("child 0\n"), std::string::npos) << forked;
+
+    fs::create_symlink(fake, folder_ / "libEGL.so.1");
+    const std::string drawn = count("LD_LIBRARY_PATH='" + folder_.string() + "'", "forked opengl");
+    if (drawn.find("loaded") == std::string::npos) return;  // a build without OpenGL
+    EXPECT_EQ(drawn.substr(0, 9), "loaded\n0\n") << drawn;
+    EXPECT_NE(drawn.find("when this process was forked"), std::string::npos) << drawn;
+    EXPECT_NE(drawn.find("child 0\n"), std::string::npos) << drawn;
+    EXPECT_NE(drawn.find("has no egl"), std::string::npos) << drawn;
+}
+
 TEST_F(OpenClLoader, DriversStandInTheOrderOfTheirFiles) {
     write("b.icd", "  libb.so \r\n");
     write("c.icd", "/opt/intel/lib/libintelocl.so\n");

@@ -17,6 +17,16 @@ namespace {
 namespace fs = std::filesystem;
 
 std::atomic<bool> forked = false;
+std::atomic<int> drivers_in_use = 0;  // or just being loaded
+
+void notice_forks() {
+    static std::once_flag watching;
+    std::call_once(watching, [] {
+        pthread_atfork(nullptr, nullptr, [] {
+            if (drivers_in_use != 0) forked = true;
+        });
+    });
+}
 
 std::string variable(const char* name) {
     const char* const value = secure_getenv(name);
@@ -60,11 +70,15 @@ std::vector<cl::Platform> load(DriverKind kind) {
     std::vector<cl::Platform> found;
     for (const Driver& driver : registered_drivers()) {
         if (driver.kind != kind) continue;
+        // A child that is forked meanwhile would wait for the thread that is at it.
+        watch_for_forks();
         // For good: drivers have threads, and what they made may be in use to the end. Lazily, as
         // loaders do it: some drivers have functions that nothing they need is installed for.
         void* const library = dlopen(driver.library.c_str(), RTLD_LAZY | RTLD_LOCAL);
-        if (!library) continue;
-        watch_for_forks();
+        if (!library) {
+            --drivers_in_use;
+            continue;
+        }
         const GetPlatforms get = get_platforms_of(library);
         cl_uint count = 0;
         if (!get || get(0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
@@ -85,8 +99,8 @@ bool after_fork() noexcept {
 }
 
 void watch_for_forks() {
-    static std::once_flag watching;
-    std::call_once(watching, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+    notice_forks();
+    ++drivers_in_use;
 }
 
 DriverKind kind_of(const std::string& library, const std::string& registration) {

@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -60,6 +63,7 @@ bool has(const char* list, std::string_view word) {
 // EGL hands the same display to everyone in the process, and terminating it would end their
 // contexts.
 struct Machine {
+    explicit Machine(const char* why_not) : missing(why_not) {}
     Machine() {
         void* const egl_library = dlopen("libEGL.so.1", RTLD_NOW);
         gles_library = dlopen("libGLESv2.so.2", RTLD_NOW);
@@ -69,8 +73,12 @@ struct Machine {
                       "libegl-mesa0, libgl1-mesa-dri)";
             return;
         }
-#define DAEL_LOAD(name) \
-    egl.name = reinterpret_cast<decltype(egl.name)>(dlsym(egl_library, "egl" #name));
+#define DAEL_LOAD(name)                                                               \
+    egl.name = reinterpret_cast<decltype(egl.name)>(dlsym(egl_library, "egl" #name)); \
+    if (!egl.name) {                                                                  \
+        missing = "libEGL.so.1 has no egl" #name ": install another one";             \
+        return;                                                                       \
+    }
         DAEL_EGL_FUNCTIONS(DAEL_LOAD)
 #undef DAEL_LOAD
         find_devices();
@@ -126,9 +134,35 @@ struct Machine {
     std::string missing;
 };
 
+// Not a static of a function's: a child that is forked while a thread looks for EGL would wait for
+// that thread. Nor does it look again: EGL is half loaded in it.
 const Machine& machine() {
-    static const Machine here;
-    return here;
+    static std::atomic<const Machine*> known{nullptr};
+    static std::atomic<std::uint32_t> looking{0};  // the process that is at it, or was
+    static core::ProcessLock one_at_a_time;
+    if (const Machine* const here = known.load(std::memory_order_acquire)) return *here;
+    const std::lock_guard lock(one_at_a_time);
+    if (const Machine* const here = known.load(std::memory_order_acquire)) return *here;
+    const std::uint32_t mine = core::this_process();
+    std::unique_ptr<const Machine> made;
+    if (looking != 0 && looking != mine) {
+        made = std::make_unique<const Machine>(
+            "EGL was being loaded when this process was forked; use this backend in the child "
+            "alone, or after exec()");
+    } else {
+        struct Looking {
+            std::atomic<std::uint32_t>& process;
+            bool done = false;
+            ~Looking() {
+                if (!done) process = 0;
+            }
+        } now{looking};
+        looking = mine;
+        made = std::make_unique<const Machine>();
+        now.done = true;
+    }
+    known.store(made.get(), std::memory_order_release);
+    return *made.release();
 }
 
 Error failure(const char* call) {
@@ -153,8 +187,10 @@ Result<Context> Context::open(int device) {
         return Error{Code::device,
                      "opengl: EGL was used before fork(), and does not work after it; use this "
                      "backend in the child alone, or after exec()"};
+    if (device < 0 || static_cast<std::size_t>(device) >= machine().devices.size())
+        return Error{Code::backend_absent, "opengl: there is no device " + std::to_string(device)};
     const auto& [display, config, surfaceless, tells_resets, software] =
-        machine().devices.at(static_cast<std::size_t>(device));
+        machine().devices[static_cast<std::size_t>(device)];
     if (!egl.BindAPI(EGL_OPENGL_ES_API)) return failure("eglBindAPI");
     const EGLint version[] = {EGL_CONTEXT_MAJOR_VERSION, 3, EGL_NONE};
     // Unless it is asked to, a context never tells that a reset cut its work short.
