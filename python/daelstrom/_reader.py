@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import operator
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
@@ -13,7 +14,7 @@ from ._turns import Turns
 from .exceptions import InvalidTag
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, Self
 
 __all__ = ["SealedReader", "Source"]
 
@@ -66,10 +67,16 @@ class _Raw(Turns, io.RawIOBase):
             self.ended = True
 
     def readable(self) -> bool:
+        self._check_open()
         return True
 
     def seekable(self) -> bool:
+        self._check_open()
         return True
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
 
     def tell(self) -> int:
         self.open_source()
@@ -162,6 +169,15 @@ class _Raw(Turns, io.RawIOBase):
         super().close()
 
 
+def check_memory(buffer: Any) -> None:
+    """The interpreter's own readers write into arrays of objects too, whose bytes are addresses. The exceptions are
+    theirs."""
+    try:
+        _core.writable(buffer)
+    except (BufferError, ValueError) as error:
+        raise TypeError(str(error)) from None
+
+
 class SealedReader(Turns, io.BufferedReader):
     """A sealed stream that is read from anywhere, of one version: what it was when it was opened. If it is replaced
     meanwhile, what is read is still of that version, or an exception says so.
@@ -182,9 +198,16 @@ class SealedReader(Turns, io.BufferedReader):
         self, source: Source, name: str | bytes, *, first: int = FIRST_AHEAD, most: int = MOST_AHEAD
     ) -> None:
         self._name = name
+        self._layered = self._gap = False
         self._raw = _Raw(source, first, most)
         io.BufferedReader.__init__(self, self._raw, _BUFFERED)
         self._begin_turns()
+
+    def layered(self) -> Self:
+        """For text, and what is decompressed. Python's layers drop what they were given so far where an exception ends a
+        call of them, and would go on behind it: here nothing more is read then, before somebody seeks."""
+        self._layered = True
+        return self
 
     @property
     def name(self) -> str | bytes:
@@ -234,8 +257,13 @@ class SealedReader(Turns, io.BufferedReader):
         with self._turn():
             raw, at = self._raw, self.tell()
             from_end = raw._from_end
+            if self._gap:
+                raise ValueError("an exception cost this file's text some of what was read: seek() to go on, or open it again")
             try:
-                return call(*given)
+                self._gap = self._layered
+                out = call(*given)
+                self._gap = False
+                return out
             except BaseException:
                 if not self.closed and raw._source is not None:
                     super().seek(0, io.SEEK_END)  # within its buffer it would not move the raw one
@@ -259,7 +287,10 @@ class SealedReader(Turns, io.BufferedReader):
         return self._whole(self._lines, hint)
 
     def _lines(self, hint: int | None) -> list[bytes]:
-        left = sys.maxsize if hint is None or hint <= 0 else hint
+        most = 0 if hint is None else operator.index(hint)
+        if abs(most) > sys.maxsize:
+            raise OverflowError("cannot fit 'int' into an index-sized integer")
+        left = most if most > 0 else sys.maxsize
         lines: list[bytes] = []
         while left >= 0 and (line := super().readline()):
             lines.append(line)
@@ -267,6 +298,7 @@ class SealedReader(Turns, io.BufferedReader):
         return lines
 
     def readinto(self, buffer: Buffer, /) -> int:
+        check_memory(buffer)
         try:
             return self._whole(super().readinto, buffer)
         except InvalidTag:
@@ -274,9 +306,12 @@ class SealedReader(Turns, io.BufferedReader):
             raise
 
     def readinto1(self, buffer: Buffer, /) -> int:
+        check_memory(buffer)
         return self._whole(super().readinto1, buffer)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        with self._turn():
+            self._gap = False
         return self._whole(super().seek, offset, whence)
 
     def close(self) -> None:

@@ -227,22 +227,30 @@ class Compressed(Turns, io.BufferedIOBase):
 
     def __init__(self, writer: SealedWriter, compress: Any) -> None:
         self._begin_turns()
-        self._writer = writer
+        self._writer, self._plain = writer, 0
         self._file = compress(writer, mode="w")
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Buffer, /) -> int:
-        with self._turn():
-            if self.closed:
-                raise ValueError("I/O operation on closed file.")
+        with bytes_of(data) as view, self._turn():
+            self._check_open()
             try:
-                self._file.write(data)
+                self._file.write(view)
             except BaseException:
                 self._throw_away()
                 raise
-            return memoryview(data).nbytes
+            self._plain += len(view)
+            return len(view)
+
+    def tell(self) -> int:
+        self._check_open()
+        return self._plain
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
 
     def close(self) -> None:
         with self._turn():

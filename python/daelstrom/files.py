@@ -174,7 +174,7 @@ def open(
         reader = SealedReader(_source(path, key, keyset, identities, passphrase, aad, segment, engine), os.fspath(path))
         if verify:
             reader.verify()
-        return io.TextIOWrapper(reader, encoding, errors, newline) if text else reader
+        return io.TextIOWrapper(reader.layered(), encoding, errors, newline) if text else reader
     if way == "identities":
         raise TypeError("identities= opens; sealing takes recipients=")
     if verify:

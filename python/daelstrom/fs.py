@@ -525,6 +525,8 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
             stripped, mode.replace("t", "") + "b" if text else mode, block_size, autocommit, cache_options, **kwargs
         )
         if not isinstance(file, ObjectWriter):
+            if text or compress is not None:
+                file.layered()
             file = compress(file, mode="r") if compress is not None else file
             return io.TextIOWrapper(file, **told) if text else file
         if not autocommit:

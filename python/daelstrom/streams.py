@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import Engine, Identities, Recipients, SealedKeys
+from ._reader import check_memory
 from ._turns import Turns
 from ._writer import SealedWriter, Stream, bytes_of
 from .exceptions import FormatError
@@ -176,6 +177,14 @@ class _Buffered(Turns, io.BufferedReader):
         self._stream = raw
         io.BufferedReader.__init__(self, raw, _BUFFERED)
         self._begin_turns()
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        check_memory(buffer)
+        return super().readinto(buffer)
+
+    def readinto1(self, buffer: Buffer, /) -> int:
+        check_memory(buffer)
+        return super().readinto1(buffer)
 
     def _in_child(self) -> None:
         super()._in_child()

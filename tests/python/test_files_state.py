@@ -613,3 +613,33 @@ def test_chunks_of_a_cache_in_a_child_that_is_forked_amid_a_look_at_its_keys():
     finally:
         go_on.set()
         thread.join()
+
+
+def test_text_has_no_hole_after_an_exception(tmp_path):
+    """The interpreter's text drops the beginning of a line whose end could not be read, and would go on behind it."""
+    path = tmp_path / "file"
+    text = "".join(f"{number:06} {'x' * (number % 3000)}\n" for number in range(2000))
+    write(path, text.encode(), segment="4K")
+    whole = path.read_bytes()
+    with daelstrom.open(path, "rt", key=KEY) as file:
+        read, refused = [], 0
+        for _ in range(3):
+            read.append(file.readline())
+        changed = bytearray(whole)
+        changed[300_000] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(exceptions.InvalidTag):
+            while True:
+                read.append(file.readline())
+        assert text.startswith("".join(read)) and len(read) > 50
+        path.write_bytes(whole)
+        for way in (file.readline, file.read, lambda: file.read(1), lambda: next(file), lambda: list(file)):
+            with contextlib.suppress(ValueError):
+                got = way()  # what was decoded before the exception
+                got = got if isinstance(got, str) else "".join(got)
+                read.append(got)
+                continue
+            refused += 1
+        assert text.startswith("".join(read)) and refused
+        file.seek(0)
+        assert file.read() == text
