@@ -239,8 +239,7 @@ int Blocks::set(const OSSL_PARAM* params) noexcept {
 
 Pipes* Blocks::pipes(bool make) noexcept {
     if (!pipes_ && make) pipes_ = Pipes::make(below_.basis());
-    if (pipes_) pipes_->pad(padded_);
-    return pipes_;
+    return pipes_ && pipes_->pad(padded_) ? pipes_ : nullptr;
 }
 
 void* new_blocks(const Provider& provider, std::size_t offer) noexcept {

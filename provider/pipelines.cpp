@@ -61,7 +61,6 @@ Pipes::~Pipes() {
 bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size, std::size_t count,
                   const unsigned char** ivs, std::size_t iv_size,
                   const OSSL_PARAM* params) noexcept {
-    count_ = 0;
     if (count == 0 || count > kMost)
         return fault(PROV_R_INVALID_DATA, "a pipeline has 1 to 32 messages");
     if (key && key_size != basis_.key_bytes)
@@ -69,6 +68,10 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
     const bool gcm = basis_.kind == Kind::gcm;
     if (ivs && (gcm ? iv_size == 0 || iv_size > 128 : iv_size != kBlock))
         return fault(PROV_R_INVALID_IV_LENGTH, "the IVs are not of this cipher's size");
+    if (ivs && std::any_of(ivs, ivs + count, [](const unsigned char* iv) { return !iv; }))
+        return fault(PROV_R_INVALID_DATA, "an IV is missing");
+    if (ivs && !key && worker_.size == 0) return fault(PROV_R_NO_KEY_SET, "no key is set");
+    count_ = 0;
     if (key && !worker_.same(key, key_size)) {
         dael_keyset_free(set_);
         set_ = nullptr;
@@ -82,10 +85,8 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
         Pipe& pipe = pipes_[i];
         pipe.way = Way::none;
         pipe.tagged = false;
-        pipe.size = pipe.aad_size = pipe.held_size = 0;
+        pipe.size = pipe.aad_size = pipe.held_size = pipe.waits = 0;
         if (!ivs) continue;
-        if (!ivs[i]) return fault(PROV_R_INVALID_DATA, "an IV is missing");
-        if (worker_.size == 0) return fault(PROV_R_NO_KEY_SET, "no key is set");
         pipe.way = Way::begun;
         if (gcm && iv_size != kNonce) {  // which the default provider makes a counter of
             if (!start_single(pipe, ivs[i], iv_size)) return false;
@@ -97,6 +98,22 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
     count_ = count;
     ended_ = false;
     return !params || set(params);
+}
+
+// Messages that the default provider has are told, as a context that is told amid its message.
+bool Pipes::pad(bool padded) noexcept {
+    padded_ = padded;
+    if (basis_.kind != Kind::cbc) return true;
+    for (std::size_t i = 0; i < count_; ++i) {
+        Pipe& pipe = pipes_[i];
+        if (pipe.way != Way::single || pipe.padded == padded) continue;
+        unsigned number = padded ? 1 : 0;
+        const OSSL_PARAM one[] = {OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_PADDING, &number),
+                                  OSSL_PARAM_construct_end()};
+        if (basis_.set_ctx_params(pipe.single, one) != 1) return false;
+        pipe.padded = padded;
+    }
+    return true;
 }
 
 bool Pipes::give_tag(const Pipe& pipe) noexcept {
@@ -159,6 +176,8 @@ bool Pipes::go_on(Pipe& pipe, const unsigned char* in, unsigned char* out,
                   std::size_t size) noexcept {
     if (!encrypts_)
         return fault(PROV_R_CIPHER_OPERATION_FAILED, "the message was whole, by the tag it has");
+    if (entangled(in, out, size))
+        return fault(PROV_R_CIPHER_OPERATION_FAILED, "the output overlaps the input");
     if (!pipe.wide) {
         void* const memory = OPENSSL_malloc(sizeof(WideGcm));
         if (!memory) return false;
@@ -231,6 +250,7 @@ void Pipes::settle(Pipe& pipe, const dael_message& message) noexcept {
     if (basis_.kind == Kind::gcm) {
         pipe.size = size;
         pipe.tagged = true;
+        pipe.verified = encrypts_ ? 0 : tag_size_;
         if (encrypts_) std::memcpy(pipe.held, message.out + size / kBlock * kBlock, size % kBlock);
     } else if (basis_.kind == Kind::ctr) {
         count_on(pipe.iv, (pipe.held_size + size) / kBlock);
@@ -299,6 +319,33 @@ bool Pipes::batch(unsigned char** out, std::size_t* written, const unsigned char
     return true;
 }
 
+// Whether each output has room for what comes of its input.
+bool Pipes::fits_in(std::size_t count, unsigned char** out, const std::size_t* room,
+                    const std::size_t* size) const noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!out[i]) return fault(PROV_R_INVALID_DATA, "a message has no output, and others have");
+        std::size_t makes = size[i];
+        if (basis_.kind == Kind::cbc) {
+            const std::size_t there = pipes_[i].waits + size[i];
+            makes = there / kBlock * kBlock;
+            if (!encrypts_ && padded_ && makes == there && makes != 0) makes -= kBlock;
+        }
+        if (room[i] < makes)
+            return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
+    }
+    return true;
+}
+
+// Some messages have gone on, and others have not.
+bool Pipes::lost() noexcept {
+    for (std::size_t i = 0; i < count_; ++i) {
+        pipes_[i].way = Way::ended;
+        pipes_[i].tagged = false;  // of a message that is not whole
+    }
+    ended_ = true;
+    return false;
+}
+
 bool Pipes::update(std::size_t count, unsigned char** out, std::size_t* written,
                    const std::size_t* room, const unsigned char** in,
                    const std::size_t* size) noexcept {
@@ -312,33 +359,31 @@ bool Pipes::update(std::size_t count, unsigned char** out, std::size_t* written,
         if (way == Way::none || way == Way::ended)
             return fault(PROV_R_CIPHER_OPERATION_FAILED, "a pipeline needs a key and IVs");
     }
-    if (aad) {
-        if (basis_.kind != Kind::gcm)
-            return fault(PROV_R_CIPHER_OPERATION_FAILED, "there is no room for output");
-        if (keep_aad(in, size)) {
-            std::copy_n(size, count, written);
-            return true;
-        }
-    } else {
-        for (std::size_t i = 0; i < count; ++i) {
-            if (!out[i])
-                return fault(PROV_R_INVALID_DATA, "a message has no output, and others have");
-            if (room[i] < size[i])
-                return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
-        }
-        if (!batch(out, written, in, size))
-            return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
+    if (aad && basis_.kind != Kind::gcm)
+        return fault(PROV_R_CIPHER_OPERATION_FAILED, "there is no room for output");
+    if (aad && keep_aad(in, size)) {
+        std::copy_n(size, count, written);
+        return true;
     }
-    for (std::size_t i = 0; i < count; ++i) {
+    if (!aad && !fits_in(count, out, room, size)) return false;
+    if (!move(out, written, room, in, size, aad)) return lost();
+    for (std::size_t i = 0; i < count; ++i) pipes_[i].waits += size[i] - written[i];
+    return true;
+}
+
+bool Pipes::move(unsigned char** out, std::size_t* written, const std::size_t* room,
+                 const unsigned char** in, const std::size_t* size, bool aad) noexcept {
+    if (!aad && !batch(out, written, in, size))
+        return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
+    for (std::size_t i = 0; i < count_; ++i) {
         Pipe& pipe = pipes_[i];
         const std::size_t done = written[i], left = size[i] - done;
-        if (left == 0) continue;
+        // Without padding, nothing more brings out a block that was held.
+        if (left == 0 && (pipe.way != Way::single || done != 0)) continue;
         if (pipe.way == Way::batched) {
             if (basis_.kind == Kind::gcm) {
-                if (aad || !go_on(pipe, in[i], out[i], left)) {
-                    pipe.way = Way::ended;
+                if (aad || !go_on(pipe, in[i], out[i], left))
                     return fault(PROV_R_CIPHER_OPERATION_FAILED, "the message takes no more");
-                }
                 written[i] = left;
                 continue;
             }
@@ -357,8 +402,7 @@ bool Pipes::update(std::size_t count, unsigned char** out, std::size_t* written,
 }
 
 // CBC: padding, where all messages were in batches.
-bool Pipes::last_blocks(unsigned char** out, std::size_t* written,
-                        const std::size_t* room) noexcept {
+bool Pipes::last_blocks(unsigned char** out, std::size_t* written) noexcept {
     dael_message messages[kMost] = {};
     std::int32_t codes[kMost];
     unsigned char which[kMost];
@@ -370,8 +414,6 @@ bool Pipes::last_blocks(unsigned char** out, std::size_t* written,
             if (pipe.held_size == 0) continue;
             return fault(PROV_R_WRONG_FINAL_BLOCK_LENGTH, "the last block is not full");
         }
-        if (!out || !out[i] || room[i] < kBlock)
-            return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
         unsigned char block[kBlock];
         if (dael_pad(pipe.held, pipe.held_size, block) != DAEL_OK) return false;
         std::memcpy(pipe.held, block, kBlock);
@@ -396,8 +438,13 @@ bool Pipes::final(std::size_t count, unsigned char** out, std::size_t* written,
     if (count == 0 || count != count_)
         return fault(PROV_R_INVALID_DATA, "this is not the number of messages that was begun");
     std::fill_n(written, count, 0);
+    // Sealing, each message of CBC has a last block.
+    if (basis_.kind == Kind::cbc && encrypts_ && padded_ && !ended_)
+        for (std::size_t i = 0; i < count; ++i)
+            if (!out || !out[i] || room[i] < kBlock)
+                return fault(PROV_R_OUTPUT_BUFFER_TOO_SMALL, "the output is too small");
     ended_ = true;
-    bool good = basis_.kind != Kind::cbc || last_blocks(out, written, room);
+    bool good = basis_.kind != Kind::cbc || last_blocks(out, written);
     for (std::size_t i = 0; i < count; ++i) {
         Pipe& pipe = pipes_[i];
         if (pipe.way == Way::begun && !to_single(pipe)) good = false;
@@ -414,7 +461,7 @@ bool Pipes::final(std::size_t count, unsigned char** out, std::size_t* written,
                 pipe.tagged = basis_.get_ctx_params(pipe.single, tag) == 1;
             }
         } else if (pipe.way == Way::batched && basis_.kind == Kind::gcm && !pipe.tagged) {
-            pipe.tagged = pipe.wide->tag(pipe.tag);
+            pipe.tagged = encrypts_ && pipe.wide->tag(pipe.tag);
             if (!pipe.tagged) good = false;
         } else if (pipe.way != Way::batched) {
             good = false;
@@ -450,13 +497,14 @@ bool Pipes::set(const OSSL_PARAM* params) noexcept {
         count_ == 0 || encrypts_)
         return fault(PROV_R_INVALID_TAG, "a tag has 1 to 16 bytes, and is set for decryption");
     const auto* const tags = static_cast<const unsigned char* const*>(pointers);
+    if (std::any_of(tags, tags + count_, [](const unsigned char* tag) { return !tag; }))
+        return fault(PROV_R_INVALID_TAG, "a tag is missing");
     tag_size_ = size;
     for (std::size_t i = 0; i < count_; ++i) {
         Pipe& pipe = pipes_[i];
-        if (!tags[i]) return fault(PROV_R_INVALID_TAG, "a tag is missing");
-        // What a batch has found whole was so by the tag that it had.
+        // What a batch has found whole was so by the tag that it had, and of no longer one.
         if (pipe.way == Way::batched) {
-            if (CRYPTO_memcmp(pipe.tag, tags[i], size) != 0) pipe.way = Way::ended;
+            pipe.tagged = size <= pipe.verified && CRYPTO_memcmp(pipe.tag, tags[i], size) == 0;
             continue;
         }
         std::memcpy(pipe.tag, tags[i], size);

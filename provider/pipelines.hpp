@@ -6,7 +6,10 @@
 //
 // Both ways give what so many single contexts would, with two bounds. Opening GCM goes to the
 // engine if the tags were set before the data, and a message that has been found whole takes no
-// more data. One context is one thread's at a time.
+// more data. What is refused for its arguments changes nothing; what fails amid the work ends all
+// messages, since some have gone on and others have not.
+//
+// Threads, freeing, fork(): as blocks.hpp says.
 #pragma once
 
 #include <openssl/core_names.h>
@@ -51,7 +54,7 @@ class Pipes {
     bool final(std::size_t count, unsigned char** out, std::size_t* written,
                const std::size_t* room) noexcept;
     bool running() const noexcept { return count_ != 0 && !ended_; }
-    void pad(bool padded) noexcept { padded_ = padded; }
+    bool pad(bool padded) noexcept;
 
     // The tags, if `params` ask for them or bring them. False: they do, and cannot.
     bool get(OSSL_PARAM* params) noexcept;
@@ -64,7 +67,10 @@ class Pipes {
 
     struct Pipe {
         Way way = Way::none;
-        bool tagged = false;  // GCM: `tag` is ours (sealing) or the caller's (opening)
+        // GCM: `tag` is ours (sealing) or the caller's (opening); after a batch that opened, the
+        // caller's last was that one.
+        bool tagged = false;
+        std::size_t verified = 0;  // bytes of it that a batch has held against
         // Of `single`: whether it has the key, to seal, and how it was begun.
         bool keyed = false, sealed = false, padded = true;
         std::size_t iv_size = 0;
@@ -72,6 +78,7 @@ class Pipes {
         WideGcm* wide = nullptr;  // GCM: goes on after a batch
         std::uint64_t size = 0;   // bytes that a batch has done
         std::size_t aad_size = 0, held_size = 0;
+        std::size_t waits = 0;            // CBC: bytes that went in and have not come out
         unsigned char iv[kBlock] = {};    // CBC and CTR: of the block that is next
         unsigned char held[kBlock] = {};  // CBC: of a block that is not full. GCM: its ciphertext
         unsigned char tag[kBlock] = {};
@@ -86,6 +93,11 @@ class Pipes {
     bool give_tag(const Pipe& pipe) noexcept;
     bool go_on(Pipe& pipe, const unsigned char* in, unsigned char* out, std::size_t size) noexcept;
     bool keep_aad(const unsigned char** in, const std::size_t* size) noexcept;
+    bool fits_in(std::size_t count, unsigned char** out, const std::size_t* room,
+                 const std::size_t* size) const noexcept;
+    bool move(unsigned char** out, std::size_t* written, const std::size_t* room,
+              const unsigned char** in, const std::size_t* size, bool aad) noexcept;
+    bool lost() noexcept;
 
     bool fits(std::size_t total) const noexcept;
     // What a batch has done is told by the pipes' ways. False: the engine failed on what was in
@@ -95,7 +107,7 @@ class Pipes {
     bool run(const dael_cipher& cipher, dael_message* messages, std::size_t count,
              std::int32_t* codes, std::size_t total) noexcept;
     void settle(Pipe& pipe, const dael_message& message) noexcept;
-    bool last_blocks(unsigned char** out, std::size_t* written, const std::size_t* room) noexcept;
+    bool last_blocks(unsigned char** out, std::size_t* written) noexcept;
 
     const Basis& basis_;
     bool encrypts_ = true, padded_ = true;
