@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One device: what is refused, memory, events, batches over several buffers.
 #include <array>
+#include <atomic>
+#include <thread>
 
 #include <daelstrom/gcm.hpp>
 
@@ -172,6 +174,30 @@ TEST_F(OpenClDevice, EventsOrderStreamsAndTellTimes) {
     device_->order().destroy_event(end);
     device_->order().destroy_stream(first);
     device_->order().destroy_stream(second);
+}
+
+// All calls may come from any thread: what one waits for, another may record again.
+TEST_F(OpenClDevice, AnEventIsRecordedWhileOthersWaitForIt) {
+    Order& order = device_->order();
+    const Stream stream = *order.create_stream();
+    const Event event = *order.create_event();
+    std::atomic<bool> recording{true};
+    std::atomic<int> failures{0}, waiting{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int waits = 0; waits < 2; ++waits)
+            threads.emplace_back([&, waits] {
+                for (++waiting; recording;)
+                    if (!(waits != 0 ? order.wait(event) : order.wait(Stream{}, event))) ++failures;
+            });
+        for (int i = 0; i < 20'000 || waiting != 2; ++i)
+            if (!order.record(event, stream)) ++failures;
+        recording = false;
+    }
+    EXPECT_EQ(failures, 0);
+    EXPECT_TRUE(order.wait(Stream{}));
+    order.destroy_event(event);
+    order.destroy_stream(stream);
 }
 
 TEST_F(OpenClDevice, AFormThatThereIsNotLeavesTheOld) {

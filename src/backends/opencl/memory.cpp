@@ -8,9 +8,24 @@
 namespace dael::opencl {
 namespace {
 
-cl::Event& event_of(Event event) {
-    return *static_cast<cl::Event*>(event.handle);
-}
+// An event of the caller's, which one thread may record while another waits for it.
+class Recorded {
+  public:
+    static Recorded& of(Event event) { return *static_cast<Recorded*>(event.handle); }
+    // As it is now; null where it was never recorded.
+    cl::Event get() {
+        const std::lock_guard lock(mutex_);
+        return event_;
+    }
+    void set(cl::Event event) {
+        const std::lock_guard lock(mutex_);
+        std::swap(event_, event);  // the one before goes after the lock has
+    }
+
+  private:
+    std::mutex mutex_;  // guards what follows
+    cl::Event event_;
+};
 
 }  // namespace
 
@@ -75,30 +90,36 @@ void OpenClOrder::destroy_stream(Stream stream) noexcept {
 }
 
 Result<Event> OpenClOrder::create_event() {
-    return Event{new cl::Event};
+    return Event{new Recorded};
 }
 
 void OpenClOrder::destroy_event(Event event) noexcept {
-    delete &event_of(event);
+    delete &Recorded::of(event);
 }
 
 Result<> OpenClOrder::record(Event event, Stream stream) {
+    if (after_fork()) return fork_failure();
     const cl::CommandQueue queue = queue_of(stream);
-    DAEL_TRY(checked(queue.enqueueMarkerWithWaitList(nullptr, &event_of(event)),
-                     "clEnqueueMarkerWithWaitList"));
+    cl::Event marker;
+    DAEL_TRY(
+        checked(queue.enqueueMarkerWithWaitList(nullptr, &marker), "clEnqueueMarkerWithWaitList"));
+    Recorded::of(event).set(std::move(marker));
     return checked(queue.flush(), "clFlush");
 }
 
 Result<> OpenClOrder::wait(Stream stream, Event event) {
-    if (!event_of(event)()) return {};  // never recorded: there is nothing to wait for
-    const std::vector<cl::Event> events{event_of(event)};
+    if (after_fork()) return fork_failure();
+    const std::vector<cl::Event> events{Recorded::of(event).get()};
+    if (!events.front()()) return {};  // never recorded: there is nothing to wait for
     return checked(queue_of(stream).enqueueBarrierWithWaitList(&events),
                    "clEnqueueBarrierWithWaitList");
 }
 
 Result<> OpenClOrder::wait(Event event) {
-    if (!event_of(event)()) return {};
-    return checked(event_of(event).wait(), "clWaitForEvents");
+    if (after_fork()) return fork_failure();
+    const cl::Event recorded = Recorded::of(event).get();
+    if (!recorded()) return {};
+    return checked(recorded.wait(), "clWaitForEvents");
 }
 
 Result<> OpenClOrder::wait(Stream stream) {
@@ -106,9 +127,11 @@ Result<> OpenClOrder::wait(Stream stream) {
 }
 
 Result<float> OpenClOrder::elapsed_ms(Event from, Event to) {
+    if (after_fork()) return fork_failure();
+    const cl::Event before = Recorded::of(from).get(), after = Recorded::of(to).get();
     cl_int first = CL_SUCCESS, second = CL_SUCCESS;
-    const cl_ulong begin = event_of(from).getProfilingInfo<CL_PROFILING_COMMAND_END>(&first);
-    const cl_ulong end = event_of(to).getProfilingInfo<CL_PROFILING_COMMAND_END>(&second);
+    const cl_ulong begin = before.getProfilingInfo<CL_PROFILING_COMMAND_END>(&first);
+    const cl_ulong end = after.getProfilingInfo<CL_PROFILING_COMMAND_END>(&second);
     DAEL_TRY(checked(first != CL_SUCCESS ? first : second, "clGetEventProfilingInfo"));
     return static_cast<float>(static_cast<double>(end - std::min(begin, end)) * 1e-6);
 }
