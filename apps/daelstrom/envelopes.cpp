@@ -73,7 +73,7 @@ Result<> check_kind(const Input& input, const Envelope& envelope, Kind given) {
                      "or --keyset in the place of -i");
 }
 
-Result<> KeySource::ready_to_open(Engine& engine, const std::vector<PlannedFile>& files) {
+Result<> KeySource::ready_to_open(Engine& engine, const PlannedFiles& files) {
     DAEL_TRY(ready());
     constexpr std::size_t kLooks = 16;  // what is sealed otherwise says so when its turn comes
     for (std::size_t i = 0; i < std::min(files.size(), kLooks); ++i) {

@@ -39,7 +39,7 @@ class KeySource {
     virtual void ask_no_more() {}
     // Before many files are begun: ready(), and for what is typed, whether it opens the first of
     // them that takes a passphrase. Nobody waits for thousands of files that it does not open.
-    Result<> ready_to_open(Engine& engine, const std::vector<PlannedFile>& files);
+    Result<> ready_to_open(Engine& engine, const PlannedFiles& files);
 };
 
 // A key or a keyset, which `read` reads.

@@ -14,8 +14,6 @@
 #include <set>
 #include <utility>
 
-#include <daelstrom/files.hpp>
-
 #include "commands.hpp"
 #include "io/text.hpp"
 
@@ -24,18 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string join(const std::string& folder, const std::string& name) {
-    return folder.ends_with('/') ? folder + name : folder + "/" + name;
-}
-
 std::string folder_of(const std::string& path) {
     const auto slash = path.rfind('/');
     return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
-
-bool has_suffix(const std::string& path) {
-    const std::string name = last_part(path);
-    return name.ends_with(kSuffix) && name != kSuffix;
 }
 
 class Planner {
@@ -44,8 +33,9 @@ class Planner {
 
     Result<Plan> run() {
         DAEL_TRY(check_options());
+        plan_.files.set_naming(request_.naming, request_.output_dir);
         if (request_.inputs.empty() || request_.inputs.front() == "-") {
-            plan_.files.push_back(from_stdin());
+            plan_.files.add(from_stdin());
         } else {
             if (request_.output_dir) {
                 plan_.output_root = std::make_shared<OutputFolder>();
@@ -57,7 +47,7 @@ class Planner {
         if (!plan_.single) DAEL_TRY(check_outputs());
         for (auto& [below, mode] : folders_)
             plan_.folders.push_back(
-                {below.empty() ? *request_.output_dir : join(*request_.output_dir, below), below,
+                {below.empty() ? *request_.output_dir : joined(*request_.output_dir, below), below,
                  mode});
         return std::move(plan_);
     }
@@ -115,11 +105,12 @@ class Planner {
             if (fd < 0)
                 return fail("cannot read the folder " + in_quotes(input) + ": " +
                             std::strerror(errno));
-            root_ = std::make_shared<const OpenFolder>(fd);
+            plan_.files.add_root(input, std::make_shared<const OpenFolder>(fd), plan_.output_root);
             if (request_.output_dir) folder("", status.st_mode);
             return walk(fd, ".", input, "");
         }
-        note_input(input, status);  // whatever becomes of it: it must not be written
+        named_.emplace(status.st_dev,
+                       status.st_ino);  // whatever becomes of it: it must not be written
         PlannedFile file{input, request_.output, std::nullopt,
                          static_cast<std::uint64_t>(status.st_size), name_of(last_part(input))};
         if (!file.output && !request_.to_stdout) {
@@ -129,13 +120,10 @@ class Planner {
                                                                : "; give -o FILE"));
             const std::string refused = refuse_name(input);
             if (!refused.empty()) return fail(refused);
-            file.output = output_of(input, last_part(input));
+            file.output =
+                output_path(request_.naming, request_.output_dir, input, last_part(input));
         }
-        plan_.files.push_back(std::move(file));
-    }
-
-    void note_input(const std::string& path, const struct stat& status) {
-        inputs_.emplace(Identity(status.st_dev, status.st_ino), path);
+        plan_.files.add(std::move(file));
     }
 
     std::string refuse_name(const std::string& path) const {
@@ -148,22 +136,11 @@ class Planner {
         return {};
     }
 
-    // `below`: where it lies in a folder that is made.
-    std::string output_of(const std::string& input, const std::string& below) const {
-        const std::string path = request_.output_dir ? join(*request_.output_dir, below) : input;
-        if (request_.naming == Naming::seal) return path + kSuffix;
-        if (request_.naming == Naming::reseal) return path;
-        return path.substr(0, path.size() - std::strlen(kSuffix));
-    }
-
     // PlannedFile::name of what lies `below`.
     std::string name_of(const std::string& below) const {
-        const auto bare = [](const std::string& path) {
-            return has_suffix(path) ? path.substr(0, path.size() - std::strlen(kSuffix)) : path;
-        };
-        if (request_.naming != Naming::seal) return bare(below);
+        if (request_.naming != Naming::seal) return without_suffix(below);
         if (!request_.output) return below;
-        return request_.output == "-" ? "" : bare(last_part(*request_.output));
+        return request_.output == "-" ? "" : without_suffix(last_part(*request_.output));
     }
 
     // A folder is as open as the one after which it is made, or as the strictest of several.
@@ -186,42 +163,47 @@ class Planner {
             return;
         }
         const std::unique_ptr<DIR, int (*)(DIR*)> all(opened, &::closedir);
-        std::vector<std::string> names;
+        std::vector<const char*> names;
         for (;;) {
             errno = 0;
             const dirent* const entry = ::readdir(opened);
             if (!entry) break;
             if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
-                names.emplace_back(entry->d_name);
+                names.push_back(plan_.files.keep(entry->d_name));
         }
         if (errno != 0)
             return fail("cannot read the folder " + in_quotes(path) + ": " + std::strerror(errno));
-        std::ranges::sort(names);
-        for (const std::string& entry : names) visit(fd, entry, join(path, entry), below);
+        std::ranges::sort(names,
+                          [](const char* a, const char* b) { return std::strcmp(a, b) < 0; });
+        bool is_here = false;  // what is added lies in this folder, not in one below
+        for (const char* entry : names) is_here = visit(fd, entry, path, below, is_here);
     }
 
-    void visit(int folder_fd, const std::string& name, const std::string& path,
-               const std::string& below) {
+    bool visit(int folder_fd, const char* name, const std::string& folder_path,
+               const std::string& below, bool is_here) {
         struct stat status {};
-        if (::fstatat(folder_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-            return fail("cannot open " + in_quotes(path) + ": " + std::strerror(errno));
+        const auto path = [&] { return joined(folder_path, name); };
+        if (::fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+            fail("cannot open " + in_quotes(path()) + ": " + std::strerror(errno));
+            return is_here;
+        }
         if (S_ISDIR(status.st_mode)) {
             if (request_.output_dir) folder(below + name, status.st_mode);
-            return walk(folder_fd, name, path, below + name + "/");
+            walk(folder_fd, name, path(), below + name + "/");
+            return false;
         }
-        const bool wanted = (request_.naming != Naming::seal) == has_suffix(path);
+        const bool wanted = (request_.naming != Naming::seal) == has_suffix(name);
         if (!wanted) {
             ++plan_.other_names;
-        } else if (!S_ISREG(status.st_mode)) {
-            plan_.skipped.push_back(
-                in_quotes(path) + " is left alone: " +
-                (S_ISLNK(status.st_mode) ? "a symbolic link" : "no regular file"));
-        } else {
-            note_input(path, status);
-            plan_.files.push_back({path, output_of(path, below + name), status,
-                                   static_cast<std::uint64_t>(status.st_size),
-                                   name_of(below + name), root_, plan_.output_root, below});
+            return is_here;
         }
+        if (!is_here) plan_.files.enter(below);
+        if (S_ISREG(status.st_mode))
+            plan_.files.add(name, {status.st_dev, status.st_ino},
+                            static_cast<std::uint64_t>(status.st_size));
+        else
+            plan_.files.skip(name, S_ISLNK(status.st_mode));
+        return true;
     }
 
     // One name for each place where a file may come to lie. What is behind a link counts where that
@@ -234,65 +216,78 @@ class Planner {
                 return place;
             }
         const std::string folder = folder_of(output);
-        auto [known, is_new] = real_folders_.try_emplace(folder);
-        if (is_new) {
+        if (folder != last_folder_ || last_real_folder_.empty()) {
             std::error_code error;
-            known->second = fs::weakly_canonical(fs::absolute(folder), error);
-            if (error) known->second = folder;
+            last_real_folder_ = fs::weakly_canonical(fs::absolute(folder), error);
+            if (error) last_real_folder_ = folder;
+            last_folder_ = folder;
         }
-        return join(known->second, last_part(output));
+        return joined(last_real_folder_, last_part(output));
+    }
+
+    // The first file whose output has the place of an earlier one's, and that one.
+    struct Collision {
+        std::size_t file, earlier;
+    };
+    std::optional<Collision> collision() {
+        struct Hashed {
+            std::size_t hash;
+            std::uint32_t file;
+        };
+        std::vector<Hashed> places;  // rather than the places themselves, which are long
+        places.reserve(plan_.files.size());
+        for (std::uint32_t i = 0; i < plan_.files.size(); ++i)
+            if (const PlannedFile file = plan_.files[i]; file.output)
+                places.push_back({std::hash<std::string>()(place_of(*file.output)), i});
+        std::ranges::sort(places, [](const Hashed& a, const Hashed& b) {
+            return std::pair(a.hash, a.file) < std::pair(b.hash, b.file);
+        });
+        std::optional<Collision> first;
+        for (std::size_t begin = 0, end = 0; begin < places.size(); begin = end) {
+            while (end < places.size() && places[end].hash == places[begin].hash) ++end;
+            if (end - begin == 1) continue;
+            std::map<std::string, std::size_t> seen;
+            for (std::size_t i = begin; i < end; ++i) {
+                const std::size_t file = places[i].file;
+                const auto [other, is_new] =
+                    seen.try_emplace(place_of(*plan_.files[file].output), file);
+                if (!is_new && (!first || file < first->file)) first = {file, other->second};
+            }
+        }
+        return first;
     }
 
     Result<> check_outputs() {
-        std::map<std::string, const PlannedFile*> places;
-        for (const PlannedFile& file : plan_.files) {
-            if (!file.output) continue;
-            const auto [other, is_new] = places.try_emplace(place_of(*file.output), &file);
-            if (!is_new)
-                return Error{Code::overlap, in_quotes(other->second->input) + " and " +
-                                                in_quotes(file.input) + " would both go to " +
-                                                in_quotes(*file.output) +
-                                                "; seal, open or reseal them in two calls"};
+        const auto both = collision();
+        const std::size_t end = both ? both->file : plan_.files.size();
+        for (std::size_t i = 0; i < end && request_.naming != Naming::reseal; ++i) {
+            const PlannedFile file = plan_.files[i];
             struct stat status {};
-            if (request_.naming == Naming::reseal || ::stat(file.output->c_str(), &status) != 0)
-                continue;
-            const auto input = inputs_.find({status.st_dev, status.st_ino});
-            if (input != inputs_.end())
+            if (!file.output || ::stat(file.output->c_str(), &status) != 0) continue;
+            if (named_.contains({status.st_dev, status.st_ino}) ||
+                plan_.files.has({status.st_dev, status.st_ino}))
                 return Error{Code::overlap, in_quotes(*file.output) +
                                                 " is an input, and would be the output of " +
                                                 in_quotes(file.input) +
                                                 "; do them in two calls, or give --output-dir"};
         }
-        return {};
+        if (!both) return {};
+        const PlannedFile file = plan_.files[both->file];
+        return Error{Code::overlap, in_quotes(plan_.files[both->earlier].input) + " and " +
+                                        in_quotes(file.input) + " would both go to " +
+                                        in_quotes(*file.output) +
+                                        "; seal, open or reseal them in two calls"};
     }
 
     const FileRequest& request_;
     Plan plan_;
     bool walked_ = false;
-    std::shared_ptr<const OpenFolder> root_;  // the folder that is walked
-    std::map<Identity, std::string> inputs_;  // named ones, and those found in folders
-    std::map<std::string, mode_t> folders_;   // for outputs; in this order outer ones come first
-    std::map<std::string, std::string> real_folders_;
+    std::set<Identity> named_;               // those inputs that were named
+    std::map<std::string, mode_t> folders_;  // for outputs; in this order outer ones come first
+    std::string last_folder_, last_real_folder_;
 };
 
 }  // namespace
-
-std::string last_part(const std::string& path) {
-    return path.substr(path.rfind('/') + 1);
-}
-
-OpenFolder::~OpenFolder() {
-    ::close(fd_);
-}
-
-Result<std::shared_ptr<const OpenFolder>> OpenFolder::below(const std::string& path,
-                                                            const std::string& name) const {
-    auto fd = files::open_below(fd_, path);
-    if (!fd)
-        return Error{Code::io, in_quotes(name) + ": a link is on the way there by now, or it is " +
-                                   "no folder that can be opened (" + fd.error().message + ")"};
-    return std::make_shared<const OpenFolder>(*fd);
-}
 
 Result<Plan> plan_files(const FileRequest& request) {
     return Planner(request).run();

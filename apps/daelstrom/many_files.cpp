@@ -113,7 +113,7 @@ class Run {
 
     Result<> all() {
         for (const std::string& failure : plan_.failures) complain(failure);
-        for (const std::string& skipped : plan_.skipped) tell(skipped);
+        for (std::size_t i = 0; i < plan_.files.skipped(); ++i) tell(plan_.files.skipped(i));
         Folders folders;
         DAEL_TRY(folders.make(plan_));
         const unsigned workers = static_cast<unsigned>(
@@ -123,12 +123,10 @@ class Run {
         const std::uint64_t small =
             std::min(chunk_for(options_.threads),
                      std::max<std::uint64_t>(1, 256 / std::max(1u, workers)) * kMebi);
-        std::vector<const PlannedFile*> large;
-        for (const PlannedFile& file : plan_.files)
-            (file.size <= small ? small_ : large).push_back(&file);
-        side_by_side(workers);
+        side_by_side(workers, small / 1024);
         Buffers buffers;
-        for (const PlannedFile* file : large) do_one(*file, buffers);
+        for (std::size_t i = 0; i < plan_.files.size(); ++i)
+            if (plan_.files.is_larger(i, small / 1024)) do_one(i, buffers);
         {
             std::unique_lock lock(mutex_);
             put_in_place(lock);
@@ -139,19 +137,23 @@ class Run {
 
   private:
     std::optional<std::uint64_t> total() const {
-        std::uint64_t sum = 0;
-        for (const PlannedFile& file : plan_.files) sum += file.size;
+        const std::uint64_t sum = plan_.files.bytes();
         return options_.whole_sizes && sum > 0 ? std::optional(sum) : std::nullopt;
     }
 
-    void side_by_side(unsigned workers) {
-        const auto serve = [this] {
+    // Those of at most so many KiB.
+    void side_by_side(unsigned workers, std::uint64_t small) {
+        const auto serve = [this, small] {
             Buffers buffers;
-            for (std::size_t i; (i = next_++) < small_.size();) do_one(*small_[i], buffers);
+            for (std::size_t i; (i = next_++) < plan_.files.size();)
+                if (!plan_.files.is_larger(i, small)) do_one(i, buffers);
         };
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < plan_.files.size() && count < workers; ++i)
+            count += !plan_.files.is_larger(i, small);
         std::vector<std::thread> threads;
         try {
-            for (unsigned i = 1; i < workers && i < small_.size(); ++i)
+            for (unsigned i = 1; i < count; ++i)
                 threads.emplace_back([&serve] {
                     block_signals();
                     serve();
@@ -160,6 +162,17 @@ class Run {
         }
         serve();
         for (std::thread& thread : threads) thread.join();
+    }
+
+    void do_one(std::size_t i, Buffers& buffers) {
+        std::optional<PlannedFile> file;
+        try {
+            file = plan_.files[i];
+        } catch (const std::bad_alloc&) {
+            const std::lock_guard lock(mutex_);
+            return fail("memory ran out at a file of this call; close other programs");
+        }
+        do_one(*file, buffers);
     }
 
     void do_one(const PlannedFile& file, Buffers& buffers) try {
@@ -173,7 +186,7 @@ class Run {
             ++skipped_;
             tell(in_quotes(file.input) + " " + done->skipped);
         } else if (deferral.put_off) {
-            waiting_.push_back({&file, *std::move(done), time.seconds()});
+            waiting_.push_back({file, *std::move(done), time.seconds()});
             outputs_.push_back(*std::move(deferral.put_off));
             if (outputs_.size() < most_waiting_) return;
             lock.unlock();
@@ -209,7 +222,7 @@ class Run {
         lock.lock();
         for (std::size_t i = 0; i < waiting.size(); ++i)
             if (committed[i])
-                tell_done(*waiting[i].file, waiting[i].done, waiting[i].seconds);
+                tell_done(waiting[i].file, waiting[i].done, waiting[i].seconds);
             else
                 fail(committed[i].error().message);
     }
@@ -220,7 +233,7 @@ class Run {
     }
 
     Result<> summary() {
-        const std::uint64_t skipped = skipped_ + plan_.skipped.size() + plan_.other_names;
+        const std::uint64_t skipped = skipped_ + plan_.files.skipped() + plan_.other_names;
         std::string text = count_of(done_) + " " + options_.verb;
         if (skipped > 0) text += ", " + std::to_string(skipped) + " left alone";
         if (failed_ > 0) text += ", " + std::to_string(failed_) + " failed";
@@ -236,7 +249,7 @@ class Run {
     static constexpr std::size_t kMostWaiting = 64;
     static_assert(2 * kMostWaiting + DoomedFile::kMost / 2 <= DoomedFile::kMost);
     struct Waiting {
-        const PlannedFile* file;
+        PlannedFile file;
         FileDone done;
         double seconds;
     };
@@ -254,7 +267,6 @@ class Run {
     const ManyOptions& options_;
     const FileWork& work_;
     const std::size_t most_waiting_ = most_waiting();
-    std::vector<const PlannedFile*> small_;
     std::atomic<std::size_t> next_{0};
     std::mutex placing_;  // before mutex_
     std::mutex mutex_;
@@ -269,7 +281,7 @@ Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork&
     if (!plan.failures.empty()) return Error{Code::io, plan.failures.front()};
     Folders folders;
     DAEL_TRY(folders.make(plan));
-    const PlannedFile& file = plan.files.front();
+    const PlannedFile file = plan.files[0];
     const std::string name = input_name(file.input);
     Progress progress(
         options.show, name,
@@ -294,7 +306,8 @@ Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork&
 }  // namespace
 
 Result<> do_files(const Plan& plan, const ManyOptions& options, const FileWork& work) {
-    for (const PlannedFile& file : plan.files) DAEL_TRY(check_json(options.json, file.output));
+    for (const PlannedFile& file : plan.files.named())
+        DAEL_TRY(check_json(options.json, file.output));
     return plan.single ? do_single(plan, options, work) : Run(plan, options, work).all();
 }
 

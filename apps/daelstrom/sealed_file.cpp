@@ -17,7 +17,7 @@ std::uint64_t chunk_for(unsigned threads) {
 
 Result<Input> open_input(const PlannedFile& file) {
     if (!file.found) return Input::open(file.input);
-    DAEL_LET(folder, file.root->below(file.below, file.input));
+    DAEL_LET(folder, file.root->once_below(file.below, file.input));
     return Input::open_in(folder->fd(), last_part(file.input), file.input, *file.found);
 }
 
@@ -25,7 +25,7 @@ Result<Output> open_output(OutputOptions options, const PlannedFile& file, const
     options.path = file.output;
     if (!file.root || !file.output) return Output::open(options, input);
     const OpenFolder& root = file.output_root ? *file.output_root->open : *file.root;
-    DAEL_LET(folder, root.below(file.below, *file.output));
+    DAEL_LET(folder, root.once_below(file.below, *file.output));
     options.folder = folder->fd();
     options.name_in_folder = last_part(*file.output);
     return Output::open(options, input);

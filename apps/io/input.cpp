@@ -36,14 +36,14 @@ Result<Input> Input::open(const std::string& path) {
 }
 
 Result<Input> Input::open_in(int folder, const std::string& name, const std::string& path,
-                             const struct stat& found) {
+                             const FoundFile& found) {
     const int fd =
         ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return failure("open", input_name(path));
     auto input = of(fd, input_name(path));
     if (!input) return input;
     const struct stat& status = input->status_;
-    if (S_ISREG(status.st_mode) && status.st_dev == found.st_dev && status.st_ino == found.st_ino)
+    if (S_ISREG(status.st_mode) && status.st_dev == found.device && status.st_ino == found.number)
         return input;
     return Error{Code::io,
                  input->name_ + " is not the file that was found there; try again when it rests"};

@@ -17,6 +17,12 @@ namespace dael::app {
 // What messages call it: the path in quotes, or standard input for "-".
 std::string input_name(const std::string& path);
 
+// What tells a file from every other one.
+struct FoundFile {
+    dev_t device = 0;
+    ino_t number = 0;
+};
+
 class Input {
   public:
     // "-" is standard input. Errors (io): no such file, not readable, a directory.
@@ -25,7 +31,7 @@ class Input {
     // a regular file when it was found, and must be the same one still: what has come in its place
     // since (a link, a pipe that would keep us waiting) is refused.
     static Result<Input> open_in(int folder, const std::string& name, const std::string& path,
-                                 const struct stat& found);
+                                 const FoundFile& found);
     // A regular file that is read, changed and replaced: nobody else does so by this call until
     // this goes.
     static Result<Input> open_locked(const std::string& path);

@@ -566,6 +566,29 @@ class Speed(ManyTest):
         self.assertEqual(len(self.files("many1")), 2000)
         self.assertLess(many, 2000 * single / 7)
 
+    def test_a_file_takes_little_memory(self):
+        """All names are known before the first file is begun: the key is asked for once the plan is made."""
+        if sanitized():
+            self.skipTest("a sanitizer takes memory of its own")
+        os.mkfifo(self.dir / "fifo", 0o600)
+
+        def most(folder):
+            with subprocess.Popen([PROGRAM, "seal", "--key-file", "fifo", "--recursive", folder, "--output-dir",
+                                   "out"], cwd=self.dir, stderr=subprocess.PIPE) as program:
+                with open(self.dir / "fifo", "wb") as fifo:  # waits until the program reads it
+                    with open(f"/proc/{program.pid}/status") as status:
+                        lines = dict(line.split(":", 1) for line in status)
+                    fifo.write(b"no key")
+                program.stderr.read()
+            self.assertEqual(program.returncode, FAILED)
+            return int(lines["VmHWM"].split()[0]) << 10
+        count = 20_000
+        for i in range(count):
+            self.write(f"in/{i % 10}/original-{i}", b"") if i < 200 else os.link(
+                self.dir / f"in/{i % 10}/original-{i % 200}", self.dir / f"in/{i % 10}/another-{i}")
+        self.write("one/file", b"")
+        self.assertLess((most("in") - most("one")) / count, 200)
+
     def test_progress_counts_all(self):
         for i in range(3):
             self.write(f"in/{i}", data(LARGE))
