@@ -9,7 +9,7 @@
 
 #include <daelstrom/engine.hpp>
 
-#include "backends/cuda/gcm_kernels.hpp"
+#include "backends/cuda/gcm/kernels.hpp"
 #include "cuda/fixture.hpp"
 
 namespace dael::test {

@@ -6,15 +6,15 @@
 // clang-format off: in this order, as cuda_on_host.hpp says.
 #include "kernels/cuda_on_host.hpp"
 
-#include "backends/cuda/counter_rows.cuh"
+#include "backends/cuda/ctr/rows.cuh"
 #include "backends/cuda/find_kernel.hpp"
 #include "core/key_schedule.hpp"
 #include "support/test_batch.hpp"
 
 #undef __shared__
 #define __shared__ static
-#include "backends/cuda/ctr.cu"
-#include "backends/cuda/ctr_small.cu"
+#include "backends/cuda/ctr/ctr.cu"
+#include "backends/cuda/ctr/small.cu"
 // clang-format on
 
 namespace dael::cuda {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/gcm_work.hpp"
+#include "backends/cuda/gcm/work.hpp"
 #include "kernels/gcm_key.hpp"
 #include "support/bytes.hpp"
 

@@ -8,7 +8,7 @@
 
 #define kThreads kKeyThreads
 #define kWarps kKeyWarps
-#include "backends/cuda/gcm_keys.cu"
+#include "backends/cuda/gcm/keys.cu"
 #undef kWarps
 #undef kThreads
 

@@ -6,19 +6,19 @@
 // clang-format off: in this order, as cuda_on_host.hpp says.
 #include "kernels/cuda_on_host.hpp"
 
-#include "backends/cuda/counter_rows.cuh"
+#include "backends/cuda/ctr/rows.cuh"
 #include "backends/cuda/find_kernel.hpp"
-#include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_launch_plan.hpp"
-#include "backends/cuda/gcm_tag.cuh"
+#include "backends/cuda/gcm/kernels.hpp"
+#include "backends/cuda/gcm/launch_plan.hpp"
+#include "backends/cuda/gcm/tag.cuh"
 #include "support/test_batch.hpp"
 
 #undef __shared__
 #define __shared__ static
-#include "backends/cuda/gcm_ctr.cu"
-#include "backends/cuda/ghash.cu"
+#include "backends/cuda/gcm/counter.cu"
+#include "backends/cuda/gcm/ghash.cu"
 #define kWarps kFinishWarps
-#include "backends/cuda/gcm_finish.cu"
+#include "backends/cuda/gcm/finish.cu"
 #undef kWarps
 #include "kernels/gcm_keys_on_host.hpp"
 // clang-format on

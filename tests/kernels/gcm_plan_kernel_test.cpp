@@ -13,13 +13,13 @@
 #include "kernels/cuda_on_host.hpp"
 
 #include "backends/cuda/find_kernel.hpp"
-#include "backends/cuda/gcm_kernels.hpp"
+#include "backends/cuda/gcm/kernels.hpp"
 #include "support/test_batch.hpp"
 #include "support/walks.hpp"
 
 #undef __shared__
 #define __shared__ static
-#include "backends/cuda/gcm_plan.cu"
+#include "backends/cuda/gcm/plan.cu"
 // clang-format on
 
 namespace dael::cuda {

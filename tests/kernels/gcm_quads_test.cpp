@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "backends/cuda/gcm_quads_plan.hpp"
+#include "backends/cuda/gcm/quads_plan.hpp"
 #include "support/bytes.hpp"
 #include "tensor_counts.hpp"
 

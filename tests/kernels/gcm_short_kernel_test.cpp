@@ -6,13 +6,13 @@
 #include "kernels/cuda_on_host.hpp"
 
 #include "backends/cuda/find_kernel.hpp"
-#include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_tag.cuh"
+#include "backends/cuda/gcm/kernels.hpp"
+#include "backends/cuda/gcm/tag.cuh"
 #include "support/test_batch.hpp"
 
 #undef __shared__
 #define __shared__ static
-#include "backends/cuda/gcm_short.cu"
+#include "backends/cuda/gcm/short.cu"
 #include "kernels/gcm_keys_on_host.hpp"
 // clang-format on
 

@@ -9,18 +9,18 @@
 #include "kernels/cuda_on_host.hpp"
 
 #include "backends/cuda/find_kernel.hpp"
-#include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_launch_plan.hpp"
-#include "backends/cuda/gcm_tag.cuh"
+#include "backends/cuda/gcm/kernels.hpp"
+#include "backends/cuda/gcm/launch_plan.hpp"
+#include "backends/cuda/gcm/tag.cuh"
 #include "kernels/gcm_team.hpp"
 #include "support/test_batch.hpp"
 
 #undef __shared__
 #define __shared__ static
-#include "backends/cuda/gcm_team.cu"
+#include "backends/cuda/gcm/team.cu"
 #include "kernels/gcm_keys_on_host.hpp"
 #define kThreads kPlanThreads
-#include "backends/cuda/gcm_plan.cu"
+#include "backends/cuda/gcm/plan.cu"
 #undef kThreads
 // clang-format on
 

@@ -8,9 +8,9 @@
 // clang-format off: in this order, as cuda_on_host.hpp says.
 #include "kernels/cuda_on_host.hpp"
 
-#include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_launch_plan.hpp"
-#include "backends/cuda/gcm_math.cuh"
+#include "backends/cuda/gcm/kernels.hpp"
+#include "backends/cuda/gcm/launch_plan.hpp"
+#include "backends/cuda/gcm/math.cuh"
 #include "kernels/ghash_mma.hpp"
 #include "support/test_batch.hpp"
 
@@ -50,7 +50,7 @@ void mma_b1(std::uint32_t (&d)[4], const std::uint32_t (&a)[2], std::uint32_t b)
 
 #undef __shared__
 #define __shared__ static
-#include "backends/cuda/ghash_mma.cu"
+#include "backends/cuda/gcm/ghash_mma.cu"
 // clang-format on
 
 namespace dael::cuda {

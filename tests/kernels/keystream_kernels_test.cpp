@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "backends/cuda/keystream_work.hpp"
+#include "backends/cuda/keystream/work.hpp"
 #include "modes/counter.hpp"
 #include "support/keystream_runs.hpp"
 

@@ -169,8 +169,8 @@ TEST(XtsShape, EveryBlockHasOneLane) {
     }
 }
 
-// The kernel's walk over rows (src/backends/cuda/xts.cu), with `warps` warps one after another,
-// each lane after the other.
+// The kernel's walk over rows (src/backends/cuda/modes/xts.cu), with `warps` warps one after
+// another, each lane after the other.
 Bytes walk(const Bytes& raw, Direction direction, const xts::Sectors& sectors, const Bytes& in,
            std::uint64_t warps) {
     static constexpr kernels::Leaps kLeaps = kernels::make_leaps();

@@ -2,7 +2,7 @@
 #include "backends/cuda/batch.hpp"
 
 #include "backends/cuda/device.hpp"
-#include "backends/cuda/keys.hpp"
+#include "backends/cuda/keys/keys.hpp"
 
 namespace dael::cuda {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "backends/cuda/error.hpp"
-#include "backends/cuda/gcm.hpp"
-#include "backends/cuda/keystream_kernel.hpp"
-#include "backends/cuda/modes.hpp"
+#include "backends/cuda/gcm/batch.hpp"
+#include "backends/cuda/keystream/kernel.hpp"
+#include "backends/cuda/modes/modes.hpp"
 #include "modes/counter.hpp"
 
 namespace dael::cuda {

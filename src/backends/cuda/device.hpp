@@ -9,8 +9,8 @@
 #include <unordered_set>
 
 #include "backends/cuda/context.hpp"
-#include "backends/cuda/gcm_kernels.hpp"
-#include "backends/cuda/gcm_launch.hpp"
+#include "backends/cuda/gcm/kernels.hpp"
+#include "backends/cuda/gcm/launch.hpp"
 #include "backends/cuda/memory.hpp"
 #include "backends/cuda/work.hpp"
 #include "core/device.hpp"
@@ -72,7 +72,7 @@ class CudaDevice final : public core::Device {
     Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
-    // A few messages of GCM: gcm_launch.cpp.
+    // A few messages of GCM: gcm/launch.cpp.
     Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
                  const LaunchOptions& options, Stream stream) override;
 

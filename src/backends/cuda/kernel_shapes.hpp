@@ -29,7 +29,7 @@ struct Shape {
 namespace shapes {
 
 inline constexpr std::uint32_t kTable = 32 * 1024;  // a table with a copy for every bank
-inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (warp_keys.cuh)
+inline constexpr std::uint32_t kWarpKeys = 256;     // a warp's round keys (keys/warp_keys.cuh)
 
 // Warps of a thread block, where the kernel has a reason for their number.
 inline constexpr std::uint32_t kCtrWarps = 24, kKeyedWarps = 16;

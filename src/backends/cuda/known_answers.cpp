@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/device.hpp"
-#include "backends/cuda/keys.hpp"
+#include "backends/cuda/keys/keys.hpp"
 
 namespace dael::cuda {
 namespace {

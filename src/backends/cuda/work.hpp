@@ -39,7 +39,7 @@ struct BlocksWork {
     DeviceSegment one;
     const DeviceSegment* list;  // null: `one`
     const WarpStart* starts;    // warps + 1 of them
-    bool synchronise;           // in place and chained: a cooperative launch (see blocks.cuh)
+    bool synchronise;           // in place and chained: a cooperative launch (see modes/blocks.cuh)
 };
 
 // Work for kernels in which a thread takes a whole segment.
@@ -62,7 +62,7 @@ Kernel cbc_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained
 Kernel cfb_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
 // BlocksWork, in which no message's counter wraps its low 32 bits; ctr.cu
 Kernel ctr_kernel(int rounds, int tables);
-Kernel ctr_small_kernel(int rounds);  // DeviceSegment: little; any grid; ctr_small.cu
+Kernel ctr_small_kernel(int rounds);  // DeviceSegment: little; any grid; ctr/small.cu
 enum class Serial { cbc_encrypt, cfb_encrypt, ofb };
 Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; serial.cu
 
