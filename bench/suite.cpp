@@ -48,7 +48,9 @@ Result<> run_device(const Suite& suite, const std::string& name) {
     if (!subject) return std::move(subject).error();
     measure::describe_device(suite.session.report.machine, subject->device.info);
     DAEL_TRY(run(suite, name + ", device memory", resident(suite, *subject)));
-    return run(suite, name + ", host memory", through(suite, *subject));
+    DAEL_TRY(run(suite, name + ", host memory", through(suite, *subject)));
+    if (suite.workload.sealed_file == 0 || !subject->device.info.reads_lists) return {};
+    return run(suite, name + ", sealed files", sealed_in(suite, *subject));
 }
 
 }  // namespace

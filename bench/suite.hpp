@@ -67,6 +67,8 @@ Result<Benchmark> short_batches(const Suite& suite);
 Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject);
 // Data in host memory that goes through the device: kernel, total (one after the other), async.
 Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject);
+// A sealed file in the page cache, opened into device memory by one thread that reads and by more.
+Result<Benchmark> sealed_in(const Suite& suite, const DeviceUnderTest& subject);
 // Every kind of processor on the same data, and whether the speed depends on the data.
 Result<std::vector<Benchmark>> generations(const Suite& suite);
 

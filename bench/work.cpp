@@ -34,6 +34,8 @@ std::string mode_name(const Work& work) {
 // What tells a row from its neighbours, besides cipher and size.
 std::string manner(const Work& work) {
     std::string text = work.measure == "call" || work.measure == "kernel" ? "" : work.measure;
+    if (work.where == "file")
+        text = work.threads == 1 ? "one reader" : std::to_string(work.threads) + " readers";
     if (work.where == "pinned" || work.where == "pageable") text = work.measure;
     if (work.where == "host" && (work.backend == "cpu" || work.backend == "openssl"))
         text = work.threads == 1 ? "one core" : std::to_string(work.threads) + " threads";
@@ -48,6 +50,7 @@ std::string manner(const Work& work) {
 std::string heading(const measure::Machine& machine, const std::string& where) {
     if (where == "cache") return "Messages in the cache of one core of " + machine.cpu;
     if (where == "host") return "Host memory";
+    if (where == "file") return "A sealed file in the page cache, opened into " + machine.gpu;
     if (where == "device") return machine.gpu + ", device memory, read and written";
     return "Host memory (" + where + ") through " + machine.gpu;
 }
@@ -149,7 +152,7 @@ const measure::Columns& columns() {
          {"cipher", false, [](const Point& p) { return cipher_name(Work(p)); }},
          {"size", true, [](const Point& p) { return size_name(Work(p)); }},
          {"how", false, [](const Point& p) { return manner(Work(p)); }}},
-        {"cache", "host", "device", "pinned", "pageable"},
+        {"cache", "host", "device", "pinned", "pageable", "file"},
         heading};
     return all;
 }

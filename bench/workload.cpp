@@ -65,6 +65,7 @@ Workload full(std::uint64_t largest) {
     workload.host_sequential = {16 * KiB, 16'384};
     workload.gcm_device = {{KiB, 65'536}, {64 * KiB, 4096}, {MiB, 1024}};
     workload.gcm_host = {MiB, 1024};
+    workload.sealed_file = GiB;
     workload.gcm_short = {{64, 65'536}, {256, 65'536}};
     return workload;
 }
@@ -102,6 +103,7 @@ Workload make_workload(const Options& options) {
     scale_sizes(workload.device_sweep, options.scale);
     workload.device = scaled(workload.device, options.scale);
     workload.through = scaled(workload.through, options.scale);
+    workload.sealed_file = scaled(workload.sealed_file, options.scale);
     for (auto* shapes : {&workload.parallel, &workload.sequential, &workload.gcm_device,
                          &workload.gcm_many, &workload.gcm_listed, &workload.gcm_short})
         for (auto& shape : *shapes)

@@ -48,6 +48,7 @@ struct Workload {
     std::vector<Shape> gcm_listed;        // those whose list lies in device memory as well
     std::uint64_t gcm_imix = 0;           // messages of mixed sizes, under one key and 64
     std::vector<std::uint64_t> key_sets;  // how many keys are made ready at once
+    std::uint64_t sealed_file = 0;        // plaintext of one that is opened into device memory
     std::vector<std::uint64_t> launched;  // CTR in device memory: what a launch costs
     std::vector<Shape> gcm_cache;         // and on one core
     Shape gcm_host{};                     // and on all cores

@@ -99,9 +99,11 @@ class DAEL_API File {
     // keys without decrypting. out.size must be size(). Runs on `stream`, after what it holds
     // already; done when it returns, and then the whole stream is verified. On failure all of `out`
     // is wiped, but what is refused up front (invalid_argument, unsupported, backend_absent)
-    // touches nothing. Errors: authentication, naming the segment; the callback's; device,
-    // out_of_memory.
-    Result<Ran> read_all(DeviceOut out, Stream stream);
+    // touches nothing. `readers`: that many of the engine's threads call the File's callback at
+    // once, for parts of a chunk, if it may be called so: one core copies from the page cache a
+    // fifth of what the bus takes. Errors: authentication, naming the segment; the callback's;
+    // device, out_of_memory.
+    Result<Ran> read_all(DeviceOut out, Stream stream, int readers = 1);
 
   private:
     struct DAEL_HIDDEN State;

@@ -16,6 +16,7 @@
 namespace daelpy {
 namespace {
 
+constexpr int kReaders = 8;   // of a file, at once: beyond, memory has no more to give
 constexpr int kShorter = -1;  // instead of an errno: the file has become shorter
 
 [[noreturn]] void raise_errno(int failed) {
@@ -103,7 +104,8 @@ class File {
             status = dael_sealed_file_open(engine_.get(), keys_.get(), aad_.data(), aad_.size(),
                                            read_for_device, &reading, sealed_, &file);
             if (status == DAEL_OK)
-                status = dael_sealed_file_read_all(file, to.data, to.size, order.stream(), nullptr);
+                status = dael_sealed_file_read_all(file, to.data, to.size, order.stream(), kReaders,
+                                                   nullptr);
             dael_sealed_file_close(file);
         }
         if (status == DAEL_IO && reading.failed != 0) raise_errno(reading.failed);

@@ -186,11 +186,11 @@ dael_status dael_sealed_file_read(dael_sealed_file* file, uint64_t at, void* out
     });
 }
 dael_status dael_sealed_file_read_all(dael_sealed_file* file, void* device_out, size_t size,
-                                      void* stream, dael_ran* ran) {
+                                      void* stream, int readers, dael_ran* ran) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{file, "file"}}));
         DAEL_TRY(readable(device_out, size, "device_out"));
-        return report(file->file->read_all({device_out, size}, dael::Stream{stream}), ran);
+        return report(file->file->read_all({device_out, size}, dael::Stream{stream}, readers), ran);
     });
 }
 

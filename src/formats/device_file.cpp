@@ -6,23 +6,22 @@
 
 namespace dael::formats {
 
-Result<Ran> SegmentCipher::open(const sealed::ReadAt& read, std::uint64_t sealed, DeviceOut plain,
-                                Stream stream) const {
+Result<Ran> SegmentCipher::open(const sealed::ReadAt& read, int readers, std::uint64_t sealed,
+                                DeviceOut plain, Stream stream) const {
     const std::uint64_t segments = sealed / layout_.segment + (sealed % layout_.segment != 0);
     auto* const to = static_cast<std::uint8_t*>(plain.data);
-    std::uint64_t first = 0;  // the next chunk's first segment
     pipeline::Source source;
     source.size = sealed;
     source.piece = static_cast<std::size_t>(layout_.segment);
-    source.next = [&](HostOut chunk, const std::uint8_t* arrived,
+    source.read = read;
+    source.readers = readers;
+    source.list = [&](std::uint64_t at, std::size_t size, const std::uint8_t* arrived,
                       std::vector<Message>& messages) -> Result<> {
-        DAEL_TRY(read(first * layout_.segment, chunk));
-        const auto found = layout_.of_sealed(first, chunk.size(),
-                                             first * layout_.segment + chunk.size() == sealed);
+        const std::uint64_t first = at / layout_.segment;
+        const auto found = layout_.of_sealed(first, size, at + size == sealed);
         if (!found) return found.error();
         list(Direction::decrypt, *found, first, first + found->count,
              const_cast<std::uint8_t*>(arrived), to + found->plain.at, messages);
-        first += messages.size();
         return {};
     };
     source.fault = [&](std::uint64_t i, Code code) {

@@ -101,14 +101,14 @@ Result<Ran> File::read(std::uint64_t at, HostOut out) {
     return done;
 }
 
-Result<Ran> File::read_all(DeviceOut out, Stream stream) {
+Result<Ran> File::read_all(DeviceOut out, Stream stream, int readers) {
     if (out.size != state_->plain)
         return Error{Code::invalid_argument, "the plaintext has " + std::to_string(state_->plain) +
                                                  " bytes, as size() tells; the output has " +
                                                  std::to_string(out.size)};
     return core::guarded([&]() -> Result<Ran> {
         const auto& cipher = state_->opener.state().cipher;
-        if (out.size != 0) return cipher.open(state_->read, state_->sealed, out, stream);
+        if (out.size != 0) return cipher.open(state_->read, readers, state_->sealed, out, stream);
         // An empty output need not point anywhere, which is how a device is found.
         formats::Buffer buffer(state_->sealed);
         const auto all = state_->opener.layout().covering({}, 0);

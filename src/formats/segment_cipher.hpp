@@ -32,10 +32,10 @@ class SegmentCipher {
     Result<Ran> run(Direction direction, const sealed::Chunk& chunk, std::uint8_t* sealed,
                     std::uint8_t* plain) const;
 
-    // The whole stream, of `sealed` bytes behind `read`, into device memory of its plaintext's size
-    // (device_file.cpp). On failure all of `plain` is wiped, unless it is refused before anything
+    // The whole stream, of `sealed` bytes behind `read`, which so many threads call at once, into
+    // device memory of its plaintext's size (device_file.cpp). On failure all of `plain` is wiped, unless it is refused before anything
     // was touched: see pipeline::open_into.
-    Result<Ran> open(const sealed::ReadAt& read, std::uint64_t sealed, DeviceOut plain,
+    Result<Ran> open(const sealed::ReadAt& read, int readers, std::uint64_t sealed, DeviceOut plain,
                      Stream stream) const;
 
   private:

@@ -143,6 +143,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     std::vector<std::string> backends();
     std::size_t host_count() const noexcept { return hosts_.size(); }
     std::size_t chunk() const noexcept { return options_.chunk; }
+    pipeline::ThreadPool& pool() noexcept { return pool_; }
     // Whose pieces a message of this cipher is made of.
     Result<pipeline::Worker> worker_for_pieces(const Cipher& cipher, int key_bits);
 

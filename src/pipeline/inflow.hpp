@@ -15,11 +15,14 @@ namespace dael::pipeline {
 struct Source {
     std::uint64_t size = 0;  // bytes of all
     std::size_t piece = 0;   // bytes
-    // Puts the next bytes into `chunk`, which is all of it or what is left, and lists its messages
-    // as they are once the chunk lies at `arrived` in device memory.
-    std::function<Result<>(HostOut chunk, const std::uint8_t* arrived,
+    // Puts the bytes from `at` on into `out`. So many threads at most call it at once.
+    std::function<Result<>(std::uint64_t at, HostOut out)> read;
+    int readers = 1;
+    // Lists the messages of `size` bytes from `at` on, chunk after chunk, as they are once these
+    // lie at `arrived` in device memory.
+    std::function<Result<>(std::uint64_t at, std::size_t size, const std::uint8_t* arrived,
                            std::vector<Message>& messages)>
-        next;
+        list;
     // What to say of a message that fails, numbered from 0.
     std::function<Error(std::uint64_t message, Code code)> fault;
 };

@@ -157,7 +157,7 @@ static void files(struct made* m) {
     EXPECT(memcmp(out, m->plain + 41, 50) == 0);
     EXPECT(dael_sealed_file_read(file, 51, out, 50, NULL) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_sealed_file_check_size(file) == DAEL_OK);
-    EXPECT(dael_sealed_file_read_all(file, out, kPlain, NULL, NULL) == DAEL_UNSUPPORTED);
+    EXPECT(dael_sealed_file_read_all(file, out, kPlain, NULL, 4, NULL) == DAEL_UNSUPPORTED);
     tape.bytes[m->size - 1] ^= 1;
     EXPECT(dael_sealed_file_read(file, 0, out, kPlain, NULL) == DAEL_AUTHENTICATION);
     tape.fails = 1;
@@ -173,7 +173,7 @@ static void files(struct made* m) {
     EXPECT(dael_sealed_file_size(NULL) == 0);
     EXPECT(dael_sealed_file_check_size(NULL) == DAEL_INVALID_ARGUMENT);
     EXPECT(dael_sealed_file_read(NULL, 0, out, 1, NULL) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_sealed_file_read_all(NULL, out, 1, NULL, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_sealed_file_read_all(NULL, out, 1, NULL, 1, NULL) == DAEL_INVALID_ARGUMENT);
     dael_sealed_file_close(NULL);
 }
 

@@ -68,6 +68,45 @@ class Target {
     const Stream stream_;
 };
 
+// Shares of chunks are read by several threads; whichever of them fails is told of.
+TEST(DeviceFile, ManyReadersReadWhatOneDoes) {
+    constexpr std::size_t kMuch = std::size_t{1} << 20;  // bytes of a chunk: several shares
+    auto host = engine();
+    const auto keys = must(sealed::Keys::from_key(Bytes(32, 7), 4096));
+    const Bytes plain = random_bytes(3 * kMuch + 12345, 5), sealed = seal(host, keys, plain, {});
+    HostDevice device;
+    {
+        Target target(device, plain.size(), kMuch);
+        std::atomic<std::size_t> calls = 0, bytes = 0;
+        std::atomic<std::uint64_t> broken = ~std::uint64_t{0};
+        auto file = must(sealed::File::open(
+            target.engine, keys, {},
+            [&](std::uint64_t at, HostOut out) -> Result<> {
+                ++calls;
+                bytes += out.size();
+                if (at <= broken && broken < at + out.size())
+                    return Error{Code::io, "byte " + std::to_string(broken) + " is gone"};
+                std::copy_n(sealed.begin() + static_cast<std::ptrdiff_t>(at), out.size(),
+                            out.begin());
+                return {};
+            },
+            sealed.size()));
+        for (const int readers : {-1, 0, 1, 2, 5}) {
+            calls = bytes = 0;
+            const auto ran = file.read_all(target.out(), target.stream(), readers);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(target.bytes(), plain) << readers;
+            EXPECT_EQ(bytes, sealed.size());  // each byte once
+            EXPECT_EQ(calls > 8, readers > 1) << readers;
+        }
+        broken = 2 * kMuch + 1;
+        const auto failed = file.read_all(target.out(), target.stream(), 5);
+        EXPECT_EQ(failed.code(), Code::io);
+        EXPECT_EQ(target.bytes(), Bytes(plain.size()));  // wiped
+    }
+    expect_clean(device);
+}
+
 TEST(DeviceFile, EverySizeAroundSegmentsAndChunks) {
     auto host = engine();
     const auto keys = small_keys();
