@@ -166,7 +166,7 @@ Result<Benchmark> sealed_in(const Suite& suite, const DeviceUnderTest& subject) 
                       measure::axis("bits", std::vector<int>{128}),
                       ways(suite.options),
                       {shape(size, 1, 1)},
-                      measure::axis("threads", std::vector<int>{1, 4, 8})},
+                      measure::axis("threads", std::vector<int>{1, 8, 16})},
                      [](const Point& point) {
                          const Work work(point);
                          return work.is(Mode::gcm) && !work.mac_only &&

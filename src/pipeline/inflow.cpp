@@ -20,7 +20,7 @@ constexpr std::size_t kChunk = std::size_t{32} << 20;  // where nothing else was
 constexpr int kSlots = 3;  // one being read, one on the bus, one being opened
 constexpr std::size_t kListAlignment = 64;
 // What a thread reads at a time, where several do.
-constexpr std::size_t kLeastRead = std::size_t{256} << 10, kMostRead = std::size_t{2} << 20;
+constexpr std::size_t kLeastRead = std::size_t{128} << 10, kMostRead = std::size_t{512} << 10;
 constexpr Cipher kOpening = gcm::opening();
 
 // A slot holds the bytes of some messages, and behind them the list of the messages. The list
