@@ -16,7 +16,7 @@
 namespace daelpy {
 namespace {
 
-constexpr int kReaders = 8;   // of a file, at once: beyond, memory has no more to give
+constexpr int kReaders = 16;  // of a file, at once, or as many as the engine has threads
 constexpr int kShorter = -1;  // instead of an errno: the file has become shorter
 
 [[noreturn]] void raise_errno(int failed) {
