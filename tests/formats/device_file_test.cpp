@@ -97,7 +97,7 @@ TEST(DeviceFile, ManyReadersReadWhatOneDoes) {
             ASSERT_TRUE(ran) << ran.error().message;
             EXPECT_EQ(target.bytes(), plain) << readers;
             EXPECT_EQ(bytes, sealed.size());  // each byte once
-            EXPECT_EQ(calls > 8, readers > 1) << readers;
+            EXPECT_EQ(calls > 4, readers > 1) << readers;  // of four chunks
         }
         broken = 2 * kMuch + 1;
         const auto failed = file.read_all(target.out(), target.stream(), 5);
