@@ -33,8 +33,8 @@ class SegmentCipher {
                     std::uint8_t* plain) const;
 
     // The whole stream, of `sealed` bytes behind `read`, which so many threads call at once, into
-    // device memory of its plaintext's size (device_file.cpp). On failure all of `plain` is wiped, unless it is refused before anything
-    // was touched: see pipeline::open_into.
+    // device memory of its plaintext's size (device_file.cpp). On failure all of `plain` is wiped,
+    // unless it is refused before anything was touched: see pipeline::open_into.
     Result<Ran> open(const sealed::ReadAt& read, int readers, std::uint64_t sealed, DeviceOut plain,
                      Stream stream) const;
 

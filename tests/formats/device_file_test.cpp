@@ -96,7 +96,7 @@ TEST(DeviceFile, ManyReadersReadWhatOneDoes) {
             const auto ran = file.read_all(target.out(), target.stream(), readers);
             ASSERT_TRUE(ran) << ran.error().message;
             EXPECT_EQ(target.bytes(), plain) << readers;
-            EXPECT_EQ(bytes, sealed.size());  // each byte once
+            EXPECT_EQ(bytes, sealed.size());               // each byte once
             EXPECT_EQ(calls > 4, readers > 1) << readers;  // of four chunks
         }
         broken = 2 * kMuch + 1;
