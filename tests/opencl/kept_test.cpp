@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backends/opencl/pieces.hpp"
 #include "core/known_answers.hpp"
 #include "opencl/fixture.hpp"
 
@@ -49,6 +50,11 @@ cl_int CL_API_CALL failed_kernel(cl_event a, cl_event_info b, size_t c, void* d,
     if (b == CL_EVENT_COMMAND_EXECUTION_STATUS && d && failing_calls > 0 && failing_calls-- > 0)
         *static_cast<cl_int*>(d) = failure;
     return got;
+}
+
+decltype(cl_icd_dispatch::clFinish) finish;
+cl_int CL_API_CALL finish_or_fail(cl_command_queue a) {
+    return failing_calls > 0 && failing_calls-- > 0 ? failure : finish(a);
 }
 
 class OpenClKept : public OpenClTest {
@@ -156,6 +162,28 @@ TEST_F(OpenClKept, KeysAndSumsUntilTheBatchIsOver) {
     }
     device_->memory().release(data);
     device_->memory().release(tag);
+}
+
+// What a message in pieces has gathered, where the wait for its wiping failed.
+TEST_F(OpenClKept, WhatPiecesGatheredUntilItIsOver) {
+    const Key key = *Key::import(pattern(16));
+    auto& set = tables(std::span(&key, 1));
+    const std::uint64_t free = *device_->memory().free_memory();
+    auto pieces = opencl::begin_pieces(*device_, Direction::encrypt, set, 0, key, {1});
+    ASSERT_TRUE(pieces) << pieces.error().message;
+    const Bytes in = pattern(1000);
+    Bytes out(in.size());
+    ASSERT_TRUE((*pieces)->update(in.data(), out.data(), in.size()));
+    EXPECT_LT(*device_->memory().free_memory(), free);
+    finish = table_->functions().clFinish;
+    table_->functions().clFinish = finish_or_fail;
+    failing_calls = 1;
+    failure = CL_OUT_OF_RESOURCES;
+    pieces = Error{};
+    EXPECT_EQ(failing_calls, 0);
+    EXPECT_EQ(*device_->memory().free_memory(), free);
+    EXPECT_TRUE(device_->order().wait(Stream{}));
+    EXPECT_EQ(opencl::retry_kept(), 0u);
 }
 
 // A driver that has no memory to build a program in is asked again.

@@ -44,6 +44,13 @@ class SecretBuffer {
     // `size`: bytes, a multiple of 4.
     static Result<SecretBuffer> create(const cl::Context& context, const cl::CommandQueue& queue,
                                        std::size_t size);
+    static SecretBuffer around(cl::Buffer buffer, cl::CommandQueue queue, std::size_t size) {
+        SecretBuffer made;
+        made.buffer_ = std::move(buffer);
+        made.queue_ = std::move(queue);
+        made.size_ = size;
+        return made;
+    }
     const cl::Buffer& get() const { return buffer_; }
     // Neither wiped nor given back any more.
     void lose() noexcept {

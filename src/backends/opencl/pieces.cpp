@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/opencl/gcm.hpp"
+#include "backends/opencl/kept.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
 
@@ -30,8 +31,7 @@ class GcmPieces final : public core::Pieces {
         for (std::uint8_t* memory : {gathered_, plain_}) {
             if (!memory) continue;
             (void)memory_.fill(memory, 0, kSize, stream_);
-            // What may still be in use stays.
-            if (device_.order().wait(stream_)) memory_.release(memory);
+            if (device_.order().wait(stream_) || keep_until_over(memory)) memory_.release(memory);
         }
         if (stream_.handle) device_.order().destroy_stream(stream_);
     }
@@ -118,6 +118,25 @@ class GcmPieces final : public core::Pieces {
     // then what gathers, the last of it filled up to a block.
     static constexpr std::size_t kSize = kBlockSize + kRoom;
     std::uint8_t* end() const { return gathered_ + kBlockSize + used_; }
+
+    // False: nobody can tell when that is, and it stays.
+    bool keep_until_over(const std::uint8_t* memory) const noexcept try {
+        cl::Event end;
+        Ends ends;
+        ends.make_room();
+        if (device_.order().queue_of(stream_).enqueueMarkerWithWaitList(nullptr, &end) !=
+            CL_SUCCESS)
+            return false;
+        ends.add(std::move(end));
+        const auto found = memory_.find(memory, kSize);
+        if (!found) return false;
+        std::vector<SecretBuffer> buffers;
+        buffers.push_back(SecretBuffer::around(found->buffer, device_.order().setup(), kSize));
+        keep({std::move(ends)}, std::move(buffers));
+        return true;
+    } catch (...) {  // no memory to remember it
+        return false;
+    }
 
     template <class Do>
     Result<> in_pieces(std::size_t size, Do piece) {
