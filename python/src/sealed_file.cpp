@@ -7,8 +7,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <future>
 
+#include "beside.hpp"
 #include "scratch.hpp"
 #include "sealed.hpp"
 #include "weights.hpp"
@@ -196,7 +196,7 @@ class File {
             if (to < end) {
                 outcome.status = window(to, end, &next);
                 if (!outcome.good()) break;
-                reading = std::async(std::launch::async, [&, to_here = buffers[1]] {
+                reading = std::async(kBeside, [&, to_here = buffers[1]] {
                     return read(next.sealed.at, to_here, next.sealed.size);
                 });
             }

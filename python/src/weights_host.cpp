@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <future>
 #include <thread>
 
+#include "beside.hpp"
 #include "scratch.hpp"
 
 namespace daelpy {
@@ -127,8 +127,7 @@ int read_pieces(int descriptor, const WeightPiece* pieces, std::uint8_t* const* 
     const std::size_t threads = std::min<std::size_t>(
         {std::max(1u, std::thread::hardware_concurrency() / 2), kMost, shares.size()});
     std::vector<std::future<void>> others;
-    for (std::size_t i = 1; i < threads; ++i)
-        others.push_back(std::async(std::launch::async, work));
+    for (std::size_t i = 1; i < threads; ++i) others.push_back(std::async(kBeside, work));
     work();
     for (auto& other : others) other.wait();
     return failed;
@@ -146,8 +145,7 @@ WeightFault open_on_host(const Engine& engine, const KeySet& keys, int descripto
     fault.error_number = first < end ? read(first, end) : 0;
     while (!fault.any() && first < end) {
         const std::size_t next = window_of(pieces, end, window);
-        auto reading =
-            end < next ? std::async(std::launch::async, read, end, next) : std::future<int>();
+        auto reading = end < next ? std::async(kBeside, read, end, next) : std::future<int>();
         fault = run(engine, keys, DAEL_DECRYPT, &pieces[first], end - first, [&](std::size_t i) {
             auto* const data = pieces[first + i].data();
             return std::pair{data, data};

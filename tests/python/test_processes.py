@@ -15,7 +15,7 @@ import time
 import pytest
 
 import daelstrom
-from daelstrom import AESGCM, Engine, Key, KeySet, NonceCounter
+from daelstrom import AESGCM, Engine, Key, KeySet, NonceCounter, weights
 from daelstrom.ciphers import Cipher, algorithms, modes
 from daelstrom.exceptions import LimitError
 
@@ -410,3 +410,38 @@ def test_a_set_in_a_child():
     assert os.waitpid(pid, 0)[1] == 0
     thread.join()
     used.replace(0, KEY)
+
+
+THREADLESS = """
+import os, resource, sys, threading
+import daelstrom
+from daelstrom import weights
+
+folder, key, engine = sys.argv[1], bytes(range(32)), daelstrom.Engine("openssl", threads=1)
+file = daelstrom.open(folder + "/sealed", key=key, engine=engine)
+loaded = weights.WeightFile(folder + "/weights", folder + "/keys", engine=engine)
+out = bytearray(24 << 20)
+if os.getuid() == 0:
+    os.setuid(65534)  # root has no such limit
+resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+try:
+    threading.Thread(target=print).start()
+    raise SystemExit(77)
+except RuntimeError:
+    pass
+assert file.read() == bytes(24 << 20)
+loaded.load_into({"tensor": out})
+assert out == bytes(24 << 20)
+"""
+
+
+def test_where_no_thread_can_be_started(tmp_path):
+    with daelstrom.open(tmp_path / "sealed", "wb", key=bytes(range(32))) as file:
+        file.write(bytes(24 << 20))
+    keys = weights.Keys.generate()
+    keys.save(tmp_path / "keys")
+    weights.write_file({"tensor": ("U8", (24 << 20,), bytes(24 << 20))}, tmp_path / "weights", key=keys)
+    ran = subprocess.run([sys.executable, "-c", THREADLESS, str(tmp_path)], capture_output=True, text=True, timeout=100)
+    if ran.returncode == 77:
+        pytest.skip("threads are not limited here")
+    assert ran.returncode == 0, ran.stderr

@@ -7,6 +7,7 @@ import gc
 import io
 import os
 import warnings
+import zlib
 
 import pytest
 
@@ -191,6 +192,44 @@ def test_reading_from_a_store_that_lies():
             for name, one in fs.get_mapper("/").getitems(["a", "b", "none"], on_error="return").items():
                 assert isinstance(one, Exception) or one in versions["/" + name]
     assert Seen.good > before
+
+
+@pytest.mark.parametrize("packed", [None, "gzip"])
+def test_text_from_a_store_that_lies(packed):
+    """From where somebody sought to, it has no hole, whatever failed meanwhile."""
+    good = refused = 0
+    for chance in walks(f"fsspec text, {packed}", 150):
+        target = Liar(chance)
+        fs = wrapped(target, segment="4K")
+        versions = []
+        for _ in range(chance.randrange(1, 4)):
+            versions.append("".join("\n" if one < 1 else chr(32 + one % 90) for one in content(chance)))
+            with fs.open("/a", "w", compression=packed, newline="\n") as file:
+                file.write(versions[-1])
+        target.lies = True
+        for _ in range(8):
+            with contextlib.suppress(*FAILS):
+                file = fs.open("/a", "r", compression=packed, newline="\n", block_size=chance.choice([1, 4096, None]))
+                may, read, failed = list(versions), "", False
+                for _ in range(15):
+                    size, how = chance.choice([1, 100, 4000, 20_000]), chance.randrange(6)
+                    try:
+                        if how == 0 or (failed and chance.random() < 0.3):
+                            file.seek(0)
+                            read, failed = "", False
+                            continue
+                        got = file.readline() if how < 3 else next(file) if how == 3 else file.read(size) if how == 4 else file.read()
+                    except StopIteration:
+                        got, how = "", 5
+                    except (*FAILS, ValueError, EOFError, zlib.error) as error:
+                        refused += "an exception cost" in str(error)
+                        failed = True
+                        continue
+                    read += got
+                    good += len(got) != 0
+                    may = [one for one in may if (one == read if how == 5 else one.startswith(read))]
+                    assert may, f"{len(got)} characters are of no version, of another one than before, or not those that come next"
+    assert good and refused
 
 
 def write_on(chance, begin, whole):
