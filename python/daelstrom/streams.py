@@ -110,6 +110,8 @@ def _some(raw: Any, size: int) -> bytes:
 class StreamReader(Turns, io.RawIOBase):
     """What `open_stream` wraps. A segment is handed out once it is verified, and an end once the last one is.
 
+    After an exception amid a read, an interrupt's too, reading on is a ValueError: a stream does not come twice.
+
     *Threads*: any number, in turn. *close() during use* waits for the others. *Children of fork()*: the stream is the
     parent's, who reads on; to them reading is a ValueError, and closing ends well.
     """
@@ -128,23 +130,23 @@ class StreamReader(Turns, io.RawIOBase):
 
     def readinto(self, buffer: Buffer, /) -> int:
         with self._turn(), memoryview(buffer).cast("B") as view:
+            # Unless all goes well: Python's own reader drops what it was given so far where an exception ends a call.
+            failed, self._failed = self._failed, True
             if self.closed:
                 raise ValueError("I/O operation on closed file.")
             if self._parents:
                 raise ValueError("this stream was begun before fork(), and its parent reads on; begin one in each process")
-            if not len(view):
-                return 0
-            if self._skip == len(self._plain) and not self._ended:
+            if failed:
+                raise ValueError("an exception ended an earlier read of this stream, and some of it may be lost")
+            if len(view) and self._skip == len(self._plain) and not self._ended:
                 self._open_more()
             part = self._plain[self._skip : self._skip + len(view)]
             view[: len(part)] = part
             self._skip += len(part)
+            self._failed = False
             return len(part)
 
     def _open_more(self) -> None:
-        if self._failed:
-            raise ValueError("an earlier part of this stream could not be opened")
-        self._failed = True  # unless all goes well
         if self._opener is None:
             head = self._keys.head_size
             self._held += _some(self._raw, max(0, head + 1 - len(self._held)))
@@ -162,7 +164,7 @@ class StreamReader(Turns, io.RawIOBase):
         to = total if ends else self._opener.plain_size(end)
         self._plain, self._skip = self._opener.open(begin, to - begin, total, sealed), 0
         self._held, self._at = self._held[len(sealed) :], end
-        self._ended, self._failed = ends, False
+        self._ended = ends
 
     def _in_child(self) -> None:
         super()._in_child()
