@@ -125,7 +125,7 @@ class Walk {
         const int before = encrypts_;
         if (encrypts >= 0) encrypts_ = encrypts;
         if (with_cipher) {
-            refused_ = keyed_ = has_iv_ = tls_ = ended_ = under_way_ = counts_ = false;
+            refused_ = keyed_ = has_iv_ = tls_ = ended_ = under_way_ = counts_ = records_ = false;
             iv_size_ = 12;
         }
         // Amid a message another key, or the other direction, is not taken without an IV.
@@ -179,7 +179,9 @@ class Walk {
         const bool cipher = one_in(7);
         if (cipher && padded_too()) bytes = bytes / 16 * 16;
         if (whole) bytes = bytes / 16 * 16;
-        const std::size_t manner = below(8);  // 0 to 2: in place; 3: overlapping
+        // 0 to 2: in place; 3: overlapping
+        const std::size_t manner = records_ ? 0 : below(8);
+        if (records_ && !encrypts_) bytes = bytes / 16 * 16 + 32;
         const long shift = manner != 3 ? 0 : static_cast<long>(below(41)) - 20;
         const bool apart = manner > 3;
         if (shift != 0 && gcm()) may_refuse_ = true;
@@ -370,6 +372,19 @@ class Walk {
             ERR_clear_error();
         }
     }
+    // CBC's records of TLS: padding goes on and comes off in the update, in place. Without a MAC,
+    // which would be random where a record is wrong.
+    void tls_version() {
+        static constexpr unsigned kVersions[] = {0, 0, 0x0301, 0x0302, 0x0303, 0xfeff};
+        unsigned version = kVersions[below(std::size(kVersions))];
+        const bool ok = both("version of TLS " + std::to_string(version), [&](int side) {
+            const OSSL_PARAM params[] = {
+                OSSL_PARAM_construct_uint(OSSL_CIPHER_PARAM_TLS_VERSION, &version),
+                OSSL_PARAM_construct_end()};
+            return EVP_CIPHER_CTX_set_params(x(side), params);
+        });
+        records_ = ok && version != 0;
+    }
     void unknown_parameter() {
         std::size_t value = 10;
         const char* const name = one_in(2) ? "no-such-parameter" : OSSL_CIPHER_PARAM_USE_BITS;
@@ -481,6 +496,7 @@ class Walk {
     int mode_ = 0, encrypts_ = 1;
     std::size_t key_size_ = 0, iv_size_ = 12, asked_room_ = 16;
     bool keyed_ = false, has_iv_ = false, under_way_ = false, ended_ = false;
+    bool records_ = false;  // CBC's
     bool tls_ = false, counts_ = false, has_tag_ = false, given_tag_ = false, stale_tag_ = true,
          void_iv_ = false;
     bool may_refuse_ = false, apart_ = false, refused_ = false, needs_iv_ = false;
@@ -611,6 +627,7 @@ void Walk<Choices>::one() {
         case 7:
             return ask();
         case 8:
+            if (mode_ == EVP_CIPH_CBC_MODE && one_in(4)) return tls_version();
             return pad();
         case 9:
             return null_input();
