@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <thread>
 
 #include <daelstrom/calibration.hpp>
@@ -101,6 +102,10 @@ constexpr off_t kMostFile = off_t{4} << 20;
 std::optional<std::string> read_file(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) return std::nullopt;
+    struct Closing {
+        int file;
+        ~Closing() { close(file); }
+    } closing{file};
     struct stat status {};
     const bool trusted = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
                          (status.st_uid == geteuid() || status.st_uid == 0) &&
@@ -112,14 +117,13 @@ std::optional<std::string> read_file(const std::string& path) {
         if (count <= 0) break;
         read += static_cast<std::size_t>(count);
     }
-    close(file);
     if (!trusted || read != text.size()) return std::nullopt;
     return text;
 }
 
 }  // namespace
 
-std::optional<Calibration> load_calibration() {
+std::optional<Calibration> load_calibration() try {
     const std::string path = calibration_path();
     if (path.empty()) return std::nullopt;
     const auto text = read_file(path);
@@ -127,6 +131,8 @@ std::optional<Calibration> load_calibration() {
     auto calibration = pipeline::calibration_of(*text);
     if (!calibration || calibration->machine != describe_machine()) return std::nullopt;
     return calibration;
+} catch (const std::bad_alloc&) {
+    return std::nullopt;  // what is not known is estimated
 }
 
 }  // namespace dael

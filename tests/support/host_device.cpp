@@ -138,12 +138,17 @@ Result<void*> HostDevice::allocate(std::size_t size) {
     const std::lock_guard lock(mutex_);
     if (device_used_ + size > options_.memory)
         return Error{Code::out_of_memory, name() + ": allocate: no memory"};
-    device_used_ += size;
-    most_memory_ = std::max(most_memory_.load(), device_used_);
     auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(
         kStretch, std::max<std::size_t>(1, (size + kStretch - 1) / kStretch) * kStretch));
     std::memset(memory, kUnwritten, size);
-    device_memory_[memory] = size;
+    try {
+        device_memory_[memory] = size;
+    } catch (...) {
+        std::free(memory);
+        throw;
+    }
+    device_used_ += size;
+    most_memory_ = std::max(most_memory_.load(), device_used_);
     return static_cast<void*>(memory);
 }
 
@@ -170,10 +175,10 @@ Result<void*> HostDevice::allocate_pinned(std::size_t size) {
     const std::lock_guard lock(mutex_);
     if (pinned_used_ + size > options_.pinned)
         return Error{Code::out_of_memory, name() + ": allocate_pinned: no memory"};
+    auto memory = std::make_unique<std::uint8_t[]>(size);
+    pinned_memory_[memory.get()] = size;
     pinned_used_ += size;
-    auto* memory = new std::uint8_t[size]();
-    pinned_memory_[memory] = size;
-    return static_cast<void*>(memory);
+    return static_cast<void*>(memory.release());
 }
 
 void HostDevice::release_pinned(void* memory) noexcept {
@@ -217,10 +222,10 @@ bool HostDevice::owns(const void* device_memory) {
 
 Result<Stream> HostDevice::create_stream() {
     DAEL_TRY(attempt("create_stream"));
-    auto* queue = new Queue;
+    auto queue = std::make_unique<Queue>();
     const std::lock_guard lock(mutex_);
-    streams_.insert(queue);
-    return Stream{queue};
+    streams_.insert(queue.get());
+    return Stream{queue.release()};
 }
 
 void HostDevice::destroy_stream(Stream stream) noexcept {
@@ -259,7 +264,6 @@ void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work) {
                 }
             places.push_back(its.insert(its.end(), use));
         }
-        uses_.splice(uses_.end(), std::move(its));
     }
     {
         const std::lock_guard lock(queue.mutex);
@@ -277,6 +281,8 @@ void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work) {
             }
             --at_once_;
         });
+        const std::lock_guard its_lock(mutex_);  // whoever takes the work up waits for the queue's
+        uses_.splice(uses_.end(), std::move(its));
     }
     queue.changed.notify_all();
 }
@@ -296,10 +302,10 @@ Result<> HostDevice::wait(Stream stream) {
 
 Result<Event> HostDevice::create_event() {
     DAEL_TRY(attempt("create_event"));
-    auto* mark = new Mark;
+    auto mark = std::make_unique<Mark>();
     const std::lock_guard lock(mutex_);
-    events_.insert(mark);
-    return Event{mark};
+    events_.insert(mark.get());
+    return Event{mark.release()};
 }
 
 void HostDevice::destroy_event(Event event) noexcept {
@@ -322,12 +328,18 @@ Result<> HostDevice::record(Event event, Stream stream) {
         which = ++mark->recorded;
         mark->ahead.insert(which);
     }
-    enqueue(stream, {}, [mark, which] {
+    try {
+        enqueue(stream, {}, [mark, which] {
+            const std::lock_guard lock(mark->mutex);
+            mark->ahead.erase(which);
+            mark->when = std::chrono::steady_clock::now();
+            mark->passed.notify_all();
+        });
+    } catch (...) {  // no memory
         const std::lock_guard lock(mark->mutex);
         mark->ahead.erase(which);
-        mark->when = std::chrono::steady_clock::now();
-        mark->passed.notify_all();
-    });
+        throw;
+    }
     return {};
 }
 

@@ -38,8 +38,8 @@ Result<std::unique_ptr<core::KeyTables>> HostDevice::tables(std::span<const Key>
 
 Result<> HostDevice::Tables::replace(std::uint32_t index, const Key& key, Stream stream) {
     DAEL_TRY(device.attempt("replace"));
-    ++held->in_use;
     auto copy = std::make_shared<Key>(std::move(*key.duplicate()));
+    ++held->in_use;
     device.enqueue(stream, {}, [its = held, index, copy] {
         if (!its->maths->replace(index, *copy, {})) its->device.violation("a key was not replaced");
         its->copies[index] = std::move(*copy);
@@ -216,23 +216,30 @@ Result<> HostDevice::Batch::outcome() const {
 Result<> HostDevice::run(core::Prepared& prepared, Stream stream) {
     DAEL_TRY(attempt("run batch"));
     const auto batch = static_cast<Batch&>(prepared).held;
+    Uses uses{{batch->codes, batch->codes ? batch->given.count * sizeof *batch->codes : 0, true}};
+    if (batch->given.place == Place::device)
+        uses.push_back({batch->given.list, batch->given.count * sizeof(Message)});
     ++batch->tables->in_use;
     std::uint64_t turn = 0;
     {
         const std::lock_guard lock(batch->mutex);
         turn = batch->launched++;
     }
-    Uses uses{{batch->codes, batch->codes ? batch->given.count * sizeof *batch->codes : 0, true}};
-    if (batch->given.place == Place::device)
-        uses.push_back({batch->given.list, batch->given.count * sizeof(Message)});
-    enqueue(stream, std::move(uses), [this, batch, turn] {
-        std::unique_lock lock(batch->mutex);
-        batch->turn.wait(lock, [&] { return batch->done == turn; });
-        execute(*batch);
+    try {
+        enqueue(stream, std::move(uses), [this, batch, turn] {
+            std::unique_lock lock(batch->mutex);
+            batch->turn.wait(lock, [&] { return batch->done == turn; });
+            execute(*batch);
+            --batch->tables->in_use;
+            ++batch->done;
+            batch->turn.notify_all();
+        });
+    } catch (...) {  // no memory
+        const std::lock_guard lock(batch->mutex);
+        --batch->launched;
         --batch->tables->in_use;
-        ++batch->done;
-        batch->turn.notify_all();
-    });
+        throw;
+    }
     return {};
 }
 
@@ -261,14 +268,19 @@ Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys,
     if (options.codes && !is_pinned(options.codes, messages.size() * sizeof *options.codes))
         check_device_range(options.codes, messages.size() * sizeof *options.codes, "codes");
     ++tables->held->lent;
-    enqueue(stream, {}, [this, list, aad, cipher, its = tables->held, codes = options.codes] {
-        ++kernels_;
-        for (std::size_t i = 0; i < list->size(); ++i) {
-            const Code code = compute(cipher, its->keys(), (*list)[i]);
-            if (codes) codes[i] = static_cast<std::uint32_t>(code);
-        }
-        --its->lent;
-    });
+    try {
+        enqueue(stream, {}, [this, list, aad, cipher, its = tables->held, codes = options.codes] {
+            ++kernels_;
+            for (std::size_t i = 0; i < list->size(); ++i) {
+                const Code code = compute(cipher, its->keys(), (*list)[i]);
+                if (codes) codes[i] = static_cast<std::uint32_t>(code);
+            }
+            --its->lent;
+        });
+    } catch (...) {  // no memory
+        --tables->held->lent;
+        throw;
+    }
     return {};
 }
 

@@ -50,7 +50,7 @@ bool is_ours(const void* address) {
            (!steps.module.empty() && std::strstr(there.dli_fname, steps.module.c_str()));
 }
 
-void taken(const void* lock, const void* place) {
+[[maybe_unused]] void taken(const void* lock, const void* place) {
     if (!watched || steps.blocked || steps.state.load() == Steps::ended) return;
     for (int i = 0; i < steps.count; ++i)
         if (steps.all[i].place == place && steps.all[i].lock == lock) return;
@@ -69,7 +69,7 @@ void taken(const void* lock, const void* place) {
 }
 
 // fork() waits for a lock that the thread has, this one or one that it took before: on it goes.
-void go_on() {
+[[maybe_unused]] void go_on() {
     if (steps.blocked.exchange(true)) return;
     ++steps.waited;
     steps.state = Steps::over;

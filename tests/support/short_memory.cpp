@@ -15,7 +15,13 @@ namespace {
 
 std::atomic<long> countdown{0}, live{0};
 
+std::atomic<bool> alone{false};
+thread_local bool here = false;
+std::atomic<int> enough{0};
+
 bool fails() noexcept {
+    if (enough.load(std::memory_order_relaxed) != 0) return false;
+    if (alone.load(std::memory_order_relaxed) && !here) return false;
     long left = countdown.load(std::memory_order_relaxed);
     while (left > 0 && !countdown.compare_exchange_weak(left, left == 1 ? -1 : left - 1)) {
     }
@@ -65,6 +71,16 @@ namespace dael::test {
 
 bool fail_allocation(long nth) noexcept {
     return countdown.exchange(nth) == -1;
+}
+MemoryEnough::MemoryEnough() noexcept {
+    ++enough;
+}
+MemoryEnough::~MemoryEnough() {
+    --enough;
+}
+void fail_here_alone(bool only) noexcept {
+    here = only;
+    alone = only;
 }
 long live_allocations() noexcept {
     return live;

@@ -25,6 +25,14 @@ inline constexpr bool kShortMemory = true;
 // From here on the nth allocation of the process fails, once; with 0 none does. Returns whether the
 // last one that was asked for has failed by now.
 bool fail_allocation(long nth) noexcept;
+// From here on only those of the calling thread count; with false, those of all threads again.
+void fail_here_alone(bool alone) noexcept;
+// As long as one is there none fails, nor counts: for what tests do themselves in between.
+class MemoryEnough {
+  public:
+    MemoryEnough() noexcept;
+    ~MemoryEnough();
+};
 // Allocations that have not been given back.
 long live_allocations() noexcept;
 
