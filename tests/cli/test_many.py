@@ -493,6 +493,57 @@ class Interrupts(ManyTest):
         self.assertIn(status, (0, -sign))
         return status != 0
 
+    def test_killed_at_any_call(self):
+        """SIGKILL before each call that makes, names or removes a file: the old or the new one is there, whole."""
+        if not shutil.which("strace"):
+            self.skipTest("there is no strace")
+        if sanitized():
+            self.skipTest("the leak check cannot trace a program that is traced")
+        self.write("plain", b"new")
+        self.write("fresh", key(256)[::-1])
+        self.write("word", b"one")
+        self.write("other", b"two")
+        self.ok("seal", *KEY, "plain", "-o", "by_key")
+        self.ok("seal", "--cost", "10", "--passphrase-file", "word", "plain", "-o", "by_word")
+        self.ok("keyset", "create", "keyset")
+        calls = ("linkat", "renameat2", "unlinkat", "fsync", "fchmod")
+        commands = {  # each replaces the file named, or makes it
+            "sealed": ("seal", *KEY, "-f", "plain", "-o", "sealed"),
+            "opened": ("open", *KEY, "-f", "by_key", "-o", "opened"),
+            "cipher": ("encrypt", *KEY, "-f", "plain", "-o", "cipher"),
+            "by_key": ("reseal", *KEY, "--new-key-file", "fresh", "by_key"),
+            "by_word": ("rewrap", "--cost", "10", "--passphrase-file", "word", "--new-passphrase-file", "other",
+                        "by_word"),
+            "keyset": ("keyset", "add", "keyset"),
+            "key": ("keygen", "-f", "-o", "key"),
+        }
+        for name, command in commands.items():
+            old = self.read(name) if (self.dir / name).exists() else b"old"
+            self.write(name, old)
+            (self.dir / name).chmod(0o600)
+            self.ok(*command)
+            whole, killed = len(self.read(name)), 0
+            self.write(name, old)
+            (self.dir / name).chmod(0o600)
+            names = set(self.listing())
+            for call in calls:
+                for at in (1, 2):
+                    ran = subprocess.run(["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                                          f"inject={call}:signal=KILL:when={at}", PROGRAM, *command], cwd=self.dir,
+                                         capture_output=True, timeout=60)
+                    self.assertIn(ran.returncode, (0, -signal.SIGKILL), (name, call, at, ran.stderr))
+                    killed += ran.returncode != 0
+                    now = self.read(name)
+                    if ran.returncode == 0 or now != old:
+                        self.assertLess(abs(len(now) - whole), 9)  # numbers in a keyset have more or fewer digits
+                        self.assertEqual(stat.S_IMODE((self.dir / name).stat().st_mode), 0o600)
+                        self.write(name, old)
+                    for left in set(self.listing()) - names:  # what is left is hidden, and for its owner alone
+                        self.assertRegex(left, r"\A\.daelstrom-")
+                        self.assertEqual(stat.S_IMODE((self.dir / left).stat().st_mode) & 0o077, 0)
+                        (self.dir / left).unlink()
+            self.assertGreater(killed, 0, name)
+
     def test_what_is_there_is_whole(self):
         for i in range(1500):
             self.write(f"in/{i}", data(1000 + i))
@@ -561,10 +612,10 @@ class Speed(ManyTest):
         for i in range(2000):
             self.write(f"in/{i}", data(2048))
         single = sorted(cost("seal", *KEY, f"in/{i}", "--output-dir", "single") for i in range(9))[4]
-        # A third of a file's calls to the system see to it that nobody leads it out of its folders.
-        many = min(cost("seal", *KEY, "--recursive", "in", "--output-dir", f"many{i}") for i in range(2))
+        # Of a few, since what the file system does now and then counts as ours.
+        many = min(cost("seal", *KEY, "--recursive", "in", "--output-dir", f"many{i}") for i in range(3))
         self.assertEqual(len(self.files("many1")), 2000)
-        self.assertLess(many, 2000 * single / 7)
+        self.assertLess(many, 2000 * single / 10)
 
     def test_a_file_takes_little_memory(self):
         """All names are known before the first file is begun: the key is asked for once the plan is made."""
