@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -86,6 +87,7 @@ class Prints {
 struct Exported {
     SaState state;
     std::uint64_t owner = 0;
+    Wide base = 0;
 };
 struct Receiving {
     Received received;
@@ -120,6 +122,19 @@ Result<std::array<std::uint8_t, 32>> secret() {
     return all.secret;
 }
 
+// Fetched at the first key, and once: to fetch takes libcrypto longer than to hash. Never freed, as
+// the memory is not. Null: libcrypto refused, and is asked again.
+const EVP_MD* sha256() noexcept {
+    static constinit std::atomic<EVP_MD*> kept{nullptr};
+    if (EVP_MD* const known = kept.load(std::memory_order_acquire)) return known;
+    EVP_MD* const fetched = EVP_MD_fetch(core::libcrypto(), "SHA256", nullptr);
+    EVP_MD* other = nullptr;
+    if (!fetched || kept.compare_exchange_strong(other, fetched, std::memory_order_acq_rel))
+        return fetched;
+    EVP_MD_free(fetched);
+    return other;
+}
+
 Receiving* find_receiving(Memory& all, std::uint64_t print) noexcept {
     for (Receivings* some : {&all.young, &all.old})
         if (const auto found = some->find(print); found != some->end()) return &found->second;
@@ -131,16 +146,15 @@ Receiving* find_receiving(Memory& all, std::uint64_t print) noexcept {
 Result<std::uint64_t> print_of(const Key& key, const std::array<std::uint8_t, 4>& salt,
                                std::uint32_t spi) {
     struct Free {
-        void operator()(EVP_MD* md) const { EVP_MD_free(md); }
         void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
     };
     DAEL_LET(own, secret());
     const core::LibcryptoNotes notes;
-    const std::unique_ptr<EVP_MD, Free> md(EVP_MD_fetch(core::libcrypto(), "SHA256", nullptr));
+    const EVP_MD* const md = sha256();
     const std::unique_ptr<EVP_MD_CTX, Free> context(EVP_MD_CTX_new());
     std::array<std::uint8_t, 32> digest;
     const auto bytes = key.schedule().key();
-    if (!md || !context || EVP_DigestInit_ex2(context.get(), md.get(), nullptr) != 1 ||
+    if (!md || !context || EVP_DigestInit_ex2(context.get(), md, nullptr) != 1 ||
         EVP_DigestUpdate(context.get(), own.data(), own.size()) != 1 ||
         EVP_DigestUpdate(context.get(), &spi, sizeof spi) != 1 ||
         EVP_DigestUpdate(context.get(), salt.data(), salt.size()) != 1 ||
@@ -152,7 +166,7 @@ Result<std::uint64_t> print_of(const Key& key, const std::array<std::uint8_t, 4>
     return print == 0 ? 1 : print;
 }
 
-Result<> claim_sending(std::uint64_t print, const SaState* from) {
+Result<> claim_sending(std::uint64_t print, const SaState* from, Wide base) {
     const std::lock_guard lock(mutex);
     Memory& all = memory();
     if (!all.sending.contains(print)) {
@@ -162,6 +176,10 @@ Result<> claim_sending(std::uint64_t print, const SaState* from) {
     }
     const auto exported = all.exported.find(print);
     if (from && exported != all.exported.end() && exported->second.state == *from) {
+        if (exported->second.base != base)
+            return Error{Code::invalid_argument,
+                         "the state was exported under another layout or first_iv, and counters "
+                         "would repeat; give the options that it was exported with"};
         all.exported.erase(exported);
         return {};
     }
@@ -181,8 +199,8 @@ void release_sending(std::uint64_t print, bool sent) noexcept {
     memory().sending.erase(print);
 }
 
-Result<> export_sending(std::uint64_t print, const SaState& state, std::uint64_t owner,
-                        bool again) {
+Result<> export_sending(std::uint64_t print, const SaState& state, std::uint64_t owner, bool again,
+                        Wide base) {
     const std::lock_guard lock(mutex);
     auto& exported = memory().exported;
     if (again) {
@@ -192,7 +210,7 @@ Result<> export_sending(std::uint64_t print, const SaState& state, std::uint64_t
                          "the SA's state was taken over by another SA, whose numbers are the ones "
                          "after it"};
     }
-    exported.insert_or_assign(print, Exported{state, owner});
+    exported.insert_or_assign(print, Exported{state, owner, base});
     return {};
 }
 

@@ -39,6 +39,10 @@ keystream::Wide first_counter(const SaOptions& options) {
     return counter << 96 | (iv == 0 ? 1 : iv);  // a counter of 0 would encrypt to the hash's key
 }
 
+keystream::Wide base_of(const SaOptions& options) {
+    return options.layout == SaLayout::stream ? first_counter(options) : 0;
+}
+
 // The gone SAs' counters go on counting for the table.
 void add_up(SaCounters& sum, const SaCounters& more) {
     sum.packets += more.packets;
@@ -206,7 +210,7 @@ Result<SaTable::State::Entry> SaTable::State::prepare(const Key& key, const SaOp
     entry.cipher = std::move(cipher);
     if (sa.direction == SaDirection::receiving) return entry;
     DAEL_LET(print, keystream::print_of(key, sa.salt));
-    DAEL_TRY(keystream::claim_sending(print, from));
+    DAEL_TRY(keystream::claim_sending(print, from, base_of(sa)));
     entry.print = print;
     return entry;
 }
@@ -228,7 +232,7 @@ void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa,
     slot.cipher = std::move(entry.cipher);
     slot.near.store(slot.cipher->near(), std::memory_order_relaxed);
     slot.options = sa;
-    slot.base = stream ? first_counter(sa) : 0;
+    slot.base = base_of(sa);
     slot.number = from.next;
     slot.lease = ~std::uint64_t{0};
     slot.key_bytes = from.bytes;
@@ -365,7 +369,8 @@ Result<SaState> SaTable::State::export_state(SaId sa, std::uint64_t more) {
     if (!slot->by_size) state.ivs = {stream ? state.ivs[0] + 1 : state.next, 1, 1, 1};
     state.bytes = slot->key_bytes;
     state.age_ms = static_cast<std::uint64_t>(keystream::now_ms() - slot->born_ms);
-    DAEL_TRY(keystream::export_sending(slot->print, state, slot->owner, slot->exported));
+    DAEL_TRY(
+        keystream::export_sending(slot->print, state, slot->owner, slot->exported, slot->base));
     slot->exported = true;
     slot->lease = state.next - 1;
     return state;

@@ -426,6 +426,37 @@ TEST(Once, AStateThatAnotherTableTookOver) {
     EXPECT_TRUE(there->export_state(*next, 10)) << "whose own state it is";
 }
 
+// The same numbers under another first counter or layout would be counters that were used.
+TEST(Once, AStateGoesOnUnderItsOwnCountersAlone) {
+    Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
+    Random random(10);
+    auto table = SaTable::open(engine, small_table(random));
+    ASSERT_TRUE(table);
+    for (const SaLayout layout : {SaLayout::stream, SaLayout::rfc4106}) {
+        SaOptions options;
+        options.layout = layout;
+        options.ivs = SaIvs::counting;
+        options.first_iv[11] = 200;
+        const Bytes raw = fresh_key(random, 16);
+        const auto first = table->add(key_of(raw), options);
+        ASSERT_TRUE(first);
+        std::uint8_t bytes[400] = {}, iv[12] = {}, tag[16] = {};
+        const SaPacket packet{bytes, bytes, sizeof bytes, nullptr, 0, iv, tag};
+        ASSERT_TRUE(table->seal(*first, {&packet, 1}));
+        const auto state = table->export_state(*first, 0);
+        ASSERT_TRUE(state);
+        SaOptions other = options;
+        other.first_iv[11] = 190;
+        if (layout == SaLayout::rfc4106) other.layout = SaLayout::stream;
+        const auto wrong = table->add(key_of(raw), other, *state);
+        ASSERT_EQ(wrong.code(), Code::invalid_argument);
+        EXPECT_NE(wrong.error().message.find("first_iv"), std::string::npos)
+            << wrong.error().message;
+        const auto next = table->add(key_of(raw), options, *state);
+        EXPECT_TRUE(next) << "it was not used up: " << next.error().message;
+    }
+}
+
 TEST(Once, AChildOfForkSendsNothing) {
     Engine engine = *Engine::open({.backend = "openssl", .threads = 1});
     Random random(8);
