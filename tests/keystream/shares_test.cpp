@@ -202,13 +202,16 @@ TEST_F(Shares, WhatTakesLongBeginsBeyondWhatIsUsedUpMeanwhile) {
         SaTable table = *SaTable::open(*SaFiller::open(engine), options);
         Sender sender(table, random_, {});
         SaCounters before;
+        int late = 0;  // rounds: the machine has no time, and so neither has the filler
         auto next = std::chrono::steady_clock::now();
         for (int round = 0; round < 1600; ++round) {  // 16 KiB each
             if (round == 400) before = table.counters();
             (void)sender.send(std::vector<std::size_t>(16, 1024), false);
             next += std::chrono::microseconds(500);
+            late += round >= 400 && std::chrono::steady_clock::now() > next;
             std::this_thread::sleep_until(next);
         }
+        if (late > 60) GTEST_SKIP() << late << " of 1200 rounds came late: the machine is busy";
         const SaCounters after = table.counters();
         EXPECT_GT(after.hits - before.hits, 500u);
         EXPECT_LT((after.dropped - before.dropped) * 5, (after.made - before.made) * 2);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/registry.hpp"
+#include "support/child.hpp"
 #include "support/test_batch.hpp"
 #include "support/thorough.hpp"
 
@@ -145,25 +146,17 @@ TEST_P(HostCalls, AChildOfForkGoesOnWithTheKeys) {
                            data.data(), mine.data(), its, i % 2);
         });
     const int children = GetParam().backend == "reference" ? 20 : 200;
-    int failed = 0;
-    for (int i = 0; i < children; ++i) {
-        const pid_t child = fork();
-        if (child == 0) {
-            alarm(10);
+    for (int i = 0; i < children && !HasFailure(); ++i)
+        test::expect_in_a_child([&] {
             Bytes data = plain, own(16);
             const bool sealed = call(kSeal, true, start, data.data(), own.data(), code) &&
                                 data == expected && own == tag;
             const bool opened = call(kOpen, false, start, data.data(), own.data(), code) &&
                                 data == plain && code == Code::ok;
-            _exit(sealed && opened ? 0 : 1);
-        }
-        int status = -1;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        failed += status != 0;
-    }
+            return sealed && opened;
+        });
     over = true;
     for (auto& thread : threads) thread.join();
-    EXPECT_EQ(failed, 0);
 }
 
 TEST_P(HostCalls, PiecesAreClonedAndBegunAnew) {

@@ -20,6 +20,7 @@
 
 #include "core/key_schedule.hpp"
 #include "core/secure_memory.hpp"
+#include "support/child.hpp"
 #include "support/thorough.hpp"
 
 namespace {
@@ -238,23 +239,15 @@ TEST(SecureMemory, OutlivesForkBesideThreadsThatMakeKeys) {
         threads.emplace_back([&over] {
             while (!over) (void)Key::import(raw_key(1));
         });
-    int failed = 0;
-    for (int i = 0; i < test::thorough(300, 60); ++i) {
-        const pid_t child = fork();
-        if (child == 0) {
-            alarm(10);
+    for (int i = 0; i < test::thorough(300, 60) && !testing::Test::HasFailure(); ++i)
+        test::expect_in_a_child([&] {
             const bool same = std::ranges::equal(own->schedule().key(), raw_key(11));
             const auto fresh = own->duplicate();
             *own = std::move(*Key::import(raw_key(12)));
-            _exit(same && fresh && std::ranges::equal(own->schedule().key(), raw_key(12)) ? 0 : 1);
-        }
-        int status = -1;
-        ASSERT_EQ(waitpid(child, &status, 0), child);
-        failed += status != 0;
-    }
+            return same && fresh && std::ranges::equal(own->schedule().key(), raw_key(12));
+        });
     over = true;
     for (auto& thread : threads) thread.join();
-    EXPECT_EQ(failed, 0);
 }
 
 // A process that may lock no memory, or little, still gets its keys.
