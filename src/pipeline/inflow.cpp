@@ -54,9 +54,15 @@ class Inflow {
           room_(room),
           stream_(stream),
           chunks_(set.slots().size()) {}
-    ~Inflow() {  // before the batches go
+    // Before the batches go. One failure may be that of work that came before, so it is asked
+    // twice.
+    ~Inflow() {
+        if (quiet_) return;
         (void)set_.wait();
-        (void)core::guarded([&] { return order_.wait(stream_); });
+        const auto wait = [&] { return order_.wait(stream_); };
+        if (core::guarded(wait) || core::guarded(wait)) return;
+        set_.lose();
+        for (Chunk& chunk : chunks_) keep(std::move(chunk.batch));
     }
 
     // Returns the number of chunks.
@@ -72,6 +78,7 @@ class Inflow {
         // The oldest first, so that the first message that fails is the one that is named.
         for (std::size_t i = 0; i < chunks_.size(); ++i)
             DAEL_TRY(collect((count + i) % chunks_.size()));
+        quiet_ = true;
         return count;
     }
 
@@ -157,6 +164,7 @@ class Inflow {
     SlotSet& set_;
     const std::size_t room_;
     const Stream stream_;
+    bool quiet_ = false;             // all of it was waited for
     std::uint64_t seen_ = 0;         // messages so far
     std::vector<Message> messages_;  // of the chunk that is being launched
     std::vector<Chunk> chunks_;      // one for each slot

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/guard.hpp"
+
 namespace dael::pipeline {
 namespace {
 
@@ -16,17 +18,17 @@ double since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What a measurement borrows from a device, given back (device memory wiped) when it goes.
+// What a measurement borrows from a device, given back (device memory wiped) when it goes; kept,
+// for as long as the process lives, where the device cannot be waited for.
 class Borrowed {
   public:
     explicit Borrowed(core::Device& device) : device_(device) {}
     ~Borrowed() {
-        if (stream.handle) (void)device_.order().wait(stream);
-        for (auto& [memory, size] : memory_) {
-            (void)device_.memory().fill(memory, 0, size, stream);
-            (void)device_.order().wait(stream);
-            device_.memory().release(memory);
-        }
+        if (!quiet()) return;
+        for (const auto& [memory, size] : memory_)
+            (void)core::guarded([&] { return device_.memory().fill(memory, 0, size, stream); });
+        if (!quiet()) return;
+        for (const auto& [memory, size] : memory_) device_.memory().release(memory);
         for (const Event event : events_) device_.order().destroy_event(event);
         if (stream.handle) device_.order().destroy_stream(stream);
     }
@@ -54,6 +56,12 @@ class Borrowed {
     Stream stream;
 
   private:
+    // One failure may be that of work that came before, so it is asked twice.
+    bool quiet() {
+        const auto wait = [&] { return device_.order().wait(stream); };
+        return !stream.handle || core::guarded(wait) || core::guarded(wait);
+    }
+
     core::Device& device_;
     std::vector<std::pair<void*, std::size_t>> memory_;
     std::vector<Event> events_;
@@ -104,6 +112,8 @@ Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in
 Result<double> measure_kernel(core::Backend& backend, const Cipher& cipher, const Key& key,
                               std::size_t size, int repeats) {
     core::Device& device = *backend.device();
+    std::unique_ptr<core::KeyTables> tables;  // these go after all is waited for
+    std::unique_ptr<core::Prepared> batch;
     Borrowed borrowed(device);
     DAEL_TRY(borrowed.open());
     DAEL_LET(in, borrowed.memory(size));
@@ -116,8 +126,6 @@ Result<double> measure_kernel(core::Backend& backend, const Cipher& cipher, cons
     const std::span keys(&key, 1);
     const Message whole{in, out, size, nullptr, 0, tag};
     const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
-    std::unique_ptr<core::KeyTables> tables;
-    std::unique_ptr<core::Prepared> batch;
     if (!parallel || authenticates(cipher.mode)) {
         std::vector<Message> messages;
         const std::size_t each = parallel ? size : 4096;

@@ -35,7 +35,7 @@ SlotSet::~SlotSet() {
 // A device that cannot be waited for may still read and write all of this: it stays, and what is
 // in it. One failure may have been that of work that came before, so it is asked twice.
 bool SlotSet::wipe() noexcept {
-    if (!wait() && !wait()) return false;
+    if (lost_ || (!wait() && !wait())) return false;
     const auto clear = [&](std::uint8_t* memory) {
         const auto fill = [&] { return device_.memory().fill(memory, 0, capacity_, inward_); };
         if (memory) (void)core::guarded(fill);
@@ -85,6 +85,18 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
             DAEL_TRY(obtain(slot.out_staging, device_.memory().allocate_pinned(capacity_)));
     }
     return {};
+}
+
+void keep(std::unique_ptr<core::Prepared> batch) noexcept {
+    static constinit std::mutex mutex;
+    static auto* const all = new std::vector<std::unique_ptr<core::Prepared>>;
+    if (!batch) return;
+    const std::lock_guard lock(mutex);
+    try {
+        all->push_back(std::move(batch));
+    } catch (const std::bad_alloc&) {  // to be found by nobody, but there
+        (void)batch.release();
+    }
 }
 
 std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {

@@ -56,6 +56,9 @@ class SlotSet {
     Result<> provide(const SlotNeeds& needs);
     // Waits until the device has done all that was asked of it. Returns the first error.
     Result<> wait() noexcept;
+    // Work on a stream that is none of its own could not be waited for: it stays as it is, for as
+    // long as the process lives.
+    void lose() noexcept { lost_ = true; }
 
     std::size_t capacity() const noexcept { return capacity_; }
     // An upper bound, for the pool's books: it does not change while the set is out.
@@ -76,8 +79,12 @@ class SlotSet {
     const std::uint32_t process_ = core::this_process();
     std::size_t booked_ = 0;
     Stream inward_, outward_;
+    bool lost_ = false;
     std::vector<Slot> slots_;
 };
+
+// For as long as the process lives, since the device may still read or write what it has.
+void keep(std::unique_ptr<core::Prepared> batch) noexcept;
 
 class SlotPool {
   public:

@@ -175,7 +175,8 @@ class Transfer::Call {
     }
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
-        if (!quiet_) (void)set_.wait();
+        if (quiet_ || set_.wait()) return;
+        for (Inside& inside : inside_) keep(std::move(inside.batch));
     }
 
     Result<int> run() {

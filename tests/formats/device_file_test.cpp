@@ -390,6 +390,28 @@ TEST(DeviceFile, EveryCallMayFailAndNothingStaysBehind) {
     EXPECT_GT(after - before, 50);
 }
 
+// The slots are in use by the caller's stream, and stay if that cannot be waited for.
+TEST(DeviceFile, WhatCannotBeWaitedForIsKept) {
+    auto host = engine();
+    const auto keys = small_keys();
+    const Bytes sealed = seal(host, keys, random_bytes(5000, 1));
+    HostDevice device({.gives_up = true, .delay = std::chrono::milliseconds(1)});
+    {
+        Target target(device, 5000);
+        // Work of the caller's that comes first.
+        void* const his = must(device.allocate(16));
+        for (int i = 0; i < 40; ++i) ASSERT_TRUE(device.fill(his, 0, 16, target.stream()));
+        // For the first chunk, for the slots' three streams, and twice for the caller's.
+        device.fail(1, "wait for*", 6);
+        EXPECT_EQ(target.open(keys, sealed).code(), Code::device);
+        EXPECT_EQ(device.given_up(), 6);
+        EXPECT_EQ(target.bytes(), Bytes(5000)) << "by who opens it, once it can be waited for";
+        device.release(his);
+    }
+    EXPECT_NE(device.live(), 0u);
+    EXPECT_TRUE(device.violations().empty()) << *device.violations().begin();
+}
+
 TEST(DeviceFile, LittleMemoryMakesSmallerChunksAndNoneIsAnError) {
     auto host = engine();
     const auto keys = keys_of({{.key = Bytes(16, 3), .segment = 4096}});
