@@ -103,9 +103,8 @@ DAEL_API dael_status dael_sa_rekey(dael_sa_table* table, uint64_t sa, const dael
                                    const uint8_t salt[4]);
 DAEL_API dael_status dael_sa_remove(dael_sa_table* table, uint64_t sa);
 /* The state beyond `more` packets, which are all that the SA may send from here on until it exports
- * again; with 0 it has sent its last. Whoever imports it, with the layout and first_iv that it was
- * exported with, repeats no number. A process takes a state of its own SAs once, the last one alone,
- * and so alone. Both: DAEL_INVALID_ARGUMENT. */
+ * again; with 0 it has sent its last. With the same layout and first_iv, whoever imports it repeats
+ * no number; a process takes the last state of its own SAs once. Both: DAEL_INVALID_ARGUMENT. */
 DAEL_API dael_status dael_sa_export(dael_sa_table* table, uint64_t sa, uint64_t more,
                                     dael_sa_state* state);
 DAEL_API dael_status dael_sa_import(dael_sa_table* table, const dael_key* key,

@@ -70,9 +70,10 @@ struct SaOptions {
 };
 
 // Where a sending SA stands, for another one of the same key and salt to go on from: in another
-// table, process or machine, or after a restart. It is no secret, but must not be altered, and means
-// what it does under the options that it was exported with: in layout stream under another first_iv
-// counters would repeat. That is refused in the process that exported it, and nobody sees it else.
+// table, process or machine, or after a restart. It is no secret, but must not be altered, and
+// means what it does under the options that it was exported with: in layout stream under another
+// first_iv counters would repeat. That is refused in the process that exported it, and nobody sees
+// it else.
 struct SaState {
     std::uint64_t next = 1;  // the number of the next packet
     // by_size: the next number of each class. counting: ivs[0] is `next`. stream: ivs[0] is one
