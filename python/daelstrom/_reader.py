@@ -83,6 +83,7 @@ class _Raw(Turns, io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        offset, whence = operator.index(offset), operator.index(whence)
         with self._turn():
             self.open_source()
             base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}
@@ -97,6 +98,7 @@ class _Raw(Turns, io.RawIOBase):
             return at
 
     def readinto(self, buffer: Buffer, /) -> int:
+        check_memory(buffer)
         with self._turn(), memoryview(buffer).cast("B") as view:
             source, at = self.open_source(), self._at
             size = max(0, min(len(view), self._size - at))
@@ -242,6 +244,7 @@ class SealedReader(Turns, io.BufferedReader):
 
     def read_at(self, at: int, size: int) -> bytes:
         """`size` bytes from byte `at` on, fewer at the end; the position stays where it is."""
+        at, size = operator.index(at), operator.index(size)
         if at < 0 or size < 0:
             raise ValueError("at and size are 0 or more")
         raw = self._raw
@@ -311,8 +314,12 @@ class SealedReader(Turns, io.BufferedReader):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         with self._turn():
-            self._gap = False
-        return self._whole(super().seek, offset, whence)
+            gap, self._gap = self._gap, False
+        try:
+            return self._whole(super().seek, offset, whence)
+        except BaseException:
+            self._gap = gap
+            raise
 
     def close(self) -> None:
         # Not the interpreter's own, which would take its buffer from whoever is in a call of it.

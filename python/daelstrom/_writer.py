@@ -78,6 +78,8 @@ class SealedWriter(Turns, io.BufferedIOBase):
             raise
 
     def writable(self) -> bool:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
         return True
 
     def tell(self) -> int:
@@ -231,6 +233,7 @@ class Compressed(Turns, io.BufferedIOBase):
         self._file = compress(writer, mode="w")
 
     def writable(self) -> bool:
+        self._check_open()
         return True
 
     def write(self, data: Buffer, /) -> int:

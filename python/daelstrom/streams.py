@@ -126,6 +126,8 @@ class StreamReader(Turns, io.RawIOBase):
         self._ended = self._failed = self._parents = False
 
     def readable(self) -> bool:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
         return True
 
     def readinto(self, buffer: Buffer, /) -> int:

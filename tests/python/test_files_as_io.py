@@ -123,7 +123,7 @@ def test_writing(tmp_path, kind):
         plain = model.getvalue()
         for file in (ours, model):
             file.close()
-        for name, make in [("write", lambda: (b"x",)), ("tell", tuple), ("flush", tuple), ("__enter__", tuple), ("close", tuple)]:
+        for name, make in [("write", lambda: (b"x",)), ("tell", tuple), ("flush", tuple), ("writable", tuple), ("__enter__", tuple), ("close", tuple)]:
             assert outcome(ours, name, make) == outcome(model, name, make), name
         if kind == "file":
             got = daelstrom.open(tmp_path / "file", key=KEY).read()
