@@ -32,12 +32,13 @@ class DAEL_API KeySet {
     // Puts another key, of any size but of the same kind, in the place of key `index`. On the
     // device that the stream belongs to in the stream's order, without waiting: what was launched
     // there before has the old key, what is launched later the new one, prepared batches too. On
-    // the host at once. After an error every key is as it was, on the host and on the device, and
-    // the message says so; but where the device took a part of the replacement and then failed, the
-    // set is used up: every call with it is Code::device, and only another set will do. Errors:
-    // invalid_argument, device, out_of_memory; unsupported for a set that has been used on several
-    // devices, whose streams know nothing of each other, on a stream that is being captured, and
-    // for a set under which any launch was captured (cuda): a graph keeps the key that it has.
+    // the host at once: a call on host memory that goes through the device waits for it. After an
+    // error every key is as it was, on the host and on the device, and the message says so; but
+    // where the device took a part of the replacement and then failed, the set is used up: every
+    // call with it is Code::device, and only another set will do. Errors: invalid_argument, device,
+    // out_of_memory; unsupported for a set that has been used on several devices, whose streams
+    // know nothing of each other, on a stream that is being captured, and for a set under which any
+    // launch was captured (cuda): a graph keeps the key that it has.
     Result<> replace(std::uint32_t index, const Key& key, Stream stream = {});
 
     struct DAEL_HIDDEN State;  // src/pipeline/key_set.hpp

@@ -353,6 +353,7 @@ Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::Stat
     std::unique_ptr<core::KeyTables> own;
     if (set) {
         DAEL_LET(ready, set->on(lane));
+        DAEL_TRY(set->settle());
         request.keys = ready;
     } else if (authenticates(request.cipher.mode)) {
         DAEL_LET(tables, lane.backend->tables(request.keys.list));

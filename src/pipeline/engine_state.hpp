@@ -135,6 +135,8 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // Errors: as above.
     Result<pipeline::Lane*> lane_of(std::span<const Message> messages, bool host_aad = false);
 
+    // Of that number among the workers; opened.
+    pipeline::Lane& lane(std::size_t number) noexcept { return *lanes_[number - hosts_.size()]; }
     // Whether the devices that were opened, or were being opened, are those of a parent process.
     bool forked() const noexcept;
     void trim() noexcept;

@@ -41,6 +41,16 @@ Result<std::shared_ptr<KeySet::State>> KeySet::State::make(std::shared_ptr<Engin
 
 KeySet::State::~State() {
     for (auto& tables : tables_) delete tables.load();
+    // An event that may still come stays.
+    if (order_ && !engine->forked() && core::guarded([&] { return settle(); }))
+        order_->destroy_event(replaced_);
+}
+
+Result<> KeySet::State::settle() {
+    if (!under_way_.load(std::memory_order_acquire)) return {};
+    DAEL_TRY(order_->wait(replaced_));
+    under_way_.store(false, std::memory_order_release);
+    return {};
 }
 
 Result<core::Keys> KeySet::State::on(const pipeline::Worker& worker) {
@@ -100,15 +110,22 @@ Result<> KeySet::State::replace(std::uint32_t index, const Key& key, Stream stre
 // list then cannot.
 Result<> KeySet::State::replace_whole(std::uint32_t index, const Key& key, Stream stream) {
     core::KeyTables* on_device = nullptr;  // those of a parent's are none of a child's
+    std::size_t number = 0;
     for (std::size_t i = engine->host_count(); i < tables_.size() && !engine->forked(); ++i) {
         core::KeyTables* const tables = tables_[i].load();
         if (tables && on_device)
             return Error{Code::unsupported,
                          "the keys are in use on several devices, whose streams know nothing of "
                          "each other; make a new set"};
-        if (tables) on_device = tables;
+        if (tables) number = i, on_device = tables;
     }
     DAEL_LET(copy, key.duplicate());
+    if (on_device && !order_) {
+        Order& order = engine->lane(number).device.order();
+        DAEL_LET(event, order.create_event());
+        replaced_ = event;
+        order_ = &order;
+    }
     // From here on a child that is forked has no whole set.
     struct Changing {
         explicit Changing(State& its_set) : set(its_set) {
@@ -124,6 +141,12 @@ Result<> KeySet::State::replace_whole(std::uint32_t index, const Key& key, Strea
             if (!on_device->whole()) lost_ = true;
             return replaced;
         }
+        if (auto recorded = core::guarded([&] { return order_->record(replaced_, stream); });
+            !recorded) {
+            lost_ = true;  // nobody could say when it has ended
+            return recorded;
+        }
+        under_way_.store(true, std::memory_order_release);
     }
     for (std::size_t i = 0; i < engine->host_count(); ++i)
         if (core::KeyTables* const tables = tables_[i].load())

@@ -23,6 +23,9 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
     // The keys with the tables of a backend of the engine, made at the first need, which may be
     // beside replace(). Errors: as Backend::tables.
     Result<core::Keys> on(const pipeline::Worker& worker);
+    // Waits for a replacement that is under way on a stream of the caller's. For work in host
+    // memory through a device, whose own streams are in no order with that. Errors: device.
+    Result<> settle();
 
     // Whether the cipher takes such keys, and the set is of this engine, and whole. Errors:
     // invalid_argument, device.
@@ -54,7 +57,11 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
     std::atomic<bool> changing_{false};
     std::atomic<std::uint32_t> changer_{0};  // the process that is at it
     std::atomic<bool> lost_{false};          // a device has a part of a replacement, for good
-    core::ProcessLock at_work_;              // on the list: making tables of it, or replacing
+    // A device's replacement that nobody has waited for, and where it has ended.
+    std::atomic<bool> under_way_{false};
+    Order* order_ = nullptr;  // of the event
+    Event replaced_{};
+    core::ProcessLock at_work_;  // on the list: making tables of it, or replacing
 };
 
 }  // namespace dael

@@ -114,6 +114,50 @@ TEST(KeySets, AReplacementIsDoneEverywhere) {
     expect_clean(device);
 }
 
+// A call on host memory through the device has the key that its caller has put there, however long
+// the stream of the replacement is busy.
+TEST(KeySets, AReplacementIsBeforeWhatIsInHostMemory) {
+    for (const Cipher& cipher : {gcm::sealing(), Cipher{Mode::gcm_ctr}, Cipher{Mode::ctr}}) {
+        SCOPED_TRACE(name(cipher.mode));
+        HostDevice device({.delay = std::chrono::microseconds(300)});
+        {
+            Engine engine = pipeline::make_engine(std::make_unique<HostDeviceBackend>(device));
+            const KeyRing ring{{Bytes(16, 1), Bytes(16, 2)}}, other{{Bytes(16, 3)}};
+            KeySet keys = *engine.keys(ring.keys);
+            const auto run = [&](KeySet& set) {
+                Bytes data(2 * kSize), tags(32);
+                std::vector<Message> messages;
+                for (std::uint32_t i = 0; i < 2; ++i) {
+                    std::uint8_t* const at = data.data() + i * kSize;
+                    Message& m = messages.emplace_back(Message{.in = at, .out = at, .size = kSize});
+                    if (authenticates(cipher.mode)) m.tag = tags.data() + i * 16;
+                    m.start = gcm::start(gcm::Nonce{7});
+                    m.key = i;
+                }
+                std::vector<Code> codes(2);
+                EXPECT_TRUE(engine.run(cipher, set, messages, codes));
+                data.insert(data.end(), tags.begin(), tags.end());
+                return data;
+            };
+            (void)run(keys);  // the device has tables of them
+            const Stream stream = *device.create_stream();
+            void* const others = *device.allocate(16);
+            for (int work = 0; work < 40; ++work) ASSERT_TRUE(device.fill(others, 0, 16, stream));
+            ASSERT_TRUE(keys.replace(0, other.keys[0], stream));
+            const Bytes now = run(keys);
+            ASSERT_TRUE(device.wait(stream));
+            device.release(others);
+            device.destroy_stream(stream);
+            std::vector<Key> list;
+            list.push_back(*other.keys[0].duplicate());
+            list.push_back(*ring.keys[1].duplicate());
+            KeySet fresh = *engine.keys(list);
+            EXPECT_EQ(now, run(fresh));
+        }
+        expect_clean(device);
+    }
+}
+
 TEST(KeySets, AReplacementThatIsRefusedIsDoneNowhere) {
     HostDevice device({.fail_at = 1, .fail_call = "replace"});
     {
