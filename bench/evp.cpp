@@ -10,7 +10,7 @@
 namespace dael::bench {
 namespace {
 
-constexpr std::size_t kMost = std::size_t{1} << 30;  // EVP counts bytes in an int
+constexpr std::size_t kMax = std::size_t{1} << 30;  // EVP counts bytes in an int
 
 Error failed(const char* call) {
     return {Code::internal, "OpenSSL: " + std::string(call) + " failed"};
@@ -64,7 +64,7 @@ Result<> Evp::update(std::span<const std::uint8_t> in, std::uint8_t* out) {
 
 Result<> Evp::put(std::span<const std::uint8_t> in, std::uint8_t* out) {
     for (std::size_t done = 0; done < in.size();) {
-        const std::size_t size = std::min(kMost, in.size() - done);
+        const std::size_t size = std::min(kMax, in.size() - done);
         int written = 0;
         if (EVP_CipherUpdate(context_.get(), out ? out + done : nullptr, &written, in.data() + done,
                              static_cast<int>(size)) != 1)

@@ -18,7 +18,7 @@ namespace {
 using measure::Heat;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostCores = 256;
+constexpr std::size_t kMaxCores = 256;
 
 // One core's part.
 struct Worker {
@@ -56,7 +56,7 @@ struct Told {
     struct alignas(64) {
         std::uint64_t bytes = 0;
         double seconds = 0;
-    } of[kMostCores];
+    } of[kMaxCores];
 };
 
 // Each worker in a process of its own. libipsec-mb stores to one global variable (imb_errno) in
@@ -185,7 +185,7 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
 
 Benchmark packets_cores(std::shared_ptr<PacketSuite> shared) {
     const auto cores =
-        std::min<std::uint64_t>(kMostCores, static_cast<std::uint64_t>(measure::thread_count(0)));
+        std::min<std::uint64_t>(kMaxCores, static_cast<std::uint64_t>(measure::thread_count(0)));
     std::vector<std::uint64_t> threads;
     for (std::uint64_t n = 1; n <= std::min<std::uint64_t>(8, cores); n *= 2) threads.push_back(n);
     // All but one, which is left for what fills.

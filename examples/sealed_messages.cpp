@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Seals a batch of messages with AES-256-GCM, then opens it again, one of them altered on its way.
-#include <daelstrom/nonce.hpp>
+#include <daelstrom/gcm.hpp>
 
 #include <algorithm>
 #include <cstdio>

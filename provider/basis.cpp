@@ -105,7 +105,7 @@ void fill(Tables& tables, std::size_t offer, const OSSL_DISPATCH* from) noexcept
     OSSL_DISPATCH* const functions = tables.functions[offer];
     const Kind kind = kOffers[offer].kind;
     std::size_t count = 0;
-    for (; from->function_id != 0 && count + 1 < kMostFunctions; ++from)
+    for (; from->function_id != 0 && count + 1 < kMaxFunctions; ++from)
         if (known(from->function_id)) functions[count++] = *from;
     functions[count] = {0, nullptr};
     if (kind == Kind::gcm)

@@ -103,7 +103,7 @@ inline constexpr Offer kOffers[] = {
     {"AES-256-SIV", Kind::as_it_is, 64},
 };
 inline constexpr std::size_t kOfferCount = sizeof kOffers / sizeof *kOffers;
-inline constexpr std::size_t kMostFunctions = 40;  // of a cipher, of which OpenSSL 3.5 has 26
+inline constexpr std::size_t kMaxFunctions = 40;  // of a cipher, of which OpenSSL 3.5 has 26
 
 // Keys by reference (OpenSSL 3.5, EVP_SKEY): the default provider's, its functions by their
 // numbers. A cipher takes such a key from its own provider alone, so ours has to have them too.
@@ -124,7 +124,7 @@ struct Tables {
     OSSL_PROVIDER* default_provider = nullptr;
     void* default_context = nullptr;
     Basis basis[kOfferCount] = {};
-    OSSL_DISPATCH functions[kOfferCount][kMostFunctions] = {};
+    OSSL_DISPATCH functions[kOfferCount][kMaxFunctions] = {};
     OSSL_ALGORITHM algorithms[kOfferCount + 1] = {};
     Keys keys = {};
 };
@@ -168,7 +168,7 @@ template <class Function>
 void add(OSSL_DISPATCH* functions, int id, Function* function) noexcept {
     OSSL_DISPATCH* at = functions;
     while (at->function_id != 0) ++at;
-    if (at + 1 >= functions + kMostFunctions) return;
+    if (at + 1 >= functions + kMaxFunctions) return;
     *at++ = {id, reinterpret_cast<void (*)()>(function)};
     *at = {0, nullptr};
 }

@@ -13,14 +13,14 @@
 namespace dael::provider {
 namespace {
 
-constexpr std::size_t kMost = 16384;
-constexpr std::size_t kSizes[] = {256, 1024, 2048, 4096, kMost};
+constexpr std::size_t kMax = 16384;
+constexpr std::size_t kSizes[] = {256, 1024, 2048, 4096, kMax};
 constexpr int kRounds = 9;  // the quickest counts: what disturbs a thread makes it slower only
 // For AES with keys of 16, 24 and 32 bytes, the modes up to GCM, both directions. 0: not known.
 constinit std::atomic<std::size_t> known[3][DAEL_GCM + 1][2];
 
 using Bytes = unsigned char;
-constexpr Bytes kZeros[kMost] = {};
+constexpr Bytes kZeros[kMax] = {};
 
 std::uint64_t now() noexcept {
     timespec t{};
@@ -57,7 +57,7 @@ struct Contest {
     bool ready() noexcept {
         const auto init = encrypts ? basis.encrypt_init : basis.decrypt_init;
         inner = basis.newctx(basis.provider_context);
-        out = static_cast<Bytes*>(OPENSSL_malloc(kMost + 16));
+        out = static_cast<Bytes*>(OPENSSL_malloc(kMax + 16));
         if (!inner || !out || dael_key_import(kZeros, basis.key_bytes, &key) != DAEL_OK ||
             init(inner, kZeros, basis.key_bytes, nullptr, 0, nullptr) != 1)
             return false;
@@ -69,7 +69,7 @@ struct Contest {
         std::size_t made = 0;
         const std::size_t iv = basis.kind == Kind::ecb ? 0 : gcm() ? 12 : 16;
         if (init(inner, nullptr, 0, iv ? kZeros : nullptr, iv, nullptr) != 1 ||
-            basis.update(inner, out, &made, kMost + 16, kZeros, size) != 1)
+            basis.update(inner, out, &made, kMax + 16, kZeros, size) != 1)
             return false;
         // Opened zeros have no right tag; that it is found out is what takes time.
         if (gcm()) (void)basis.final(inner, out, &made, 16);

@@ -54,14 +54,14 @@ Pipes::~Pipes() {
         OPENSSL_free(pipe.wide);
     }
     worker_.tell();
-    dael_keyset_free(set_);
+    dael_key_set_free(set_);
     worker_.drop();
 }
 
 bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size, std::size_t count,
                   const unsigned char** ivs, std::size_t iv_size,
                   const OSSL_PARAM* params) noexcept {
-    if (count == 0 || count > kMost)
+    if (count == 0 || count > kMax)
         return fault(PROV_R_INVALID_DATA, "a pipeline has 1 to 32 messages");
     if (key && key_size != basis_.key_bytes)
         return fault(PROV_R_INVALID_KEY_LENGTH, "the key is not of this cipher's size");
@@ -73,7 +73,7 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
     if (ivs && !key && worker_.size == 0) return fault(PROV_R_NO_KEY_SET, "no key is set");
     count_ = 0;
     if (key && !worker_.same(key, key_size)) {
-        dael_keyset_free(set_);
+        dael_key_set_free(set_);
         set_ = nullptr;
         worker_.set(key, key_size);
         for (Pipe& pipe : pipes_) pipe.keyed = false;
@@ -217,7 +217,8 @@ bool Pipes::fits(std::size_t total) const noexcept {
 bool Pipes::run(const dael_cipher& cipher, dael_message* messages, std::size_t count,
                 std::int32_t* codes, std::size_t total) noexcept {
     std::fill_n(codes, count, DAEL_INVALID_ARGUMENT);
-    if (!set_ && dael_keyset_make(opened_engine(), &worker_.key, 1, &set_) != DAEL_OK) return false;
+    if (!set_ && dael_key_set_make(opened_engine(), &worker_.key, 1, &set_) != DAEL_OK)
+        return false;
     const bool wide = total >= settings().threshold;
     // CBC is quick because its messages go side by side; what is not wide else stays on this
     // thread.
@@ -263,10 +264,10 @@ void Pipes::settle(Pipe& pipe, const dael_message& message) noexcept {
 bool Pipes::batch(unsigned char** out, std::size_t* written, const unsigned char** in,
                   const std::size_t* size) noexcept {
     const Kind kind = basis_.kind;
-    dael_message messages[kMost] = {};
-    std::int32_t codes[kMost];
-    unsigned char which[kMost];
-    unsigned char tags[kMost][kBlock] = {};
+    dael_message messages[kMax] = {};
+    std::int32_t codes[kMax];
+    unsigned char which[kMax];
+    unsigned char tags[kMax][kBlock] = {};
     std::size_t count = 0, total = 0;
     for (std::size_t i = 0; i < count_; ++i) {
         Pipe& pipe = pipes_[i];
@@ -403,9 +404,9 @@ bool Pipes::move(unsigned char** out, std::size_t* written, const std::size_t* r
 
 // CBC: padding, where all messages were in batches.
 bool Pipes::last_blocks(unsigned char** out, std::size_t* written) noexcept {
-    dael_message messages[kMost] = {};
-    std::int32_t codes[kMost];
-    unsigned char which[kMost];
+    dael_message messages[kMax] = {};
+    std::int32_t codes[kMax];
+    unsigned char which[kMax];
     std::size_t count = 0;
     for (std::size_t i = 0; i < count_; ++i) {
         Pipe& pipe = pipes_[i];

@@ -36,7 +36,7 @@ static_assert(kPipelineEncryptInit == OSSL_FUNC_CIPHER_PIPELINE_ENCRYPT_INIT &&
 
 class Pipes {
   public:
-    static constexpr std::size_t kMost = 32;  // EVP_MAX_PIPES
+    static constexpr std::size_t kMax = 32;  // EVP_MAX_PIPES
 
     // Null where memory has run out. `drop` wipes; null is fine.
     static Pipes* make(const Basis& basis) noexcept;
@@ -114,9 +114,9 @@ class Pipes {
     std::size_t count_ = 0;
     bool ended_ = false;  // what is left of them is their tags
     std::size_t iv_size_ = 0, tag_size_ = 0;
-    dael_keyset* set_ = nullptr;  // of the worker's key
+    dael_key_set* set_ = nullptr;  // of the worker's key
     Worker worker_;
-    Pipe pipes_[kMost];
+    Pipe pipes_[kMax];
 };
 
 // The functions for contexts of a class whose pipes() gives theirs, made at first if it is to be,

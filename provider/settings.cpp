@@ -63,9 +63,9 @@ void take(Settings& to, const char* name, const char* value) noexcept {
     } else if (std::strcmp(name, "threshold") == 0) {
         // Below, cutting an update costs more than sharing it out can bring.
         // Multiples of it are counted with.
-        constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
+        constexpr std::uint64_t kMax = std::uint64_t{1} << 56;
         if (number(value, std::numeric_limits<std::uint64_t>::max(), count) && count >= 65536)
-            to.threshold = count < kMost ? count : kMost;
+            to.threshold = count < kMax ? count : kMax;
         else
             refuse(to, name, value);
     } else if (std::strcmp(name, "lookahead") == 0) {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace vectors;
 
-constexpr std::uint64_t kMostData = (std::uint64_t{1} << 36) - 32;
+constexpr std::uint64_t kMaxData = (std::uint64_t{1} << 36) - 32;
 
 // Put together in a register: what was stored in parts is not there at once for a load of it all.
 DAEL_AVX512_INLINE __m128i counter_block(const Bytes* nonce, std::uint32_t counter) noexcept {
@@ -315,7 +315,7 @@ void VectorGcm::aad(VectorGcmKey& key, const unsigned char* bytes, std::size_t s
 
 bool VectorGcm::crypt(VectorGcmKey& key, bool encrypts, const unsigned char* in, unsigned char* out,
                       std::size_t size) noexcept {
-    if (size > kMostData - size_) return false;
+    if (size > kMaxData - size_) return false;
     if (size == 0) return true;
     const Bytes* const end = key.powers_ + VectorGcmKey::kPowers * kBlock;
     if (size_ == 0 && part_size_ != 0) {  // the end of the AAD

@@ -13,8 +13,8 @@ namespace dael::provider {
 namespace {
 
 constexpr std::size_t kUnit = 16;
-constexpr std::size_t kMostChunks = 64;
-constexpr std::uint64_t kMostData = (std::uint64_t{1} << 36) - 32;  // SP 800-38D 5.2.1.1
+constexpr std::size_t kMaxChunks = 64;
+constexpr std::uint64_t kMaxData = (std::uint64_t{1} << 36) - 32;  // SP 800-38D 5.2.1.1
 
 std::uint64_t load(const unsigned char* at) noexcept {
     std::uint64_t value = 0;
@@ -136,13 +136,13 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
     // Two for each thread, of a size that makes up for what a start that is no nonce's costs:
     // libipsec-mb asks for the IV that leads to it, which takes an inversion.
     const std::size_t parts =
-        std::clamp<std::size_t>(2 * static_cast<std::size_t>(threads()), 1, kMostChunks);
+        std::clamp<std::size_t>(2 * static_cast<std::size_t>(threads()), 1, kMaxChunks);
     const std::size_t even = (size / parts + kUnit) / kUnit * kUnit;
     const std::size_t chunk = std::max(even, settings().threshold * 4 / kUnit * kUnit);
     const std::size_t count = (size + chunk - 1) / chunk;
-    dael_message messages[kMostChunks] = {};
-    unsigned char tags[kMostChunks][kUnit], masks[kMostChunks][kUnit];
-    std::int32_t codes[kMostChunks];
+    dael_message messages[kMaxChunks] = {};
+    unsigned char tags[kMaxChunks][kUnit], masks[kMaxChunks][kUnit];
+    std::int32_t codes[kMaxChunks];
     // Decryption hashes the chunks as additional data, before it goes over them: the engine's own
     // would want tags to compare.
     for (std::size_t i = 0; i < count; ++i) {
@@ -165,14 +165,14 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
     dael_message starts{};
     starts.in = starts.out = masks[0];
     starts.size = count * kUnit;
-    dael_keyset* set = nullptr;
+    dael_key_set* set = nullptr;
     dael_ran ran{};
     bool ok = dael_run(engine_, &ecb, key_, &starts, nullptr) == DAEL_OK &&
-              dael_keyset_make(engine_, &key_, 1, &set) == DAEL_OK &&
+              dael_key_set_make(engine_, &key_, 1, &set) == DAEL_OK &&
               dael_run_batch(engine_, &gcm, set, messages, count, codes, &ran) == DAEL_OK;
     if (ok) note_replaced(ran);
     for (std::size_t i = 0; ok && i < count; ++i) ok = codes[i] == DAEL_OK;
-    dael_keyset_free(set);
+    dael_key_set_free(set);
     Element y = y_, factor;
     std::size_t of = 0;  // the blocks that `factor` is for
     for (std::size_t i = 0; ok && i < count; ++i) {
@@ -193,7 +193,7 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
 }
 
 bool WideGcm::update(const unsigned char* in, unsigned char* out, std::size_t size) noexcept {
-    if (size > kMostData - size_) return false;
+    if (size > kMaxData - size_) return false;
     // The rest of a block that was begun, whole blocks, and the beginning of one more.
     for (int part = 0; part < 3 && size != 0; ++part) {
         const unsigned begun = size_ % kUnit;

@@ -14,7 +14,7 @@
 #ifndef DAELSTROM_DAELSTROM_OPENCL_H
 #define DAELSTROM_DAELSTROM_OPENCL_H
 
-#include <daelstrom/daelstrom_engine.h>
+#include <daelstrom/daelstrom.h>
 
 #ifdef __cplusplus
 extern "C" {

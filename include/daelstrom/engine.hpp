@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: AES wherever the data is. What is done is a Cipher, to what a Message; the modes'
-// headers (gcm.hpp, ctr.hpp, cbc.hpp, xts.hpp, ...) have named uses of these calls, and say what
-// each mode is good for and where its limits are.
+// headers (gcm.hpp, ctr.hpp, unauthenticated.hpp, xts.hpp, ...) have named uses of these calls, and
+// say what each mode is good for and where its limits are.
 //
 // Safety: gcm authenticates, every other mode keeps secrets only. A start (nonce, counter block,
-// IV) must never repeat under one key: nonce.hpp counts them.
+// IV) must never repeat under one key: gcm.hpp counts them.
 //
 // Threads: an Engine may be used by any number at once, with any number of keys and streams; a
 // Batch by one at a time. Closing: no call of the object may run while it is destroyed or moved
@@ -22,10 +22,8 @@
 #include <vector>
 
 #include <daelstrom/export.h>
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/key_set.hpp>
 #include <daelstrom/memory.hpp>
 #include <daelstrom/message.hpp>
 #include <daelstrom/pieces.hpp>
@@ -137,7 +135,7 @@ class DAEL_API Engine {
     Result<Ran> launch(Batch& batch, Stream stream);
 
     // A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
-    // (cuda): the list lies on the host and travels with the launch, at most kMostLaunched messages
+    // (cuda): the list lies on the host and travels with the launch, at most kMaxLaunched messages
     // under keys of the set. Launches on the stream and returns, without allocation or
     // synchronisation, but that a set's first launch, and its first of long messages, makes what
     // GHASH needs of its keys; from any number of threads. List and options may go at once, the set

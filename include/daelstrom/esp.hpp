@@ -32,13 +32,13 @@ namespace dael::esp {
 
 inline constexpr std::size_t kHeader = 16;  // bytes before the payload: SPI, sequence number, IV
 inline constexpr std::size_t kUdpHeader = 8;
-inline constexpr std::size_t kTrailer = 5;   // at most so many after it: padding, its length, ...
-inline constexpr std::size_t kMostIcv = 16;  // ... and then the ICV
+inline constexpr std::size_t kTrailer = 5;  // at most so many after it: padding, its length, ...
+inline constexpr std::size_t kMaxIcv = 16;  // ... and then the ICV
 // Room that any packet of an SA finds enough: before its payload, and after it. TFC padding, where
 // it is asked for, comes on top.
 inline constexpr std::size_t kHeadroom = kUdpHeader + kHeader;
-inline constexpr std::size_t kTailroom = kTrailer + kMostIcv;
-inline constexpr std::size_t kMostPayload = 65535 - kHeadroom - kTailroom;
+inline constexpr std::size_t kTailroom = kTrailer + kMaxIcv;
+inline constexpr std::size_t kMaxPayload = 65535 - kHeadroom - kTailroom;
 inline constexpr std::uint16_t kUdpPort = 4500;  // RFC 3948
 
 // Next headers (IANA's protocol numbers) that mean something here.
@@ -90,7 +90,7 @@ struct Options {
     std::uint8_t icv_size = 16;          // bytes: 8, 12 or 16
     bool esn = true;                     // extended sequence numbers, of 64 bits
     // UDP encapsulation (RFC 3948). Sending: with these ports, where they are not 0; the checksum
-    // is 0, which IPv6 does not allow: udp6_checksum() (esp_wire.hpp). Receiving: whether the SA's
+    // is 0, which IPv6 does not allow: udp6_checksum() (esp.hpp). Receiving: whether the SA's
     // packets begin with a UDP header is said with each call.
     std::uint16_t udp_source = 0, udp_destination = 0;
     // Receiving: how many packets late one may be, 32 to 2^20; 0, for SAs without ESN only: replays
@@ -196,5 +196,28 @@ class DAEL_API Decapsulator {
   private:
     std::unique_ptr<State> state_;
 };
+
+}  // namespace dael::esp
+
+// What an ESP packet takes on the wire: sizes, for interfaces' MTUs and for buffers, and the one
+// checksum around it.
+
+namespace dael::esp {
+
+// Bytes of the packet that a payload of `payload` bytes becomes, from its UDP header on where the
+// SA has ports, else from its SPI on; outer IP headers come on top. `pad_to` as of Packet.
+DAEL_API std::size_t packet_size(const Options& options, std::size_t payload,
+                                 std::size_t pad_to = 0) noexcept;
+// The longest payload whose packet takes no more than `room` bytes: the link's MTU without the
+// outer IP header (20 bytes, of IPv6 40). 0 where not even an empty one fits, or nothing else.
+DAEL_API std::size_t most_payload(const Options& options, std::size_t room) noexcept;
+
+// Writes the checksum of a UDP datagram, from its header on, that travels over IPv6 (RFC 8200 8.1),
+// from these addresses of 16 bytes: what encapsulate() makes has none, which receivers over IPv6
+// drop. It goes over all of the packet, so it costs about what a copy of it does. Error:
+// invalid_argument (below 8 bytes, above 65,535, or not the length that its header says).
+DAEL_API Result<> udp6_checksum(std::span<std::uint8_t> datagram,
+                                std::span<const std::uint8_t, 16> source,
+                                std::span<const std::uint8_t, 16> destination);
 
 }  // namespace dael::esp

@@ -29,9 +29,9 @@
 #include <span>
 
 #include <daelstrom/export.h>
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/memory.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael {
 

@@ -37,9 +37,9 @@ namespace dael::sealed {
 // r = 8 and p = 1 takes 2^work KiB of memory and as many steps of some microseconds, on one core.
 inline constexpr int kUsualWork = 17;       // 128 MiB, some tenths of a second
 inline constexpr int kUsualWorkLimit = 18;  // when opening, where nothing else is said
-inline constexpr int kMostWork = 20;        // 1 GiB, some seconds
+inline constexpr int kMaxWork = 20;         // 1 GiB, some seconds
 // No envelope is longer.
-inline constexpr std::size_t kMostEnvelope = 128 << 10;
+inline constexpr std::size_t kMaxEnvelope = 128 << 10;
 
 // Whom an envelope is for: the holders of secret keys, or of one passphrase.
 class DAEL_API Recipients {
@@ -50,12 +50,12 @@ class DAEL_API Recipients {
     // unsupported for other kinds (SSH keys, age's plugins), and for post-quantum ones where
     // libcrypto is older than OpenSSL 3.5; limit.
     static Result<Recipients> parse(std::string_view text);
-    // Errors: invalid_argument for an empty passphrase, or work that is not 1 to kMostWork.
+    // Errors: invalid_argument for an empty passphrase, or work that is not 1 to kMaxWork.
     static Result<Recipients> of_passphrase(HostIn passphrase, int work = kUsualWork);
     // Those of `others` too. Errors: invalid_argument for a passphrase, which is always alone;
     // limit.
     Result<> add(const Recipients& others);
-    // Bytes of what is made for them; more than kMostEnvelope is not made (limit).
+    // Bytes of what is made for them; more than kMaxEnvelope is not made (limit).
     std::size_t envelope_size() const noexcept;
 
     struct DAEL_HIDDEN State;

@@ -16,14 +16,14 @@
 namespace dael::xts {
 
 inline constexpr std::size_t kLeast = 16;  // bytes of the shortest sector: one AES block
-inline constexpr std::size_t kMost = std::size_t{16} << 20;  // 2^20 AES blocks (SP 800-38E 4)
+inline constexpr std::size_t kMax = std::size_t{16} << 20;  // 2^20 AES blocks (SP 800-38E 4)
 
 // Which sectors a call works on: neighbours, numbered one after another from `first` on. The number
 // is IEEE 1619's tweak, 128 bits, little-endian: `first_high` has its upper half, which disks leave
 // zero. The data is whole sectors, but for the last, which may be shorter, down to 16 bytes.
 struct Sectors {
     std::uint64_t first = 0;
-    std::uint32_t size = 512;  // bytes of a sector, kLeast to kMost, a multiple of 16 or not
+    std::uint32_t size = 512;  // bytes of a sector, kLeast to kMax, a multiple of 16 or not
     std::uint64_t first_high = 0;
 };
 

@@ -49,7 +49,7 @@ extern __shared__ uint shared_words[];
 #define KERNEL                                                                                  \
     template <int LAB_FORM, int LAB_BYTES, int LAB_TABLES, int LAB_COUNT, bool LAB_KEYS_SHARED, \
               int LAB_STATE>                                                                    \
-    __global__ __launch_bounds__(LAB_FORM == SLICED ? kSlicedThreads : kMostThreads)
+    __global__ __launch_bounds__(LAB_FORM == SLICED ? kSlicedThreads : kMaxThreads)
 #define CONSTANTS const __grid_constant__ Constants constants
 #define CONSTANT_AT(i) (reinterpret_cast<const uint*>(&constants)[i])
 #define LAB_GROUP blockDim.x

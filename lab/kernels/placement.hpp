@@ -6,7 +6,7 @@
 
 namespace dael::lab {
 
-inline constexpr int kMostThreads = 1024;   // of a block
+inline constexpr int kMaxThreads = 1024;    // of a block
 inline constexpr int kSlicedThreads = 256;  // bit planes take the registers of four times as many
 
 // The kernel for a shape with any number of threads, as cudaLaunchKernel takes it; null where there

@@ -18,7 +18,7 @@ struct Slot {
     std::uint64_t id = 0;
     dael_engine* engine = nullptr;
     dael_key* key = nullptr;
-    dael_keyset* set = nullptr;
+    dael_key_set* set = nullptr;
     std::uint32_t users = 0;
     bool doomed = false;  // goes when its last user does
 };
@@ -87,9 +87,9 @@ dael_engine* open_engine() noexcept {
 }
 
 bool make(std::span<const std::uint8_t> raw, dael_engine* engine, dael_key*& key,
-          dael_keyset*& set) noexcept {
+          dael_key_set*& set) noexcept {
     if (dael_key_import(raw.data(), raw.size(), &key) == DAEL_OK &&
-        dael_keyset_make(engine, &key, 1, &set) == DAEL_OK)
+        dael_key_set_make(engine, &key, 1, &set) == DAEL_OK)
         return true;
     dael_key_free(key);
     key = nullptr;
@@ -101,7 +101,7 @@ void clear(Slot& slot) noexcept {
         slot.doomed = true;
         return;
     }
-    dael_keyset_free(slot.set);
+    dael_key_set_free(slot.set);
     dael_key_free(slot.key);
     dael_wipe(&slot, sizeof slot);
 }
@@ -197,7 +197,7 @@ Ready::Ready(std::uint64_t id, std::span<const std::uint8_t> raw, bool keep) noe
 Ready::~Ready() {
     if (!key_) return;
     if (!slot_) {
-        dael_keyset_free(set_);
+        dael_key_set_free(set_);
         dael_key_free(key_);
         return;
     }

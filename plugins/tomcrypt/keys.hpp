@@ -63,7 +63,7 @@ class Ready {
 
     dael_engine* engine_ = nullptr;
     dael_key* key_ = nullptr;
-    dael_keyset* set_ = nullptr;
+    dael_key_set* set_ = nullptr;
     Slot* slot_ = nullptr;  // null: key and set are this call's own
 };
 

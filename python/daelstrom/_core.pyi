@@ -334,7 +334,7 @@ class HostBytes:
 # Files that appear whole, and keys in files (src/place.cpp)
 
 class PlacedFile:
-    """A file on its way to its place (daelstrom_files.h): nothing is left of what is not committed."""
+    """A file on its way to its place (daelstrom_sealed.h): nothing is left of what is not committed."""
 
     def __init__(self, path: Any, existing: int, secret: bool = False, sync: bool = False) -> None: ...
     def fileno(self) -> int: ...

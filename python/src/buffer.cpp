@@ -274,16 +274,16 @@ void Memory::take_buffer(nb::handle object, Access access, const char* name) {
 namespace {
 
 void understand(Memory& memory, const dlpack::Tensor& tensor, const char* name) {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 48;  // more than there is of memory
+    constexpr std::uint64_t kMax = std::uint64_t{1} << 48;  // more than there is of memory
     std::uint64_t elements = 1;
     for (int i = 0; i < tensor.ndim; ++i) {
         if (tensor.shape[i] == 0) elements = 0;
         if (tensor.shape[i] <= 0) continue;
         const auto extent = static_cast<std::uint64_t>(tensor.shape[i]);
-        elements = elements > kMost / extent ? kMost + 1 : elements * extent;
+        elements = elements > kMax / extent ? kMax + 1 : elements * extent;
     }
     for (int i = 0; i < tensor.ndim; ++i)
-        if (tensor.shape[i] < 0 || elements > kMost)
+        if (tensor.shape[i] < 0 || elements > kMax)
             buffer_error(std::string(name) + " is said to have a shape that nothing has");
     if (tensor.dtype.code == dlpack::kHandles) addresses(name);
     if (elements != 0 && tensor.strides) {

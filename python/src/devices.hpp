@@ -16,7 +16,7 @@
 namespace daelpy {
 
 // Those of one launch.
-using Codes = std::uint32_t[DAEL_MOST_LAUNCHED];
+using Codes = std::uint32_t[DAEL_MAX_LAUNCHED];
 
 class KeptDevice {
   public:

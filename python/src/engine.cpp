@@ -102,9 +102,9 @@ namespace {
 
 // Keys that work on a device uses are freed when that is done. Until then others run: it may be
 // theirs to go on with.
-void free_keys(dael_keyset* set) {
+void free_keys(dael_key_set* set) {
     const Released released;
-    dael_keyset_free(set);
+    dael_key_set_free(set);
 }
 
 }  // namespace
@@ -113,8 +113,8 @@ KeySet KeySet::make(const Engine& engine, std::vector<Key> keys) {
     if (keys.empty()) value_error("a key set has one key or more");
     std::vector<const dael_key*> pointers;
     for (const Key& key : keys) pointers.push_back(key.get());
-    dael_keyset* made = nullptr;
-    check(dael_keyset_make(engine.get(), pointers.data(), pointers.size(), &made));
+    dael_key_set* made = nullptr;
+    check(dael_key_set_make(engine.get(), pointers.data(), pointers.size(), &made));
     return {engine, {made, free_keys}, KeySet::List(std::move(keys))};
 }
 
@@ -153,7 +153,7 @@ void KeySet::replace(std::uint32_t index, Key fresh, void* stream) {
         value_error("index is " + std::to_string(index) + "; the set has " +
                     std::to_string(keys.size()) + " keys");
     uses->begin_replacing();
-    const dael_status status = dael_keyset_replace(get(), index, fresh.get(), stream);
+    const dael_status status = dael_key_set_replace(get(), index, fresh.get(), stream);
     if (status == DAEL_OK) std::swap(keys[index], fresh);
     uses->end_replacing();
     check(status);

@@ -75,13 +75,13 @@ struct KeySet {
     };
 
     Engine engine;
-    std::shared_ptr<dael_keyset> handle;
+    std::shared_ptr<dael_key_set> handle;
     List keys;
     std::shared_ptr<Uses> uses = std::make_shared<Uses>();
     bool is_fixed = false;  // an AESGCM's
 
     static KeySet make(const Engine& engine, std::vector<Key> keys);
-    dael_keyset* get() const { return handle.get(); }
+    dael_key_set* get() const { return handle.get(); }
     void replace(std::uint32_t index, Key fresh, void* stream);
 };
 

@@ -120,7 +120,7 @@ void AesGcm::run(dael_direction direction, const dael_message& message) {
     dael_status status;
     const bool first = size <= kAsItIs && !ready_.load(std::memory_order_relaxed) &&
                        !used_.exchange(true, std::memory_order_relaxed);
-    const dael_keyset* const set = first ? nullptr : ready().set.get();
+    const dael_key_set* const set = first ? nullptr : ready().set.get();
     {
         const Released released(size >= kWorthReleasing);
         if (first) {

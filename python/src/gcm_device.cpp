@@ -32,13 +32,13 @@ dael_status launch_along(const KeySet& keys, const dael_cipher& cipher,
 }  // namespace
 
 bool go_along(std::span<const dael_message> messages, bool host_aad) {
-    if (messages.empty() || messages.size() > DAEL_MOST_LAUNCHED) return false;
+    if (messages.empty() || messages.size() > DAEL_MAX_LAUNCHED) return false;
     std::uint64_t aad = 0;
     for (const dael_message& m : messages) {
-        if (m.aad_size > kMostAlong || m.size > kMostAlong - m.aad_size) return false;
+        if (m.aad_size > kMaxAlong || m.size > kMaxAlong - m.aad_size) return false;
         aad += m.aad_size;
     }
-    return !host_aad || aad <= DAEL_MOST_LAUNCHED_AAD;
+    return !host_aad || aad <= DAEL_MAX_LAUNCHED_AAD;
 }
 
 dael_status run_along(const KeySet& keys, const dael_cipher& cipher,

@@ -15,7 +15,7 @@ namespace daelpy {
 
 // Most bytes of a message, data and additional data together, that goes with its launch: up to here
 // that is one kernel, as dael_launch_messages says.
-inline constexpr std::uint64_t kMostAlong = std::uint64_t{64} << 10;
+inline constexpr std::uint64_t kMaxAlong = std::uint64_t{64} << 10;
 
 // Whether these messages in device memory go with one launch. `host_aad`: their additional data lie
 // in the host's memory.

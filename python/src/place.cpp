@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that appear whole, and keys in files: the library's own ways (daelstrom_files.h).
-#include <daelstrom/daelstrom_files.h>
+// Files that appear whole, and keys in files: the library's own ways (daelstrom_sealed.h).
+#include <daelstrom/daelstrom_sealed.h>
 #include <fcntl.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>

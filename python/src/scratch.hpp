@@ -2,7 +2,7 @@
 // Memory for one call, not cleared first; what holds plaintext is wiped at the end.
 #pragma once
 
-#include <daelstrom/daelstrom_base.h>
+#include <daelstrom/daelstrom.h>
 
 #include <memory>
 

@@ -2,8 +2,7 @@
 // What the bindings of sealed data share (daelstrom/daelstrom_sealed.h).
 #pragma once
 
-#include <daelstrom/daelstrom_sealed_chunks.h>
-#include <daelstrom/daelstrom_sealed_recipients.h>
+#include <daelstrom/daelstrom_sealed.h>
 
 #include "engine.hpp"
 

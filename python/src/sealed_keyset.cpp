@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tink's keysets, made and changed (daelstrom_sealed_keyset.h).
-#include <daelstrom/daelstrom_sealed_keyset.h>
+// Tink's keysets, made and changed (daelstrom_sealed.h).
+#include <daelstrom/daelstrom_sealed.h>
 #include <nanobind/stl/string.h>
 
 #include "sealed.hpp"

@@ -106,7 +106,7 @@ int pwrite_all(int descriptor, const std::uint8_t* from, std::uint64_t size, std
 int read_pieces(int descriptor, const WeightPiece* pieces, std::uint8_t* const* to,
                 std::size_t count) {
     constexpr std::uint64_t kShare = 2 << 20;  // of one read(2)
-    constexpr unsigned kMost = 8;              // threads: beyond, memory has no more to give
+    constexpr unsigned kMax = 8;               // threads: beyond, memory has no more to give
     struct Share {
         std::uint8_t* to;
         std::uint64_t size, at;
@@ -125,7 +125,7 @@ int read_pieces(int descriptor, const WeightPiece* pieces, std::uint8_t* const* 
                 failed = is;
     };
     const std::size_t threads = std::min<std::size_t>(
-        {std::max(1u, std::thread::hardware_concurrency() / 2), kMost, shares.size()});
+        {std::max(1u, std::thread::hardware_concurrency() / 2), kMax, shares.size()});
     std::vector<std::future<void>> others;
     for (std::size_t i = 1; i < threads; ++i) others.push_back(std::async(kBeside, work));
     work();

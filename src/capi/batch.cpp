@@ -25,7 +25,7 @@ dael_status dael_run_device(dael_engine* engine, const dael_cipher* what, const 
     });
 }
 
-dael_status dael_prepare(dael_engine* engine, const dael_cipher* what, const dael_keyset* keys,
+dael_status dael_prepare(dael_engine* engine, const dael_cipher* what, const dael_key_set* keys,
                          const dael_message* messages, uint32_t count,
                          const dael_prepare_options* options, dael_batch** batch) {
     return hand_out(batch, "batch", [&]() -> Result<dael_batch*> {
@@ -77,7 +77,7 @@ void dael_batch_free(dael_batch* batch) {
 }
 
 dael_status dael_launch_messages(dael_engine* engine, const dael_cipher* what,
-                                 const dael_keyset* keys, const dael_message* messages,
+                                 const dael_key_set* keys, const dael_message* messages,
                                  uint32_t count, void* stream, const dael_launch_options* options,
                                  dael_ran* ran) {
     return call([&]() -> Result<> {

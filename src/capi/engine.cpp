@@ -85,9 +85,9 @@ dael_status dael_run(dael_engine* engine, const dael_cipher* what, const dael_ke
     });
 }
 
-dael_status dael_keyset_make(dael_engine* engine, const dael_key* const* keys, size_t count,
-                             dael_keyset** set) {
-    return hand_out(set, "set", [&]() -> Result<dael_keyset*> {
+dael_status dael_key_set_make(dael_engine* engine, const dael_key* const* keys, size_t count,
+                              dael_key_set** set) {
+    return hand_out(set, "set", [&]() -> Result<dael_key_set*> {
         DAEL_TRY(given({{engine, "engine"}, {keys, "keys"}}));
         std::vector<dael::Key> copies;
         copies.reserve(count);
@@ -97,27 +97,27 @@ dael_status dael_keyset_make(dael_engine* engine, const dael_key* const* keys, s
             copies.push_back(std::move(copy));
         }
         DAEL_LET(made, engine->engine.keys(copies));
-        return new dael_keyset{std::move(made)};
+        return new dael_key_set{std::move(made)};
     });
 }
-size_t dael_keyset_size(const dael_keyset* set) {
+size_t dael_key_set_size(const dael_key_set* set) {
     return set ? set->keys.size() : 0;
 }
-int dael_keyset_bits(const dael_keyset* set, uint32_t index) {
+int dael_key_set_bits(const dael_key_set* set, uint32_t index) {
     return set && index < set->keys.size() ? set->keys.bits(index) : 0;
 }
-dael_status dael_keyset_replace(dael_keyset* set, uint32_t index, const dael_key* key,
-                                void* stream) {
+dael_status dael_key_set_replace(dael_key_set* set, uint32_t index, const dael_key* key,
+                                 void* stream) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{set, "set"}, {key, "key"}}));
         return set->keys.replace(index, key->key, dael::Stream{stream});
     });
 }
-void dael_keyset_free(dael_keyset* set) {
+void dael_key_set_free(dael_key_set* set) {
     release(set);
 }
 
-dael_status dael_run_batch(dael_engine* engine, const dael_cipher* what, const dael_keyset* keys,
+dael_status dael_run_batch(dael_engine* engine, const dael_cipher* what, const dael_key_set* keys,
                            const dael_message* messages, size_t count, int32_t* codes,
                            dael_ran* ran) {
     return call([&]() -> Result<> {

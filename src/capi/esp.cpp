@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ESP, for C.
-#include <daelstrom/daelstrom_esp.h>
+#include <daelstrom/daelstrom_packets.h>
 
 #include <cstddef>
 #include <memory>
 #include <new>
 
-#include <daelstrom/esp_wire.hpp>
+#include <daelstrom/esp.hpp>
 
 #include "capi/keystream.hpp"
 

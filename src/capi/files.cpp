@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files put in their places, for C.
-#include <daelstrom/daelstrom_files.h>
+#include <daelstrom/daelstrom_sealed.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 

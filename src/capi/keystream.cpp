@@ -53,8 +53,8 @@ Result<dael::SaTableOptions> dael::capi::table_options(const dael_sa_table_optio
 }
 
 Result<std::chrono::milliseconds> dael::capi::milliseconds(std::uint64_t count) {
-    constexpr std::uint64_t kMost = std::uint64_t{1} << 53;  // 285,000 years
-    if (count > kMost)
+    constexpr std::uint64_t kMax = std::uint64_t{1} << 53;  // 285,000 years
+    if (count > kMax)
         return Error{Code::invalid_argument,
                      "a lifetime of " + std::to_string(count) + " ms; 2^53 are the most"};
     return std::chrono::milliseconds(count);

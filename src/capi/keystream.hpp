@@ -2,7 +2,7 @@
 // Fillers and the options of tables, which security associations and ESP share.
 #pragma once
 
-#include <daelstrom/daelstrom_keystream.h>
+#include <daelstrom/daelstrom_packets.h>
 
 #include <algorithm>
 #include <chrono>

@@ -81,8 +81,8 @@ DAEL_EQUAL(DAEL_FROM_HOST, dael::Job::From::host);
 DAEL_EQUAL(DAEL_FROM_PINNED, dael::Job::From::pinned);
 DAEL_EQUAL(DAEL_FROM_DEVICE, dael::Job::From::device);
 
-static_assert(DAEL_MOST_LAUNCHED == dael::kMostLaunched &&
-              DAEL_MOST_LAUNCHED_AAD == dael::kMostLaunchedAad);
+static_assert(DAEL_MAX_LAUNCHED == dael::kMaxLaunched &&
+              DAEL_MAX_LAUNCHED_AAD == dael::kMaxLaunchedAad);
 static_assert(DAEL_BLOCK_SIZE == dael::kBlockSize && DAEL_NONCE_SIZE == dael::gcm::kNonceSize &&
               DAEL_TAG_SIZE == dael::gcm::kTagSize);
 

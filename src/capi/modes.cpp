@@ -2,8 +2,7 @@
 // Named uses of the engine for C: starts and nonces, GCM and CTR in one call.
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/gcm.hpp>
-#include <daelstrom/nonce.hpp>
-#include <daelstrom/padding.hpp>
+#include <daelstrom/unauthenticated.hpp>
 #include <daelstrom/xts.hpp>
 
 #include <new>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backends, plans and calibration, for C.
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/plan.hpp>
 
 #include <new>

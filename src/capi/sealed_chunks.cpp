@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sealed streams chunk by chunk, for C.
-#include <daelstrom/daelstrom_sealed_chunks.h>
+#include <daelstrom/daelstrom_sealed.h>
 #include <daelstrom/sealed_chunks.hpp>
 
 #include <optional>
@@ -54,7 +54,7 @@ dael_sealed_chunk c(const Chunk& chunk) noexcept {
 Result<> check(const dael_sealed_layout* layout) {
     DAEL_TRY(given({{layout, "layout"}}));
     if (layout->segment > layout->header && layout->segment - layout->header > 16 &&
-        layout->segment <= dael::sealed::kMostSegment)
+        layout->segment <= dael::sealed::kMaxSegment)
         return {};
     return dael::Error{dael::Code::invalid_argument,
                        "no stream has this layout; take a sealer's or an opener's"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keysets that are changed, for C.
-#include <daelstrom/daelstrom_sealed_keyset.h>
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/daelstrom_sealed.h>
+#include <daelstrom/sealed_keys.hpp>
 
 #include <string_view>
 

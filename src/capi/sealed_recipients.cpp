@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Envelopes of sealed data, for C.
-#include <daelstrom/daelstrom_sealed_recipients.h>
+#include <daelstrom/daelstrom_sealed.h>
 #include <daelstrom/sealed_recipients.hpp>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct dael_identities {
 
 static_assert(DAEL_USUAL_WORK == dael::sealed::kUsualWork &&
               DAEL_USUAL_WORK_LIMIT == dael::sealed::kUsualWorkLimit &&
-              DAEL_MOST_WORK == dael::sealed::kMostWork &&
-              DAEL_MOST_ENVELOPE == dael::sealed::kMostEnvelope &&
+              DAEL_MAX_WORK == dael::sealed::kMaxWork &&
+              DAEL_MAX_ENVELOPE == dael::sealed::kMaxEnvelope &&
               DAEL_IDENTITY_SIZE == dael::sealed::kIdentitySize &&
               DAEL_RECIPIENT_SIZE == dael::sealed::kRecipientSize &&
               DAEL_HYBRID_IDENTITY_SIZE == dael::sealed::kHybridIdentitySize &&

@@ -9,18 +9,18 @@ namespace {
 
 // Plain memory of the thread's, with neither constructor nor destructor: keeping a message, even
 // that memory ran out, must not need memory.
-constexpr std::size_t kMostWords = 1000;
-thread_local char last_error[kMostWords + 1];
+constexpr std::size_t kMaxWords = 1000;
+thread_local char last_error[kMaxWords + 1];
 
 // What a structure may measure that some later version could have. More is a size that nobody set.
-constexpr std::size_t kMostSized = 4096;
+constexpr std::size_t kMaxSized = 4096;
 
 }  // namespace
 
 dael_status failed(const Error& error) noexcept {
     // Where memory ran out there may have been none for words.
     const std::string_view words = error.message.empty() ? describe(error.code) : error.message;
-    const std::size_t size = words.copy(last_error, kMostWords);
+    const std::size_t size = words.copy(last_error, kMaxWords);
     last_error[size] = '\0';
     if (size < words.size()) std::memset(last_error + size - 3, '.', 3);
     return static_cast<dael_status>(error.code);
@@ -41,7 +41,7 @@ Result<> read_sized(const void* given, const char* name, void* known, std::size_
     if (!given) return {};
     std::size_t theirs = 0;
     std::memcpy(&theirs, given, sizeof theirs);
-    if (theirs < sizeof theirs || theirs > kMostSized)
+    if (theirs < sizeof theirs || theirs > kMaxSized)
         return Error{Code::invalid_argument, std::string(name) + " says that it has " +
                                                  std::to_string(theirs) +
                                                  " bytes; set struct_size to sizeof(" + name + ")"};

@@ -22,7 +22,7 @@ struct dael_engine {
 struct dael_key {
     dael::Key key;
 };
-struct dael_keyset {
+struct dael_key_set {
     dael::KeySet keys;
 };
 

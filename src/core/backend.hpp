@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/memory.hpp>

@@ -101,7 +101,7 @@ class Device {
                                                       const Messages& messages) = 0;
     virtual Result<> run(Prepared& prepared, Stream stream) = 0;
 
-    // Engine::launch of a few messages of gcm or gcm_ctr, at most kMostLaunched, that are valid and
+    // Engine::launch of a few messages of gcm or gcm_ctr, at most kMaxLaunched, that are valid and
     // whose list, and AAD if so said, lie on the host: launches on the stream and returns, without
     // allocation or synchronisation, but for what the keys' first use takes, which waits for nobody
     // else's work. `keys` has tables, which must outlive the work or wait for it

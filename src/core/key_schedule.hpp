@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::core {
 

@@ -24,9 +24,9 @@ struct KeystreamRun {
     Block first{};
     std::uint32_t key = 0;     // of the tables, for any mode but XTS
     std::uint32_t blocks = 0;  // of a slot; 1 or more, as of `slots`
-    std::uint32_t slots = 0;   // blocks of all slots: at most kMostRunBlocks
+    std::uint32_t slots = 0;   // blocks of all slots: at most kMaxRunBlocks
 };
-inline constexpr std::uint64_t kMostRunBlocks = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kMaxRunBlocks = std::uint64_t{1} << 30;
 
 // Makes one list's keystream at a time, for one thread at a time. It goes after its work is done.
 class KeystreamMaker {

@@ -12,15 +12,15 @@
 #include <cstdint>
 #include <span>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::core {
 
 struct Packet {
     const std::uint8_t* in = nullptr;
     std::uint8_t* out = nullptr;  // `in` itself, or apart from it
-    std::size_t size = 0;         // bytes of `in` and of `out`; below gcm::kMostData
+    std::size_t size = 0;         // bytes of `in` and of `out`; below gcm::kMaxData
     const std::uint8_t* aad = nullptr;
     std::size_t aad_size = 0;  // bytes; 8 and 12 are fast
     // Sealing writes it, opening reads it. Apart from `out`, but may follow it directly.

@@ -4,7 +4,7 @@
 namespace dael::core {
 namespace {
 
-constexpr std::size_t kMost = 64;  // bytes of a name that messages show
+constexpr std::size_t kMax = 64;  // bytes of a name that messages show
 
 // Bytes that a terminal may take for orders: ASCII's, and in UTF-8 those of ISO 6429 (U+0080 to
 // U+009F), which are 0xc2 and a byte below 0xa0.
@@ -23,7 +23,7 @@ std::string quoted(std::string_view name) {
     for (; at < name.size(); ++at) {
         const auto byte = static_cast<unsigned char>(name[at]);
         const bool begins = (byte & 0xc0) != 0x80;  // a character, which is not cut in two
-        if (begins && text.size() > kMost) break;
+        if (begins && text.size() > kMax) break;
         if (is_order(name, at)) {
             text += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
         } else {

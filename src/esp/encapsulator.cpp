@@ -63,7 +63,7 @@ struct Together {
             put_esn_aad(all.aad[i], all.options.spi, number);
         }
     }
-    Result<Sealed> seal(SaTable& table, SaId sa, std::size_t first, std::size_t number_of) {
+    Result<SaSealed> seal(SaTable& table, SaId sa, std::size_t first, std::size_t number_of) {
         Numbers numbers{*this, first, number_of};
         return table.seal(sa, std::span(sealed).subspan(first, number_of), {&number, &numbers});
     }

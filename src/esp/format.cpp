@@ -65,8 +65,8 @@ Result<> check(const Options& o, bool receiving) {
             return wrong("one UDP port of two; give both, or none for ESP without UDP");
         return {};
     }
-    constexpr std::uint32_t kLeast = 32, kMost = 1u << 20;
-    if (o.window != 0 && (o.window < kLeast || o.window > kMost))
+    constexpr std::uint32_t kLeast = 32, kMax = 1u << 20;
+    if (o.window != 0 && (o.window < kLeast || o.window > kMax))
         return wrong("window of " + std::to_string(o.window) +
                      " packets; 32 to 1048576, or 0 for none (RFC 4303 3.4.3)");
     if (o.window == 0 && o.esn)
@@ -78,7 +78,7 @@ Result<> check(const Options& o, bool receiving) {
 
 bool has_room(const Packet& p, const Options& options) noexcept {
     const std::uint64_t end = std::uint64_t{p.offset} + p.size;
-    if (!p.buffer || end > p.capacity || std::max(p.size, p.pad_to) > kMostPayload) return false;
+    if (!p.buffer || end > p.capacity || std::max(p.size, p.pad_to) > kMaxPayload) return false;
     return p.offset >= headers(options) &&
            p.offset + encrypted_size(p.size, p.pad_to) + options.icv_size <= p.capacity;
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include <daelstrom/esp_wire.hpp>
+#include <daelstrom/esp.hpp>
 
 #include "esp/format.hpp"
 
@@ -17,7 +17,7 @@ std::size_t most_payload(const Options& options, std::size_t room) noexcept {
     const std::size_t around = headers(options) + options.icv_size;
     constexpr std::size_t kWord = 4, kLeast = 2;  // padding's length and the next header
     if (room < around + kWord) return 0;
-    return std::min((room - around) / kWord * kWord - kLeast, kMostPayload);
+    return std::min((room - around) / kWord * kWord - kLeast, kMaxPayload);
 }
 
 namespace {

@@ -18,7 +18,7 @@
 namespace dael::files {
 namespace {
 
-constexpr std::size_t kMostKey = 32;
+constexpr std::size_t kMaxKey = 32;
 
 // Decodes hexadecimal without a branch or an index that depends on a digit. `out` holds half of
 // text.size() bytes. Returns whether every character was a digit.
@@ -58,12 +58,12 @@ Error no_key(std::string_view name, const std::string& size) {
 
 Result<std::size_t> decode_key(HostIn text, HostOut key, std::string_view name) {
     return core::guarded([&]() -> Result<std::size_t> {
-        if (key.size() < kMostKey)
+        if (key.size() < kMaxKey)
             return Error{Code::invalid_argument, "a key's memory has 32 bytes"};
         HostIn digits = text;
         while (!digits.empty() && is_space(digits.back())) digits = digits.first(digits.size() - 1);
         if (digits.size() % 2 == 0 && is_key_size(digits.size() / 2)) {
-            std::array<std::uint8_t, kMostKey> bytes{};
+            std::array<std::uint8_t, kMaxKey> bytes{};
             const core::WipeAtEnd wiped(bytes);
             if (decode_hex(digits, bytes.data())) {
                 std::copy_n(bytes.begin(), digits.size() / 2, key.begin());

@@ -13,7 +13,7 @@
 namespace dael::files {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel has it
+constexpr int kMaxLinks = 40;  // as the kernel has it
 
 bool is_of_the_kernel(int fd) {
     struct statfs system {};
@@ -75,7 +75,7 @@ Result<Walk> walk(int from, std::string path, bool follow, const Faults& faults)
         if (!walk.there && errno != ENOENT) return faults.failed("look at");
         if (!walk.there || !S_ISLNK(walk.status.st_mode)) return walk;
         if (!follow) return faults.about(ELOOP, " is a symbolic link; give the file itself");
-        if (links == kMostLinks) return faults.about(ELOOP, " is a link that leads in circles");
+        if (links == kMaxLinks) return faults.about(ELOOP, " is a link that leads in circles");
         walk.target.by_link = true;
         // What looks like a link there is a descriptor, and its text only a hint.
         if (is_of_the_kernel(walk.target.folder.get())) return walk;

@@ -129,9 +129,9 @@ Result<> take_scrypt(AgeHeader& header, std::span<const std::string_view> argume
 Result<bool> take_stanza(AgeHeader& header, std::string_view line, Lines& lines) {
     DAEL_LET(parts, arguments(line.substr(2), lines));
     if (parts.empty()) return lines.wrong("it is no recipient's stanza");
-    if (++header.stanzas > kMostStanzas)
+    if (++header.stanzas > kMaxStanzas)
         return Error{Code::limit,
-                     "the age header has more than " + std::to_string(kMostStanzas) + " stanzas"};
+                     "the age header has more than " + std::to_string(kMaxStanzas) + " stanzas"};
     std::vector<std::uint8_t> body;
     for (;;) {
         const auto text = lines.next();

@@ -15,7 +15,7 @@
 namespace dael::formats {
 
 inline constexpr std::string_view kAgeLine = "age-encryption.org/v1\n";
-inline constexpr std::size_t kMostStanzas = 1000;
+inline constexpr std::size_t kMaxStanzas = 1000;
 inline constexpr std::size_t kWrappedSize = 32;  // bytes of a file key, wrapped, and a tag
 inline constexpr std::size_t kScryptSalt = 16;
 

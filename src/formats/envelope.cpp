@@ -176,8 +176,8 @@ Result<> unwrap(Scratch& scratch, const formats::Passphrase& passphrase,
     if (stanza.work > passphrase.work) {
         const std::string asks = "it asks scrypt for " + shown(stanza.work) + " of memory (N = 2^" +
                                  std::to_string(stanza.work) + "), ";
-        if (stanza.work > kMostWork)
-            return Error{Code::limit, asks + "more than daelstrom ever takes, " + shown(kMostWork)};
+        if (stanza.work > kMaxWork)
+            return Error{Code::limit, asks + "more than daelstrom ever takes, " + shown(kMaxWork)};
         return Error{Code::limit, asks + "more than " + shown(passphrase.work) +
                                       "; allow it that if you trust where it comes from"};
     }
@@ -189,7 +189,7 @@ Result<> unwrap(Scratch& scratch, const formats::Passphrase& passphrase,
 }
 
 Result<SecretBytes> open(const Identities::State& identities, HostIn start) {
-    DAEL_LET(header, formats::parse_age_header(start, kMostEnvelope - kPayload));
+    DAEL_LET(header, formats::parse_age_header(start, kMaxEnvelope - kPayload));
     if (header.size == 0 || start.size() - header.size < kPayload)
         return Error{Code::bad_format, "the envelope in front is cut off"};
     const bool takes_passphrase = header.scrypt.work != 0;
@@ -223,9 +223,9 @@ Result<SecretBytes> open(const Identities::State& identities, HostIn start) {
 // Before anything is computed for it.
 Result<> check_size(const Recipients& recipients) {
     const std::size_t size = recipients.envelope_size();
-    if (size <= kMostEnvelope) return {};
+    if (size <= kMaxEnvelope) return {};
     return Error{Code::limit, "the envelope for so many recipients has " + std::to_string(size) +
-                                  " bytes, and is at most " + std::to_string(kMostEnvelope)};
+                                  " bytes, and is at most " + std::to_string(kMaxEnvelope)};
 }
 
 }  // namespace
@@ -250,7 +250,7 @@ bool is_envelope(HostIn start) noexcept {
 
 Result<EnvelopeInfo> read_envelope(HostIn start) {
     return core::guarded([&]() -> Result<EnvelopeInfo> {
-        DAEL_LET(header, formats::parse_age_header(start, kMostEnvelope - kPayload));
+        DAEL_LET(header, formats::parse_age_header(start, kMaxEnvelope - kPayload));
         if (header.size == 0 || start.size() - header.size < kPayload) return EnvelopeInfo{};
         return EnvelopeInfo{header.size + kPayload, header.stanzas, header.scrypt.work};
     });

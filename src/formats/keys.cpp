@@ -19,10 +19,10 @@ Result<> formats::check(const StreamKey& key) {
         return Error{Code::bad_format,
                      "segments of " + std::to_string(key.segment) +
                          " bytes; they must have room for a header, a tag and a byte"};
-    if (key.segment > kMostSegment)
+    if (key.segment > kMaxSegment)
         return Error{Code::bad_format, "segments of " + std::to_string(key.segment) +
                                            " bytes; daelstrom takes at most " +
-                                           std::to_string(kMostSegment)};
+                                           std::to_string(kMaxSegment)};
     return {};
 }
 

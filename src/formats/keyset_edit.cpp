@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <daelstrom/sealed_keys.hpp>
-#include <daelstrom/sealed_keyset.hpp>
 
 #include "core/guard.hpp"
 #include "core/quoted.hpp"
@@ -132,8 +131,8 @@ Result<std::uint32_t> Keyset::add(std::string_view name) {
                          "no template " + core::quoted(name) + "; there are " + names};
         }
         const Shape shape = kShapes[static_cast<std::size_t>(found - kTemplates.begin())];
-        if (state_->keyset.keys.size() == formats::kMostKeys)
-            return Error{Code::limit, "the keyset has " + std::to_string(formats::kMostKeys) +
+        if (state_->keyset.keys.size() == formats::kMaxKeys)
+            return Error{Code::limit, "the keyset has " + std::to_string(formats::kMaxKeys) +
                                           " keys, which is all that it may; remove some"};
         DAEL_LET(bytes, SecretBytes::create(shape.bytes));
         DAEL_TRY(core::fill_random(bytes.bytes()));

@@ -165,8 +165,8 @@ Result<> read_keys(JsonReader& json, std::vector<KeysetKey>& keys) {
     if (*null) return {};
     if (*json.kind() != Kind::array) return not_tinks();
     return json.array([&]() -> Result<> {
-        if (keys.size() == kMostKeys)
-            return Error{Code::limit, "the keyset has more than " + std::to_string(kMostKeys) +
+        if (keys.size() == kMaxKeys)
+            return Error{Code::limit, "the keyset has more than " + std::to_string(kMaxKeys) +
                                           " keys, each of which an opener might have to try"};
         return read_key(json, keys.emplace_back());
     });

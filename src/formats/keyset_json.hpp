@@ -15,7 +15,7 @@
 namespace dael::formats {
 
 // More keys than this are refused: an opener might have to try every one.
-inline constexpr std::size_t kMostKeys = 1000;
+inline constexpr std::size_t kMaxKeys = 1000;
 
 struct KeysetKeyData {
     std::string type;

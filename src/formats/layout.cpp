@@ -7,7 +7,7 @@
 namespace dael::sealed {
 namespace {
 
-using formats::kMostSegments;
+using formats::kMaxSegments;
 
 Error too_long(const Layout& layout) {
     return {Code::limit, "sealed data is at most 2^32 segments of " +
@@ -45,13 +45,13 @@ std::uint64_t Layout::segments(std::uint64_t plain) const noexcept {
 
 Result<std::uint64_t> Layout::sealed_size(std::uint64_t plain) const {
     // The first comparison keeps the arithmetic of the second within 64 bits.
-    if (plain > kMostSegments * room_of(*this) || segments(plain) > kMostSegments)
+    if (plain > kMaxSegments * room_of(*this) || segments(plain) > kMaxSegments)
         return too_long(*this);
     return header + plain + segments(plain) * gcm::kTagSize;
 }
 
 Result<std::uint64_t> Layout::plain_size(std::uint64_t sealed) const {
-    if (sealed > kMostSegments * segment) return too_long(*this);
+    if (sealed > kMaxSegments * segment) return too_long(*this);
     const std::uint64_t count = sealed / segment + (sealed % segment != 0);
     const std::uint64_t front = count <= 1 ? header : (count - 1) * segment;
     // Only the first segment may be empty: nobody begins another without a byte for it.
@@ -85,8 +85,8 @@ Result<Chunk> Layout::covering(Range plain, std::uint64_t size) const {
 }
 
 Result<Chunk> Layout::of_plain(std::uint64_t first, std::uint64_t plain, bool last) const {
-    const std::uint64_t most = kMostSegments * room_of(*this);
-    if (first > kMostSegments || plain > most) return too_long(*this);
+    const std::uint64_t most = kMaxSegments * room_of(*this);
+    if (first > kMaxSegments || plain > most) return too_long(*this);
     const std::uint64_t end = plain_at(first) + plain;
     std::uint64_t count = 0;
     if (last) {
@@ -99,7 +99,7 @@ Result<Chunk> Layout::of_plain(std::uint64_t first, std::uint64_t plain, bool la
         if ((end + header) % room_of(*this) != 0) return within_a_segment(plain);
         count = segment_of(end) - first;
     }
-    if (first + count > kMostSegments) return too_long(*this);
+    if (first + count > kMaxSegments) return too_long(*this);
     const std::uint64_t front = first == 0 && count != 0 ? header : 0;
     return Chunk{first,
                  count,
@@ -109,9 +109,9 @@ Result<Chunk> Layout::of_plain(std::uint64_t first, std::uint64_t plain, bool la
 }
 
 Result<Chunk> Layout::of_sealed(std::uint64_t first, std::uint64_t sealed, bool last) const {
-    if (first > kMostSegments || sealed > kMostSegments * segment) return too_long(*this);
+    if (first > kMaxSegments || sealed > kMaxSegments * segment) return too_long(*this);
     const std::uint64_t count = sealed / segment + (sealed % segment != 0);
-    if (first + count > kMostSegments) return too_long(*this);
+    if (first + count > kMaxSegments) return too_long(*this);
     std::uint64_t end = 0;
     if (last) {
         if (sealed == 0 && first != 0)  // whose end would never be verified

@@ -14,10 +14,10 @@ namespace dael::formats {
 
 using sealed::Layout;
 
-inline constexpr std::size_t kPrefixSize = 7;   // bytes of a nonce that a stream has for itself
-inline constexpr std::size_t kMostHeader = 40;  // bytes of the longest header
-inline constexpr std::uint64_t kMostSegments = std::uint64_t{1} << 32;
-using sealed::kMostSegment;
+inline constexpr std::size_t kPrefixSize = 7;  // bytes of a nonce that a stream has for itself
+inline constexpr std::size_t kMaxHeader = 40;  // bytes of the longest header
+inline constexpr std::uint64_t kMaxSegments = std::uint64_t{1} << 32;
+using sealed::kMaxSegment;
 
 constexpr std::size_t header_size(std::size_t derived_key) noexcept {
     return 1 + derived_key + kPrefixSize;

@@ -20,7 +20,7 @@ class ProtobufFields {
         is_number = is_bytes = false;
         for (std::uint64_t tag = 0; !bytes_.empty() && read_tag(tag);) {
             field = tag >> 3;
-            if (!skip_or_take(tag, kMostGroups)) return fail();
+            if (!skip_or_take(tag, kMaxGroups)) return fail();
             if (is_number || is_bytes) return true;
         }
         return false;
@@ -35,7 +35,7 @@ class ProtobufFields {
     Bytes payload;
 
   private:
-    static constexpr int kMostGroups = 100;  // within one another
+    static constexpr int kMaxGroups = 100;  // within one another
 
     bool skip_or_take(std::uint64_t tag, int groups) {
         switch (tag & 7) {

@@ -71,7 +71,7 @@ Result<> for_lines(std::string_view text, Take&& take) {
 }
 
 Error too_many(const char* what) {
-    return {Code::limit, "more than " + std::to_string(formats::kMostRecipients) + " " + what};
+    return {Code::limit, "more than " + std::to_string(formats::kMaxRecipients) + " " + what};
 }
 Error alone(const char* what) {
     return {Code::invalid_argument,
@@ -146,9 +146,9 @@ Result<> check_alike(std::size_t points, std::size_t hybrid) {
 Result<formats::Passphrase> passphrase_of(HostIn bytes, int work) {
     if (bytes.empty())
         return Error{Code::invalid_argument, "the passphrase is empty; give at least a character"};
-    if (work < 1 || work > kMostWork)
+    if (work < 1 || work > kMaxWork)
         return Error{Code::invalid_argument, "work of " + std::to_string(work) +
-                                                 "; scrypt's is 1 to " + std::to_string(kMostWork)};
+                                                 "; scrypt's is 1 to " + std::to_string(kMaxWork)};
     DAEL_LET(copy, SecretBytes::copy(bytes));
     return formats::Passphrase{std::move(copy), work};
 }
@@ -167,7 +167,7 @@ Result<Recipients> Recipients::parse(std::string_view given) {
         any[0] = 8;
         DAEL_LET(text, Text::of(core::bytes_of(given)));
         const auto read = for_lines(text.view(), [&](std::string_view line) -> Result<> {
-            if (state->count() == formats::kMostRecipients) return too_many("recipients");
+            if (state->count() == formats::kMaxRecipients) return too_many("recipients");
             formats::HybridPublic hybrid;
             if (formats::decode_bech32(formats::kHybridRecipientText, core::bytes_of(line),
                                        hybrid)) {
@@ -202,7 +202,7 @@ Result<Recipients> Recipients::of_passphrase(HostIn passphrase, int work) {
 Result<> Recipients::add(const Recipients& others) {
     return core::guarded([&]() -> Result<> {
         if (state_->passphrase || others.state().passphrase) return alone("recipients");
-        if (state_->count() + others.state().count() > formats::kMostRecipients)
+        if (state_->count() + others.state().count() > formats::kMaxRecipients)
             return too_many("recipients");
         DAEL_TRY(check_alike(state_->points.size() + others.state().points.size(),
                              state_->hybrid.size() + others.state().hybrid.size()));
@@ -233,7 +233,7 @@ Result<Identities> Identities::parse(HostIn given) {
         DAEL_LET(text, Text::of(given));
         const auto read = for_lines(text.view(), [&](std::string_view line) -> Result<> {
             const HostIn bytes = core::bytes_of(line);
-            if (state->count() == formats::kMostRecipients) return too_many("identities");
+            if (state->count() == formats::kMaxRecipients) return too_many("identities");
             DAEL_LET(secret, SecretBytes::create(formats::kCurveSize));
             static_assert(formats::kCurveSize == formats::kHybridSeed);
             if (formats::decode_bech32(formats::kHybridIdentityText, bytes, secret.bytes())) {
@@ -274,7 +274,7 @@ Result<> Identities::add(const Identities& others) {
     return core::guarded([&]() -> Result<> {
         const State& theirs = others.state();  // which may be our own
         if (state_->passphrase || theirs.passphrase) return alone("identities");
-        if (state_->count() + theirs.count() > formats::kMostRecipients)
+        if (state_->count() + theirs.count() > formats::kMaxRecipients)
             return too_many("identities");
         std::vector<formats::Identity> keys;  // all of them, or none
         std::vector<formats::HybridIdentity> hybrid;

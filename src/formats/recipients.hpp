@@ -13,7 +13,7 @@
 
 namespace dael::formats {
 
-inline constexpr std::size_t kMostRecipients = 1000;  // recipients, or identities
+inline constexpr std::size_t kMaxRecipients = 1000;  // recipients, or identities
 
 struct Passphrase {
     SecretBytes bytes;

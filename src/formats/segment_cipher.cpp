@@ -59,7 +59,7 @@ Result<bool> is_authentic(Engine& engine, const Key& key, const gcm::Nonce& nonc
 }  // namespace
 
 Result<SegmentCipher> SegmentCipher::start(Engine& engine, const StreamKey& key, HostIn aad) {
-    std::array<std::uint8_t, kMostHeader> header{};
+    std::array<std::uint8_t, kMaxHeader> header{};
     const std::size_t size = header_size(key.derived);
     header[0] = static_cast<std::uint8_t>(size);
     DAEL_TRY(core::fill_random(std::span(header).subspan(1, size - 1)));

@@ -48,7 +48,7 @@ class SegmentCipher {
     std::shared_ptr<Engine::State> engine_;
     Layout layout_;
     KeySet keys_;
-    std::array<std::uint8_t, kMostHeader> header_{};
+    std::array<std::uint8_t, kMaxHeader> header_{};
     Prefix prefix_{};
 };
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <libconfig.h++>
 
-#include <daelstrom/sa.hpp>
+#include <daelstrom/keystream.hpp>
 
 #include "core/guard.hpp"
 #include "core/quoted.hpp"
@@ -153,13 +153,13 @@ Result<SaEntry> entry_at(const SaSetting& at) {
             return at.wrong("icv", "icv must be 8, 12 or 16 bytes (RFC 4106, section 6)");
         options.tag_size = static_cast<std::uint8_t>(size);
     }
-    constexpr std::uint64_t kMost = ~std::uint64_t{0} >> 1;
+    constexpr std::uint64_t kMax = ~std::uint64_t{0} >> 1;
     if (at.has("limit")) {
-        DAEL_LET(limit, at.number("limit", kMost));
+        DAEL_LET(limit, at.number("limit", kMax));
         options.limit = limit;
     }
     if (at.has("soft_limit")) {
-        DAEL_LET(limit, at.number("soft_limit", kMost));
+        DAEL_LET(limit, at.number("soft_limit", kMax));
         options.soft_limit = limit;
     }
     if (at.has("fresh_key")) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A build without libconfig++.
-#include <daelstrom/sa.hpp>
+#include <daelstrom/keystream.hpp>
 
 namespace dael {
 

@@ -62,7 +62,7 @@ class DeviceLane final : public Lane {
             batch_.reset();
             Messages messages;
             messages.list = reinterpret_cast<const Message*>(list_there_ + sizeof(Head));
-            messages.count = kMostMessages;
+            messages.count = kMaxMessages;
             messages.place = Place::device;
             messages.number = &reinterpret_cast<const Head*>(list_there_)->number;
             DAEL_LET(batch, engine_.prepare({Mode::gcm_ctr}, keys_.set(), messages));
@@ -120,8 +120,8 @@ class DeviceLane final : public Lane {
     }
 
   private:
-    static constexpr std::size_t kList = sizeof(Head) + kMostMessages * sizeof(Message);
-    static constexpr std::size_t kCodes = kMostMessages * sizeof(std::uint32_t);
+    static constexpr std::size_t kList = sizeof(Head) + kMaxMessages * sizeof(Message);
+    static constexpr std::size_t kCodes = kMaxMessages * sizeof(std::uint32_t);
 
     Engine engine_;
     Memory& memory_;

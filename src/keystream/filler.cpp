@@ -48,7 +48,7 @@ void SaFiller::State::ring() noexcept {
 }
 
 Result<> SaFiller::State::allocate(Buffer& buffer, std::size_t size) {
-    buffer.windows = std::make_unique<Window[]>(kMostWindows);
+    buffer.windows = std::make_unique<Window[]>(kMaxWindows);
     if (device_) {
         DAEL_LET(memory, device_->memory.allocate_pinned(size));
         buffer.memory = static_cast<std::uint8_t*>(memory);
@@ -248,14 +248,14 @@ void SaFiller::State::publish(Fill& fill) noexcept {
 // For a while nobody is filled for: packets go the direct path.
 void SaFiller::State::note(const Error& error) noexcept {
     constexpr Clock::duration kFirst = std::chrono::milliseconds(10),
-                              kMost = std::chrono::seconds(10);
+                              kMax = std::chrono::seconds(10);
     try {
         fault_ = error.message.empty() ? "it did not say why" : error.message;
     } catch (const std::bad_alloc&) {
         fault_ = "no memory";
     }
     opened_for_.store(++faults_, std::memory_order_relaxed);
-    rest_ = std::clamp(2 * rest_, kFirst, kMost);
+    rest_ = std::clamp(2 * rest_, kFirst, kMax);
     rested_ = Clock::now() + rest_;
     resting_ = true;
 }

@@ -12,8 +12,8 @@ class HostLane final : public Lane {
   public:
     HostLane(Engine& engine, dael::Order* order)
         : engine_(engine.state()), order_(order), keys_(engine_, order) {
-        messages_.resize(kMostMessages);
-        codes_.resize(kMostMessages);
+        messages_.resize(kMaxMessages);
+        codes_.resize(kMaxMessages);
     }
 
     Result<> begin() override {

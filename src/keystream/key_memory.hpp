@@ -14,7 +14,7 @@
 
 #include <daelstrom/error.hpp>
 #include <daelstrom/key.hpp>
-#include <daelstrom/sa.hpp>
+#include <daelstrom/keystream.hpp>
 
 namespace dael::keystream {
 

@@ -58,7 +58,7 @@ Result<> SaTable::rekey(SaId sa, const Key& key, const std::array<std::uint8_t, 
 Result<> SaTable::remove(SaId sa) {
     return guarded([&] { return state_->remove(sa); });
 }
-Result<Sealed> SaTable::seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered) {
+Result<SaSealed> SaTable::seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered) {
     return guarded([&] { return state_->seal(sa, packets, numbered); });
 }
 Result<> SaTable::open(SaId sa, std::span<const SaPacket> packets, std::span<Code> codes) {

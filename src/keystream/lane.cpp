@@ -15,7 +15,7 @@
 namespace dael::keystream {
 namespace {
 
-constexpr std::uint32_t kFirstPlaces = 64, kMostPlaces = 16384;
+constexpr std::uint32_t kFirstPlaces = 64, kMaxPlaces = 16384;
 // More new keys than this at once are made ready together, in a new set.
 constexpr std::size_t kManyNew = 16;
 
@@ -41,9 +41,9 @@ Result<> KeyPlaces::remake(const std::vector<Stretch>& stretches) {
     std::unordered_map<std::uint64_t, Place> kept = std::move(by_serial_);
     clear();
     for (const Stretch& stretch : stretches) kept[stretch.key_serial] = {stretch.key, 0, jobs_};
-    if (kept.size() > kMostPlaces / 2)  // what was not used lately goes
+    if (kept.size() > kMaxPlaces / 2)  // what was not used lately goes
         std::erase_if(kept, [&](const auto& entry) { return entry.second.used + 8 < jobs_; });
-    if (kept.size() > kMostPlaces)
+    if (kept.size() > kMaxPlaces)
         std::erase_if(kept, [&](const auto& entry) { return entry.second.used != jobs_; });
     const std::size_t size = std::max<std::size_t>(kFirstPlaces, std::bit_ceil(2 * kept.size()));
     std::vector<Key> keys;

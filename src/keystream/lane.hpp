@@ -49,7 +49,7 @@ struct Fill {
     bool lost = false;
 };
 
-inline constexpr std::size_t kMostMessages = 8192;  // of a fill
+inline constexpr std::size_t kMaxMessages = 8192;  // of a fill
 
 // Keys in a set, by what they are called in the filler. What a set is its lane knows.
 class KeyPlaces {

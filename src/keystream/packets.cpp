@@ -9,7 +9,7 @@
 
 namespace dael {
 
-using keystream::kMostGroup;
+using keystream::kMaxGroup;
 using keystream::Slot;
 using keystream::Track;
 using keystream::Wide;
@@ -179,7 +179,7 @@ class Group {
 
   private:
     union {
-        core::Packet packets_[kMostGroup];
+        core::Packet packets_[kMaxGroup];
     };
 };
 
@@ -200,8 +200,8 @@ inline const char* fault(const SaPacket& packet) noexcept {
     if (!packet.tag) return "its tag is null";
     if (packet.size != 0 && (!packet.in || !packet.out)) return "in or out is null";
     if (packet.aad_size != 0 && !packet.aad) return "its AAD is null";
-    if (packet.size > kMostPacket) return "it is longer than 2^30 bytes";
-    if (packet.aad_size > kMostPacket) return "its AAD is longer than 2^30 bytes";
+    if (packet.size > kMaxPacket) return "it is longer than 2^30 bytes";
+    if (packet.aad_size > kMaxPacket) return "its AAD is longer than 2^30 bytes";
     return nullptr;
 }
 
@@ -262,8 +262,8 @@ void SaTable::State::take_in(Track& track, std::uint64_t n, SaCounters& counters
     }
 }
 
-Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
-                                    SaNumbered numbered) {
+Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
+                                      SaNumbered numbered) {
     using namespace keystream;
     DAEL_TRY(usable());
     Slot* const slot = find(sa);
@@ -287,7 +287,7 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
     }
     const std::int64_t now = now_ms();
     DAEL_TRY(may_send(*slot, packets.size(), needed_in_all, bytes, now));
-    Sealed sealed{slot->number, false, slot->epoch_number};
+    SaSealed sealed{slot->number, false, slot->epoch_number};
     // Before anything is used up: it may be left by the way of an exception.
     if (numbered.call) numbered.call(numbered.context, sealed.first);
     slot->number += packets.size();
@@ -300,8 +300,8 @@ Result<Sealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets,
     __builtin_prefetch(slot->cipher.get());
     Group group;
     unsigned touched = 0;
-    for (std::size_t done = 0; done < packets.size(); done += kMostGroup) {
-        const std::size_t count = std::min(packets.size() - done, kMostGroup);
+    for (std::size_t done = 0; done < packets.size(); done += kMaxGroup) {
+        const std::size_t count = std::min(packets.size() - done, kMaxGroup);
         Tally tally;
         Taking taking(slot->tracks[0]);
         for (std::size_t i = 0; i < count; ++i) {
@@ -386,13 +386,13 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
         std::uint64_t n, after;
     };
     Group group;
-    From origin[kMostGroup];
-    std::array<Code, kMostGroup> verdicts;
+    From origin[kMaxGroup];
+    std::array<Code, kMaxGroup> verdicts;
     unsigned touched = 0;
     for (std::size_t next = 0; next < packets.size();) {
         std::size_t count = 0;
         Tally tally;
-        for (; next < packets.size() && count < kMostGroup; ++next) {
+        for (; next < packets.size() && count < kMaxGroup; ++next) {
             const SaPacket& from = packets[next];
             if (fault(from)) {
                 codes[next] = Code::invalid_argument;
@@ -410,7 +410,7 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 const Wide counter = Wide{load64(bytes)} << 64 | load64(bytes + 8);
                 std::memcpy(to.first.data(), bytes, 16);
                 const Wide n = counter - slot->base;
-                if (n < kMostPosition) {
+                if (n < kMaxPosition) {
                     its.track = &slot->tracks[0];
                     its.n = static_cast<std::uint64_t>(n);
                     its.after = its.n + need;

@@ -31,7 +31,7 @@ class RunLane final : public Lane {
   public:
     RunLane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker, const DeviceAccess& device)
         : engine_(engine.state()), maker_(std::move(maker)), order_(device.order) {
-        runs_.reserve(kMostWindows);
+        runs_.reserve(kMaxWindows);
     }
 
     Result<> open() {

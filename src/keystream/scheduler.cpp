@@ -18,11 +18,11 @@ constexpr std::uint64_t kNever = ~std::uint64_t{0};
 constexpr std::uint64_t kLeastQuantum = std::uint64_t{16} << 10;
 constexpr double kMemory = 0.005;         // seconds over which rates are averaged
 constexpr std::uint64_t kLeastSlots = 8;  // of a share
-constexpr std::uint64_t kMostLead = 4;    // shares
+constexpr std::uint64_t kMaxLead = 4;     // shares
 constexpr std::uint64_t kSweepTicks = 64;
 constexpr std::uint64_t kPressed = 1000;                       // ticks
 constexpr std::uint64_t kLeastShare = std::uint64_t{8} << 10;  // bytes, of an SA's packets of 1 KiB
-constexpr std::chrono::steady_clock::duration kMostTick = std::chrono::milliseconds(100);
+constexpr std::chrono::steady_clock::duration kMaxTick = std::chrono::milliseconds(100);
 
 // The longest slot that wastes no more than `most_waste` of its keystream on the packets of late:
 // with k blocks for each, a packet that needs n uses min(n, k).
@@ -57,7 +57,7 @@ std::uint64_t end_of(const Slot& slot) {
     const SaOptions& options = slot.options;
     if (options.layout == SaLayout::stream) {
         const Wide end = (((slot.base >> 96) + 1) << 96) - slot.base;
-        return end < kMostPosition ? static_cast<std::uint64_t>(end) : kMostPosition;
+        return end < kMaxPosition ? static_cast<std::uint64_t>(end) : kMaxPosition;
     }
     return options.direction == SaDirection::sending ? options.limit + 1 : kClassNumbers;
 }
@@ -195,7 +195,7 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
     // nothing, a run begins beyond them. Those numbers take no memory.
     const std::uint64_t reached =
         next + std::min<std::uint64_t>(track.lead.load(std::memory_order_relaxed),
-                                       kMostLead * mine / number_bytes);
+                                       kMaxLead * mine / number_bytes);
     const bool dry = track.ordered <= reached;
     wish.first = std::max(track.ordered, reached);
     const std::uint64_t from = dry ? wish.first : std::max(next, track.run);
@@ -244,9 +244,9 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
             const std::uint64_t room =
                 fill.bytes >= most ? 0
                                    : std::min<std::uint64_t>((most - fill.bytes) / bytes,
-                                                             kMostMessages - 2 - fill.messages);
+                                                             kMaxMessages - 2 - fill.messages);
             its.count = std::min({its.count, room, slot.deficit / bytes});
-            if (its.count == 0 || buffer.count == kMostWindows) {
+            if (its.count == 0 || buffer.count == kMaxWindows) {
                 content = false;
                 break;
             }
@@ -335,7 +335,7 @@ bool SaFiller::State::compose(Fill& fill) {
         if (fill.bytes == 0)
             fill.table = nullptr;  // another table may want something that there is room for
         else if (fill.bytes + kLeastQuantum > table.options.block ||
-                 fill.buffer->count == kMostWindows || fill.messages + 2 >= kMostMessages)
+                 fill.buffer->count == kMaxWindows || fill.messages + 2 >= kMaxMessages)
             break;
     }
     if (queue_.empty()) want_room_.store(false, std::memory_order_relaxed);
@@ -367,7 +367,7 @@ void SaFiller::State::tick(Clock::time_point now) {
     for (SaTable::State* table : tables_) look_at(*table, seconds, now);
     if (ticks_ % kSweepTicks == 0) sweep();
     // With very many SAs a look takes long: then there are fewer of them.
-    pause_ = std::clamp<Clock::duration>(8 * (Clock::now() - now), kTick, kMostTick);
+    pause_ = std::clamp<Clock::duration>(8 * (Clock::now() - now), kTick, kMaxTick);
 }
 
 // What was used is wiped, whoever else goes on: buffers beyond those that are in turn may not be
@@ -436,7 +436,7 @@ void SaFiller::State::look_at(SaTable::State& table, double seconds, Clock::time
 // Where a peer's IVs do not count up, no window is ever hit: such an SA is left direct for a while,
 // each time for twice as many packets.
 void SaFiller::State::judge(Slot& slot) {
-    constexpr std::uint64_t kEnough = 256, kFirst = 4096, kMost = std::uint64_t{1} << 22;
+    constexpr std::uint64_t kEnough = 256, kFirst = 4096, kMax = std::uint64_t{1} << 22;
     if (slot.options.direction != SaDirection::receiving) return;
     const std::uint64_t seen = slot.seen.load(std::memory_order_relaxed);
     const std::uint64_t strays = slot.seen_strays.load(std::memory_order_relaxed);
@@ -448,7 +448,7 @@ void SaFiller::State::judge(Slot& slot) {
         const std::uint64_t packets = seen - slot.seen_then, stray = strays - slot.strays_then;
         if (packets < kEnough) return;
         if (stray * 2 > packets) {
-            slot.penalty = std::clamp(2 * slot.penalty, kFirst, kMost);
+            slot.penalty = std::clamp(2 * slot.penalty, kFirst, kMax);
             slot.resume_at = seen + slot.penalty;
             slot.why = "its peer's IVs do not count up: of " + std::to_string(packets) +
                        " packets " + std::to_string(stray) + " were nowhere near the one before";
@@ -466,7 +466,7 @@ void SaFiller::State::judge(Slot& slot) {
 // left direct for a while, each time for twice as long.
 void SaFiller::State::judge_waste(const SaTable::State& table, Slot& slot, Clock::time_point now) {
     constexpr std::uint64_t kEnough = std::uint64_t{32} << 10;  // bytes
-    constexpr Clock::duration kFirst = std::chrono::seconds(1), kMost = std::chrono::minutes(1);
+    constexpr Clock::duration kFirst = std::chrono::seconds(1), kMax = std::chrono::minutes(1);
     if (slot.direct_until != Clock::time_point{}) {
         if (now < slot.direct_until) return;
         slot.direct_until = {};
@@ -486,7 +486,7 @@ void SaFiller::State::judge_waste(const SaTable::State& table, Slot& slot, Clock
         slot.why =
             "of the keystream that was made for it nearly all was given up before packets came, "
             "and others wait for room";
-        slot.rest = std::clamp(2 * slot.rest, kFirst, kMost);
+        slot.rest = std::clamp(2 * slot.rest, kFirst, kMax);
         slot.direct_until = now + slot.rest;
         stop_asking(slot);
     }

@@ -15,18 +15,18 @@
 #include <mutex>
 #include <string>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/keystream.hpp>
+#include <daelstrom/message.hpp>
 
 #include "core/packet_cipher.hpp"
 #include "keystream/track.hpp"
 
 namespace dael::keystream {
 
-inline constexpr std::size_t kMostGroup = 32;  // packets that the cipher gets at once
-inline constexpr std::size_t kMostPacket = std::size_t{1} << 30;        // bytes, and of AAD
-inline constexpr std::uint64_t kMostPosition = std::uint64_t{1} << 62;  // stream: blocks of an SA
+inline constexpr std::size_t kMaxGroup = 32;  // packets that the cipher gets at once
+inline constexpr std::size_t kMaxPacket = std::size_t{1} << 30;        // bytes, and of AAD
+inline constexpr std::uint64_t kMaxPosition = std::uint64_t{1} << 62;  // stream: blocks of an SA
 inline constexpr std::size_t kClasses =
     4;  // of sizes; the upper two bits of an IV that goes by size
 inline constexpr int kClassShift = 62;
@@ -98,7 +98,7 @@ inline void fetch_bytes(const std::uint8_t* from, std::size_t size) noexcept {
 }
 
 inline void Slot::fetch(std::uint64_t blocks) const noexcept {
-    constexpr std::uint64_t kMost = 68;  // blocks; later ones come by the processor's own devices
+    constexpr std::uint64_t kMax = 68;  // blocks; later ones come by the processor's own devices
     const auto* const own = reinterpret_cast<const std::uint8_t*>(this);
     const auto* const first = reinterpret_cast<const std::uint8_t*>(&tracks[0]);
     fetch_bytes(own, static_cast<std::size_t>(first - own));
@@ -106,7 +106,7 @@ inline void Slot::fetch(std::uint64_t blocks) const noexcept {
     if (const std::size_t which = class_of(blocks); which != 0)
         fetch_bytes(reinterpret_cast<const std::uint8_t*>(&tracks[which]), Track::kHot);
     if (const std::uint8_t* const there = near.load(std::memory_order_relaxed)) {
-        const std::size_t before = 16 * (std::min(blocks, kMost) + 6);
+        const std::size_t before = 16 * (std::min(blocks, kMax) + 6);
         fetch_bytes(there - before, before + core::PacketCipher::kNearBehind);
     }
 }
@@ -146,7 +146,7 @@ inline Wide blocks_left(const Slot& slot) noexcept {
     const Wide end = ((slot.base >> 96) + 1) << 96;  // where the salt would change; 0 for 2^128
     const Wide here = slot.base + slot.tracks[0].next.load(std::memory_order_relaxed);
     const Wide to_end = end - here;
-    const Wide to_most = kMostPosition - slot.tracks[0].next.load(std::memory_order_relaxed);
+    const Wide to_most = kMaxPosition - slot.tracks[0].next.load(std::memory_order_relaxed);
     return to_end < to_most ? to_end : to_most;
 }
 inline Error no_such_sa() {

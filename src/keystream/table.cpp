@@ -20,8 +20,8 @@ using keystream::Window;
 namespace {
 
 constexpr std::size_t kLeastBudget = std::size_t{64} << 10;
-constexpr std::size_t kMostBudget = std::size_t{1} << 36;
-constexpr std::size_t kMostBlock = std::size_t{1} << 20;
+constexpr std::size_t kMaxBudget = std::size_t{1} << 36;
+constexpr std::size_t kMaxBlock = std::size_t{1} << 20;
 
 // The host backend that does packets best: libipsec-mb's, else libcrypto's.
 Result<std::unique_ptr<core::Backend>> open_for_packets() {
@@ -87,10 +87,10 @@ Result<> SaTable::State::set_up() {
         return Error{Code::limit,
                      "the filler was opened before fork(), and has no threads here; open one in "
                      "the child"};
-    if (options.budget < kLeastBudget || options.budget > kMostBudget)
+    if (options.budget < kLeastBudget || options.budget > kMaxBudget)
         return Error{Code::invalid_argument, "the budget is " + std::to_string(options.budget) +
                                                  " bytes; give 65536 to 2^36"};
-    if (options.block % 4096 != 0 || options.block > kMostBlock || options.block > options.budget)
+    if (options.block % 4096 != 0 || options.block > kMaxBlock || options.block > options.budget)
         return Error{Code::invalid_argument,
                      "block is " + std::to_string(options.block) +
                          " bytes; give a multiple of 4096 to 2^20 within the budget, or 0"};
@@ -100,7 +100,7 @@ Result<> SaTable::State::set_up() {
         return Error{Code::invalid_argument,
                      "most_sas is " + std::to_string(options.most_sas) + "; give 1 to 1048576"};
     if (options.block == 0)
-        options.block = std::clamp(options.budget / 8 / 4096 * 4096, std::size_t{4096}, kMostBlock);
+        options.block = std::clamp(options.budget / 8 / 4096 * 4096, std::size_t{4096}, kMaxBlock);
     process = core::this_process();
     DAEL_LET(backend, open_for_packets());
     host = std::move(backend);
@@ -187,7 +187,7 @@ Result<> check_state(const SaOptions& sa, const SaState& from) {
     if (counts_by_size(sa))
         for (const std::uint64_t next : from.ivs) right = right && next >= 1 && next <= from.next;
     else if (sa.layout == SaLayout::stream)
-        right = right && from.ivs[0] >= 1 && from.ivs[0] - 1 <= keystream::kMostPosition;
+        right = right && from.ivs[0] >= 1 && from.ivs[0] - 1 <= keystream::kMaxPosition;
     else
         right = right && from.ivs[0] == from.next;
     if (right) return {};

@@ -32,7 +32,7 @@ struct SaTable::State {
     Result<> rekey(SaId sa, const Key& key, const std::array<std::uint8_t, 4>& salt);
     Result<> remove(SaId sa);
     Result<SaState> export_state(SaId sa, std::uint64_t more);
-    Result<Sealed> seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered);
+    Result<SaSealed> seal(SaId sa, std::span<const SaPacket> packets, SaNumbered numbered);
     Result<> open(SaId sa, std::span<const SaPacket> packets, std::span<Code> codes);
     SaCounters counters() const;
     Result<SaStatus> status(SaId sa) const;

@@ -31,14 +31,14 @@ struct Window {
     }
 };
 
-inline constexpr std::size_t kMostWindows = 256;  // in a buffer
+inline constexpr std::size_t kMaxWindows = 256;  // in a buffer
 
 // Free, and the scheduler's alone, while `live` is 0 and nobody fills it. Its windows are known
 // until it is filled again, so that an SA that goes finds what was used of its keystream.
 struct Buffer {
     std::uint8_t* memory = nullptr;
     std::size_t size = 0;               // bytes of it
-    std::unique_ptr<Window[]> windows;  // kMostWindows; the first `count` are in use
+    std::unique_ptr<Window[]> windows;  // kMaxWindows; the first `count` are in use
     std::size_t count = 0;
     std::size_t bytes = 0;               // filled
     bool taken = false;                  // it is being filled, or lost; the scheduler's

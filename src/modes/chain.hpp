@@ -5,7 +5,6 @@
 // Pieces may be processed in place; `in` and `out` must still be there at done().
 #pragma once
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/message.hpp>
 
 namespace dael::modes {

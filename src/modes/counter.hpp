@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::modes {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <daelstrom/padding.hpp>
+#include <daelstrom/unauthenticated.hpp>
 
 #include <algorithm>
 

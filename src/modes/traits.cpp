@@ -47,11 +47,11 @@ Error ragged(const Cipher& cipher, const Message& m) {
 }
 
 Error gcm_refusal(const Cipher& cipher, const Message& m) {
-    if (m.size > gcm::kMostData)
+    if (m.size > gcm::kMaxData)
         return {Code::limit, std::to_string(m.size) +
                                  " bytes under one IV; GCM's limit is 2^36 - 32: cut the data "
                                  "into messages with an IV each"};
-    if (m.aad_size > gcm::kMostAad)
+    if (m.aad_size > gcm::kMaxAad)
         return {Code::limit,
                 std::to_string(m.aad_size) + " bytes of additional data; GCM's limit is 2^61 - 1"};
     if (!m.tag) return null_with_size("the tag", cipher.tag);
@@ -124,7 +124,7 @@ constexpr std::array<Traits, kModes.size()> kTraits{{
     {"xts", kBoth, false, false, sector_unit, xts_takes, xts_refusal, later_sector},
 }};
 
-// A mode without a row would have one of nulls; and what <daelstrom/cipher.hpp> says of a mode is
+// A mode without a row would have one of nulls; and what <daelstrom/message.hpp> says of a mode is
 // what its row says. Of a mode that authenticates a message may be parallel and yet not be cut.
 consteval bool rows_are_right() {
     for (std::size_t i = 0; i < kModes.size(); ++i) {
@@ -158,10 +158,9 @@ Error refusal(const Cipher& cipher, bool xts_key) {
     if (cipher.mode == Mode::gcm && !gcm::valid_tag_size(cipher.tag))
         return {Code::invalid_argument,
                 "a tag of " + std::to_string(cipher.tag) + " bytes; GCM has 4, 8, and 12 to 16"};
-    if (cipher.mode == Mode::xts && (cipher.sector < xts::kLeast || cipher.sector > xts::kMost))
+    if (cipher.mode == Mode::xts && (cipher.sector < xts::kLeast || cipher.sector > xts::kMax))
         return {Code::invalid_argument, "sector size is " + std::to_string(cipher.sector) +
-                                            " bytes; XTS takes 16 to " +
-                                            std::to_string(xts::kMost)};
+                                            " bytes; XTS takes 16 to " + std::to_string(xts::kMax)};
     return {Code::invalid_argument,
             xts_key ? std::string(name(cipher.mode)) +
                           " takes keys made by Key::import(); this one is for XTS"

@@ -10,7 +10,6 @@
 #include <span>
 #include <string_view>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/key.hpp>
@@ -59,7 +58,7 @@ inline bool takes_kind(const Cipher& cipher, bool xts_key) noexcept {
            xts_key == (cipher.mode == Mode::xts) &&
            (cipher.mode != Mode::gcm || gcm::valid_tag_size(cipher.tag)) &&
            (cipher.mode != Mode::xts ||
-            (cipher.sector >= xts::kLeast && cipher.sector <= xts::kMost));
+            (cipher.sector >= xts::kLeast && cipher.sector <= xts::kMax));
 }
 Error refusal(const Cipher& cipher, bool xts_key);
 inline Result<> check_kind(const Cipher& cipher, bool xts_key) {
@@ -88,7 +87,7 @@ inline bool well_formed(const Cipher& cipher, const Message& m) noexcept {
 }
 // GCM: sizes, the tag, and nothing over the output (SP 800-38D 5.2.1.1).
 inline bool gcm_takes(const Cipher& cipher, const Message& m) noexcept {
-    return m.size <= gcm::kMostData && m.aad_size <= gcm::kMostAad && m.tag &&
+    return m.size <= gcm::kMaxData && m.aad_size <= gcm::kMaxAad && m.tag &&
            !overlap(m.tag, cipher.tag, m.out, m.size) &&
            (m.aad_size == 0 || (m.aad && !overlap(m.aad, m.aad_size, m.out, m.size)));
 }

@@ -161,18 +161,18 @@ Result<> check_launch(const Cipher& cipher, std::span<const Message> list,
         return Error{Code::unsupported, "launch() of a list is for gcm and gcm_ctr; " +
                                             std::string(name(cipher.mode)) +
                                             " has run() for one message, and prepare()"};
-    if (list.size() > kMostLaunched)
+    if (list.size() > kMaxLaunched)
         return Error{Code::limit, std::to_string(list.size()) + " messages; a launch takes " +
-                                      std::to_string(kMostLaunched) +
+                                      std::to_string(kMaxLaunched) +
                                       " along: prepare() a batch, or launch twice"};
     if (authenticates(cipher.mode) && !modes::encrypts(cipher) && !options.codes)
         return Error{Code::invalid_argument,
                      "codes is null; only they tell which messages are authentic"};
     if (!options.host_aad) return {};
     std::uint64_t aad = 0;
-    for (const Message& m : list) aad += std::min<std::uint64_t>(m.aad_size, kMostLaunchedAad + 1);
-    if (aad <= kMostLaunchedAad) return {};
-    return Error{Code::limit, "a launch takes at most " + std::to_string(kMostLaunchedAad) +
+    for (const Message& m : list) aad += std::min<std::uint64_t>(m.aad_size, kMaxLaunchedAad + 1);
+    if (aad <= kMaxLaunchedAad) return {};
+    return Error{Code::limit, "a launch takes at most " + std::to_string(kMaxLaunchedAad) +
                                   " bytes of the host's AAD along; copy it to the device"};
 }
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <numeric>
 
-#include <daelstrom/calibration.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/guard.hpp"
 #include "core/registry.hpp"

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <functional>
 
-#include <daelstrom/calibration.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "pipeline/engine_state.hpp"
 

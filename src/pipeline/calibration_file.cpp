@@ -12,8 +12,8 @@
 #include <new>
 #include <thread>
 
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/files.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/cache_folder.hpp"
 #include "core/guard.hpp"
@@ -95,7 +95,7 @@ Result<std::string> store(const Calibration& calibration) {
 namespace {
 
 // Larger files are not ours.
-constexpr off_t kMostFile = off_t{4} << 20;
+constexpr off_t kMaxFile = off_t{4} << 20;
 
 // The file's text, if it is a file of this user's, which nobody else may write, and no link: what
 // it says decides how and where this process works with keys.
@@ -109,7 +109,7 @@ std::optional<std::string> read_file(const std::string& path) {
     struct stat status {};
     const bool trusted = fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
                          (status.st_uid == geteuid() || status.st_uid == 0) &&
-                         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= kMostFile;
+                         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_size <= kMaxFile;
     std::string text(trusted ? static_cast<std::size_t>(status.st_size) : 0, '\0');
     std::size_t read = 0;
     while (read < text.size()) {

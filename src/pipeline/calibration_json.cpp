@@ -19,7 +19,7 @@ using Bytes = JsonReader::Bytes;
 constexpr int kVersion = 4;
 
 // Of which there are up to sixteen at once.
-constexpr std::size_t kMostChunk = std::size_t{64} << 20;
+constexpr std::size_t kMaxChunk = std::size_t{64} << 20;
 
 // --- to text
 
@@ -210,7 +210,7 @@ Result<> get(JsonReader& json, DeviceRates& rates) {
         if (i == 4) return get(json, rates.kernels);
         return get_rate(json, *figures[i - 5]);
     }));
-    if (rates.chunk == 0 || rates.chunk % 4096 != 0 || rates.chunk > kMostChunk)
+    if (rates.chunk == 0 || rates.chunk % 4096 != 0 || rates.chunk > kMaxChunk)
         return Error{Code::bad_format, "no chunk"};
     return {};
 }

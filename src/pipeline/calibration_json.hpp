@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <daelstrom/calibration.hpp>
+#include <daelstrom/plan.hpp>
 
 namespace dael::pipeline {
 

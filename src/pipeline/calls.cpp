@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes' named calls: each makes a message and gives it to the engine.
-#include <daelstrom/cbc.hpp>
-#include <daelstrom/cfb.hpp>
 #include <daelstrom/ctr.hpp>
-#include <daelstrom/ecb.hpp>
 #include <daelstrom/gcm.hpp>
-#include <daelstrom/ofb.hpp>
+#include <daelstrom/unauthenticated.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "core/wipe_at_end.hpp"
@@ -127,7 +124,7 @@ Result<Block> gcm::start(const Key& key, std::span<const std::uint8_t> iv) {
     if (iv.empty())
         return Error{Code::iv_size, "the IV is empty; GCM takes 1 byte or more, usually 12"};
     if (!iv.data()) return Error{Code::invalid_argument, "the IV is null"};
-    if (iv.size() > kMostAad)
+    if (iv.size() > kMaxAad)
         return Error{Code::limit,
                      std::to_string(iv.size()) + " bytes of IV; GCM's limit is 2^61 - 1"};
     if (iv.size() == kNonceSize) return modes::pre_counter({}, iv);

@@ -247,7 +247,7 @@ Engine::State::Lanes& Engine::State::lanes() {
     pipeline::Devices devices = find_devices_();
     for (auto& backend : devices.opened) {
         const std::size_t number = hosts_.size() + found.size();
-        if (number == pipeline::kMostWorkers) break;
+        if (number == pipeline::kMaxWorkers) break;
         found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
     }
     lanes_ = std::move(found);

@@ -25,7 +25,7 @@
 
 namespace dael::pipeline {
 
-inline constexpr std::size_t kMostWorkers = 40;  // of one engine: host backends, then devices
+inline constexpr std::size_t kMaxWorkers = 40;  // of one engine: host backends, then devices
 
 // A backend of an engine, and its number there.
 struct Worker {

@@ -20,7 +20,7 @@ constexpr std::size_t kChunk = std::size_t{32} << 20;  // where nothing else was
 constexpr int kSlots = 3;  // one being read, one on the bus, one being opened
 constexpr std::size_t kListAlignment = 64;
 // What a thread reads at a time, where several do.
-constexpr std::size_t kLeastRead = std::size_t{128} << 10, kMostRead = std::size_t{512} << 10;
+constexpr std::size_t kLeastRead = std::size_t{128} << 10, kMaxRead = std::size_t{512} << 10;
 constexpr Cipher kOpening = gcm::opening();
 
 // A slot holds the bytes of some messages, and behind them the list of the messages. The list
@@ -96,7 +96,7 @@ class Inflow {
         if (source_.readers <= 1) return source_.read(at, chunk);
         const auto readers = static_cast<std::size_t>(source_.readers);
         const std::size_t share =
-            std::clamp((chunk.size() + readers - 1) / readers, kLeastRead, kMostRead);
+            std::clamp((chunk.size() + readers - 1) / readers, kLeastRead, kMaxRead);
         const std::size_t shares = (chunk.size() + share - 1) / share;
         auto done = pool_.run(shares, source_.readers, [&](std::size_t i) {
             const std::size_t from = i * share;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <daelstrom/key_set.hpp>
+#include <daelstrom/key.hpp>
 
 #include "core/process.hpp"
 #include "pipeline/engine_state.hpp"
@@ -50,7 +50,7 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
           bits_(list.front().bits()) {}
     Result<> replace_whole(std::uint32_t index, const Key& key, Stream stream);
     // By the number of the worker.
-    std::array<std::atomic<core::KeyTables*>, pipeline::kMostWorkers> tables_{};
+    std::array<std::atomic<core::KeyTables*>, pipeline::kMaxWorkers> tables_{};
     const bool xts_;
     std::atomic<int> bits_;
     // While a replacement changes the set: what a child that is forked then finds.

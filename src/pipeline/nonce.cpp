@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <daelstrom/nonce.hpp>
+#include <daelstrom/gcm.hpp>
 
 #include <algorithm>
 

@@ -22,7 +22,7 @@ using core::guarded;
 
 // GCM's first pass decrypts as well, for want of a way to hash only, into this much memory.
 constexpr std::size_t kScratch = std::size_t{16} << 10;
-constexpr auto kMostData = std::uint64_t{1} << 60;
+constexpr auto kMaxData = std::uint64_t{1} << 60;
 
 Error out_of_order(const char* what) {
     return {Code::invalid_argument, what};
@@ -110,12 +110,11 @@ struct Pieces::State {
     }
 
     Result<> add_data(std::size_t bytes) {
-        if (gcm() && bytes > gcm::kMostData - std::min(size, gcm::kMostData))
+        if (gcm() && bytes > gcm::kMaxData - std::min(size, gcm::kMaxData))
             return Error{Code::limit,
                          "more than 2^36 - 32 bytes under one IV, GCM's limit: cut the data into "
                          "messages with an IV each"};
-        if (bytes > kMostData - size)
-            return Error{Code::limit, "more than 2^60 bytes in a message"};
+        if (bytes > kMaxData - size) return Error{Code::limit, "more than 2^60 bytes in a message"};
         size += bytes;
         return {};
     }
@@ -195,7 +194,7 @@ Result<> Pieces::aad(HostIn bytes) {
             return out_of_order("additional data comes before the data, and before the end");
         if (!bytes.data() && !bytes.empty())
             return Error{Code::invalid_argument, "the additional data is null"};
-        if (bytes.size() > gcm::kMostAad - s.aad_size)
+        if (bytes.size() > gcm::kMaxAad - s.aad_size)
             return Error{Code::limit, "more than 2^61 - 1 bytes of additional data, GCM's limit"};
         s.aad_size += bytes.size();
         return s.or_ended([&]() -> Result<> {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/engine.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/backend.hpp"
 

@@ -13,7 +13,7 @@ namespace {
 // What an engine holds on to between calls: sets for a few callers at once, none of them huge.
 constexpr std::size_t kKeptBytes = std::size_t{512} << 20;
 // What all callers of a device have at once, in device and page-locked memory together.
-constexpr std::size_t kMostBytes = std::size_t{2} << 30;
+constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 
 }  // namespace
 
@@ -105,7 +105,7 @@ std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
     std::unique_lock lock(mutex_);
     const std::uint64_t ticket = next_ticket_++;
     changed_.wait(lock,
-                  [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= kMostBytes); });
+                  [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= kMaxBytes); });
     ++served_;
     changed_.notify_all();
     // The smallest that fits, and of those the one used last: it has the staging it needed.

@@ -14,7 +14,6 @@
 #include <span>
 #include <vector>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/message.hpp>
 
 namespace dael::pipeline {

@@ -55,7 +55,7 @@ bool fills_device(const Cipher& cipher) noexcept {
 }
 
 // So many launches, one for each message, are sooner made than a chunk and its batch.
-constexpr std::size_t kMostLaunches = 4;
+constexpr std::size_t kMaxLaunches = 4;
 
 bool aligned(const Message& m) noexcept {
     return ((reinterpret_cast<std::uintptr_t>(m.in) | reinterpret_cast<std::uintptr_t>(m.out)) &
@@ -97,7 +97,7 @@ bool in_reach(std::size_t reach, const Cipher& cipher, std::uint64_t bytes,
     // CBC and CFB decryption read every block twice.
     const bool once =
         modes::can_cut(cipher) && cipher.mode != Mode::cbc && cipher.mode != Mode::cfb;
-    return once && bytes != 0 && bytes <= reach && messages <= kMostLaunches;
+    return once && bytes != 0 && bytes <= reach && messages <= kMaxLaunches;
 }
 
 bool in_reach(core::Device& device, const Cipher& cipher,

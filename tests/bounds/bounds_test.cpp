@@ -240,10 +240,10 @@ TEST_P(Bounds, NothingIsTouchedForBadInput) {
         expect(bad, Code::invalid_argument);
         if (!authenticates(cipher.mode)) return;
         bad = good;
-        bad.size = gcm::kMostData + 1;
+        bad.size = gcm::kMaxData + 1;
         expect(bad, Code::limit);
         bad = good;
-        bad.aad_size = gcm::kMostAad + 1;
+        bad.aad_size = gcm::kMaxAad + 1;
         expect(bad, Code::limit);
         bad = good;
         bad.tag = forbidden + 60;  // of the tag and the output

@@ -7,10 +7,10 @@ void host_device_tests(dael_engine* engine) {
     dael_key* const key = key_of(KEY);
     const dael_key* const keys[1] = {key};
     dael_message message = {.in = data, .out = data, .size = 16};
-    dael_keyset* set = NULL;
+    dael_key_set* set = NULL;
     dael_batch* batch = (dael_batch*)(void*)data;
     dael_device* device = (dael_device*)(void*)data;
-    EXPECT(dael_keyset_make(engine, keys, 1, &set) == DAEL_OK);
+    EXPECT(dael_key_set_make(engine, keys, 1, &set) == DAEL_OK);
     EXPECT(dael_run_device(engine, &kCtr, key, &message, NULL, NULL) == DAEL_UNSUPPORTED);
     EXPECT(dael_ctr_crypt_device(engine, key, data, 0, data, data, 16, NULL, NULL) ==
            DAEL_UNSUPPORTED);
@@ -71,7 +71,7 @@ void host_device_tests(dael_engine* engine) {
     dael_stream_destroy(NULL, NULL);
     dael_event_destroy(NULL, NULL);
     dael_device_free(NULL);
-    dael_keyset_free(set);
+    dael_key_set_free(set);
     dael_key_free(key);
 }
 
@@ -152,13 +152,13 @@ static void batches(struct place* p) {
     int32_t codes[2] = {-1, -1};
     dael_key* const key = key_of(GCM_KEY);
     const dael_key* const keys[1] = {key};
-    dael_keyset* set = NULL;
+    dael_key_set* set = NULL;
     dael_batch *seal = NULL, *open = NULL, *counted = NULL;
     dael_message messages[2];
     from_hex(GCM_PLAIN, bytes);
     from_hex(GCM_AAD, bytes + kAad);
     from_hex(GCM_NONCE, nonce);
-    EXPECT(dael_keyset_make(p->engine, keys, 1, &set) == DAEL_OK);
+    EXPECT(dael_key_set_make(p->engine, keys, 1, &set) == DAEL_OK);
     for (int i = 0; i < 2; ++i) {
         messages[i] = (dael_message){.in = at,
                                      .out = at + 64 * (i + 1),
@@ -183,7 +183,7 @@ static void batches(struct place* p) {
     /* Opened in place, the second one forged; the set and the engine's handle may go before. */
     for (int i = 0; i < 2; ++i) messages[i].in = messages[i].out;
     EXPECT(dael_prepare(p->engine, &kOpen, set, messages, 2, NULL, &open) == DAEL_OK);
-    dael_keyset_free(set);
+    dael_key_set_free(set);
     dael_key_free(key);
     EXPECT(dael_device_fill(p->device, at + kTags + 16, 0, 1, p->stream) == DAEL_OK);
     EXPECT(dael_launch(p->engine, open, p->stream, NULL) == DAEL_OK);
@@ -200,7 +200,7 @@ static void batches(struct place* p) {
     if (!dael_device_describe(p->device)->reads_lists) return;
     dael_key* const other = key_of(GCM_KEY);
     const dael_key* const others[1] = {other};
-    EXPECT(dael_keyset_make(p->engine, others, 1, &set) == DAEL_OK);
+    EXPECT(dael_key_set_make(p->engine, others, 1, &set) == DAEL_OK);
     const dael_device_nonces nonces = {.fixed = {1, 2, 3, 4}, .next = 5};
     const uint32_t number = 1;
     messages[0].in = at;
@@ -222,7 +222,7 @@ static void batches(struct place* p) {
     memcpy(messages, bytes + kList, sizeof messages);
     EXPECT(equals_hex(messages[0].start, "01020304000000000000000600000001"));
     dael_batch_free(counted);
-    dael_keyset_free(set);
+    dael_key_set_free(set);
     dael_key_free(other);
 }
 
@@ -233,7 +233,7 @@ static void launches(struct place* p) {
     void* pinned = NULL;
     dael_key* const key = key_of(GCM_KEY);
     const dael_key* const keys[1] = {key};
-    dael_keyset* set = NULL;
+    dael_key_set* set = NULL;
     from_hex(GCM_PLAIN, bytes);
     from_hex(GCM_AAD, aad);
     from_hex(GCM_NONCE, nonce);
@@ -245,13 +245,13 @@ static void launches(struct place* p) {
                             .tag = at + kTags};
     dael_launch_options options = {.struct_size = sizeof options, .host_aad = 1};
     EXPECT(dael_gcm_start(nonce, message.start) == DAEL_OK);
-    EXPECT(dael_keyset_make(p->engine, keys, 1, &set) == DAEL_OK);
+    EXPECT(dael_key_set_make(p->engine, keys, 1, &set) == DAEL_OK);
     EXPECT(dael_device_copy_in(p->device, at, bytes, sizeof bytes, p->stream) == DAEL_OK);
     if (!dael_device_describe(p->device)->reads_lists) {
         message.aad_size = 0;
         REFUSED(dael_launch_messages(p->engine, &kSeal, set, &message, 1, p->stream, NULL, NULL),
                 DAEL_UNSUPPORTED, "prepare()");
-        dael_keyset_free(set);
+        dael_key_set_free(set);
         dael_key_free(key);
         return;
     }
@@ -279,7 +279,7 @@ static void launches(struct place* p) {
         aad[7] ^= (uint8_t)forged;
     }
     dael_device_release_pinned(p->device, pinned);
-    dael_keyset_free(set);
+    dael_key_set_free(set);
     dael_key_free(key);
 }
 

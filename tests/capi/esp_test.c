@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * ESP from C: two ends, what is refused, and in which order handles may go. */
-#include <daelstrom/daelstrom_esp.h>
+#include <daelstrom/daelstrom_packets.h>
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files put in their places through the C interface. */
 #define _GNU_SOURCE
-#include <daelstrom/daelstrom_files.h>
+#include <daelstrom/daelstrom_sealed.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

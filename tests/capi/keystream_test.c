@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Security associations with keystream ahead of time, from C. */
-#include <daelstrom/daelstrom_keystream.h>
+#include <daelstrom/daelstrom_packets.h>
 
 #include <stddef.h>
 

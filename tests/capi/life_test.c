@@ -26,7 +26,7 @@
 struct objects {
     dael_engine* engine;
     dael_key* key;
-    dael_keyset* set;
+    dael_key_set* set;
     dael_pieces* pieces;
 };
 
@@ -35,16 +35,16 @@ static void free_in_order(const char* backend, const char* order) {
     uint8_t data[16] = {0}, start[16] = {0};
     struct objects o = {.engine = engine_on(backend), .key = key_of(KEY)};
     const dael_key* const keys[1] = {o.key};
-    EXPECT(dael_keyset_make(o.engine, keys, 1, &o.set) == DAEL_OK);
+    EXPECT(dael_key_set_make(o.engine, keys, 1, &o.set) == DAEL_OK);
     EXPECT(dael_begin(o.engine, &kCtr, o.key, start, &o.pieces) == DAEL_OK);
     for (; *order; ++order) {
         if (*order == '0') dael_engine_close(o.engine), o.engine = NULL;
         if (*order == '1') dael_key_free(o.key), o.key = NULL;
-        if (*order == '2') dael_keyset_free(o.set), o.set = NULL;
+        if (*order == '2') dael_key_set_free(o.set), o.set = NULL;
         if (*order == '3') dael_pieces_free(o.pieces), o.pieces = NULL;
         if (o.key) EXPECT(dael_key_bits(o.key) == 128);
-        if (o.set) EXPECT(dael_keyset_bits(o.set, 0) == 128);
-        if (o.set && o.key) EXPECT(dael_keyset_replace(o.set, 0, o.key, NULL) == DAEL_OK);
+        if (o.set) EXPECT(dael_key_set_bits(o.set, 0) == 128);
+        if (o.set && o.key) EXPECT(dael_key_set_replace(o.set, 0, o.key, NULL) == DAEL_OK);
         if (o.pieces) EXPECT(dael_pieces_update(o.pieces, data, 5, data, 16, NULL) == DAEL_OK);
     }
 }
@@ -56,14 +56,14 @@ static void set_of_another(const char* backend) {
     dael_message message = {.in = data, .out = data, .size = 16};
     dael_key* const key = key_of(KEY);
     const dael_key* const keys[1] = {key};
-    dael_keyset* set = NULL;
+    dael_key_set* set = NULL;
     dael_engine* engine = engine_on(backend);
-    EXPECT(dael_keyset_make(engine, keys, 1, &set) == DAEL_OK);
+    EXPECT(dael_key_set_make(engine, keys, 1, &set) == DAEL_OK);
     dael_engine_close(engine);
     engine = engine_on(backend);
     EXPECT(dael_run_batch(engine, &kCtr, set, &message, 1, &code, NULL) == DAEL_INVALID_ARGUMENT);
     dael_engine_close(engine);
-    dael_keyset_free(set);
+    dael_key_set_free(set);
     dael_key_free(key);
 }
 
@@ -162,9 +162,9 @@ static void no_memory(struct shared* shared) {
     const pid_t child = fork();
     if (child == 0) {
         const struct rlimit none = {1, 1};
-        dael_keyset* set = NULL;
+        dael_key_set* set = NULL;
         if (setrlimit(RLIMIT_AS, &none) != 0) _exit(1);
-        if (dael_keyset_make(shared->engine, keys, kMany, &set) != DAEL_OUT_OF_MEMORY) _exit(2);
+        if (dael_key_set_make(shared->engine, keys, kMany, &set) != DAEL_OUT_OF_MEMORY) _exit(2);
         if (set || dael_last_error()[0] == 0) _exit(3);
         _exit(0);
     }

@@ -30,7 +30,7 @@ class LittleMemoryDevice : public testing::Test {
         const Bytes raw = pattern(16);
         ASSERT_EQ(dael_key_import(raw.data(), 16, &key_), DAEL_OK);
         const dael_key* const key = key_;
-        ASSERT_EQ(dael_keyset_make(engine_, &key, 1, &set_), DAEL_OK);
+        ASSERT_EQ(dael_key_set_make(engine_, &key, 1, &set_), DAEL_OK);
         ASSERT_EQ(dael_device_of(engine_, nullptr, &its_), DAEL_OK) << dael_last_error();
         ASSERT_EQ(dael_device_allocate(its_, 4096, &memory_), DAEL_OK);
         ASSERT_EQ(dael_device_allocate_pinned(its_, 256, &host_), DAEL_OK);
@@ -46,7 +46,7 @@ class LittleMemoryDevice : public testing::Test {
         dael_device_release(its_, memory_);
         dael_device_release_pinned(its_, host_);
         dael_stream_destroy(its_, stream_);
-        dael_keyset_free(set_);
+        dael_key_set_free(set_);
         dael_key_free(key_);
         dael_device_free(its_);
         dael_engine_close(engine_);
@@ -70,7 +70,7 @@ class LittleMemoryDevice : public testing::Test {
     dael::test::HostDevice device_;
     dael_engine* engine_ = nullptr;
     dael_key* key_ = nullptr;
-    dael_keyset* set_ = nullptr;
+    dael_key_set* set_ = nullptr;
     dael_device* its_ = nullptr;
     void *memory_ = nullptr, *host_ = nullptr, *stream_ = nullptr;
 };

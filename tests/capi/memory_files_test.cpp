@@ -3,11 +3,7 @@
 // file is left that was not finished, and no descriptor.
 #include <gtest/gtest.h>
 
-#include <daelstrom/daelstrom_files.h>
 #include <daelstrom/daelstrom_sealed.h>
-#include <daelstrom/daelstrom_sealed_chunks.h>
-#include <daelstrom/daelstrom_sealed_keyset.h>
-#include <daelstrom/daelstrom_sealed_recipients.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +13,7 @@
 #include <fstream>
 #include <set>
 
-#include <daelstrom/calibration.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "capi/little_memory.hpp"
 #include "support/bytes.hpp"

@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <daelstrom/daelstrom_sealed.h>
-#include <daelstrom/daelstrom_sealed_chunks.h>
-#include <daelstrom/daelstrom_sealed_recipients.h>
 
 #include <algorithm>
 #include <cstring>

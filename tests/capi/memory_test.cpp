@@ -50,10 +50,10 @@ class LittleMemory : public testing::TestWithParam<const char*> {
         dael_key_free(xts_);
         dael_engine_close(engine_);
     }
-    dael_keyset* set() {
+    dael_key_set* set() {
         const dael_key* const keys[] = {key_, other_};
-        dael_keyset* made = nullptr;
-        EXPECT_EQ(dael_keyset_make(engine_, keys, 2, &made), DAEL_OK);
+        dael_key_set* made = nullptr;
+        EXPECT_EQ(dael_key_set_make(engine_, keys, 2, &made), DAEL_OK);
         return made;
     }
 
@@ -86,10 +86,12 @@ TEST_P(LittleMemory, EnginesAndKeys) {
     const auto duplicate = [&](dael_key** key) { return dael_key_duplicate(xts_, key); };
     making<dael_key>("dael_key_duplicate", duplicate, dael_key_free);
     const dael_key* const keys[] = {key_, other_};
-    const auto make = [&](dael_keyset** made) { return dael_keyset_make(engine_, keys, 2, made); };
-    making<dael_keyset>("dael_keyset_make", make, dael_keyset_free);
-    dael_keyset* none = nullptr;
-    EXPECT_EQ(dael_keyset_make(engine_, keys, static_cast<std::size_t>(-1) / 2, &none),
+    const auto make = [&](dael_key_set** made) {
+        return dael_key_set_make(engine_, keys, 2, made);
+    };
+    making<dael_key_set>("dael_key_set_make", make, dael_key_set_free);
+    dael_key_set* none = nullptr;
+    EXPECT_EQ(dael_key_set_make(engine_, keys, static_cast<std::size_t>(-1) / 2, &none),
               DAEL_OUT_OF_MEMORY);
     const std::uint8_t fixed[4] = {1, 2, 3, 4};
     const auto nonces = [&](dael_nonces** made) { return dael_nonces_make(fixed, 0, made); };
@@ -149,7 +151,7 @@ TEST_P(LittleMemory, BatchesAndTheirCodes) {
             messages[i].key = i % 2;
             if (cipher.mode == DAEL_GCM) messages[i].tag = tags.data() + 16 * i;
         }
-        dael_keyset* const keys = set();
+        dael_key_set* const keys = set();
         bool known = false;
         with_little_memory(
             "dael_run_batch, mode " + std::to_string(cipher.mode),
@@ -171,14 +173,14 @@ TEST_P(LittleMemory, BatchesAndTheirCodes) {
                 return status;
             },
             [&] { std::ranges::fill(out, std::uint8_t{0xee}); });
-        dael_keyset_free(keys);
+        dael_key_set_free(keys);
     }
 }
 
 // The first use of a set makes its tables; a replacement that fails leaves the old key everywhere.
 TEST_P(LittleMemory, SetsAndReplacedKeys) {
     const dael_cipher seal{DAEL_GCM, DAEL_ENCRYPT, 16, 0, 0};
-    const auto sealed_by = [&](dael_keyset* keys, Bytes& out) {
+    const auto sealed_by = [&](dael_key_set* keys, Bytes& out) {
         std::ranges::fill(out, std::uint8_t{0});
         dael_message message{};
         message.in = message.out = out.data();
@@ -189,33 +191,33 @@ TEST_P(LittleMemory, SetsAndReplacedKeys) {
     };
     Bytes first(48);
     with_little_memory("the first use of a set", [&] {
-        dael_keyset* keys = nullptr;
+        dael_key_set* keys = nullptr;
         const dael_key* const list[] = {key_, other_};
-        int status = dael_keyset_make(engine_, list, 2, &keys);
+        int status = dael_key_set_make(engine_, list, 2, &keys);
         if (status == DAEL_OK) status = sealed_by(keys, first);
-        dael_keyset_free(keys);
+        dael_key_set_free(keys);
         return status;
     });
-    dael_keyset* keys = set();
+    dael_key_set* keys = set();
     Bytes old_one(48), new_one(48), out(48);
     ASSERT_EQ(sealed_by(keys, old_one), DAEL_OK);
-    ASSERT_EQ(dael_keyset_replace(keys, 0, other_, nullptr), DAEL_OK);
+    ASSERT_EQ(dael_key_set_replace(keys, 0, other_, nullptr), DAEL_OK);
     ASSERT_EQ(sealed_by(keys, new_one), DAEL_OK);
     ASSERT_NE(old_one, new_one);
     int status = DAEL_OK;
     with_little_memory(
-        "dael_keyset_replace",
-        [&] { return status = dael_keyset_replace(keys, 0, other_, nullptr); },
+        "dael_key_set_replace",
+        [&] { return status = dael_key_set_replace(keys, 0, other_, nullptr); },
         [&] {
             // After the last one, whatever became of it.
             EXPECT_EQ(sealed_by(keys, out), DAEL_OK);
             EXPECT_TRUE(out == (status == DAEL_OK ? new_one : old_one));
-            EXPECT_EQ(dael_keyset_replace(keys, 0, key_, nullptr), DAEL_OK);
+            EXPECT_EQ(dael_key_set_replace(keys, 0, key_, nullptr), DAEL_OK);
             EXPECT_EQ(sealed_by(keys, out), DAEL_OK);
             EXPECT_EQ(out, old_one);
             status = DAEL_OUT_OF_MEMORY;  // the old one is in place until the next call
         });
-    dael_keyset_free(keys);
+    dael_key_set_free(keys);
 }
 
 TEST_P(LittleMemory, NamedCalls) {

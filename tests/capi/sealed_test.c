@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Sealed data from C: what Tink made, memory, streams, files, chunks and envelopes. */
-#include <daelstrom/daelstrom_sealed_chunks.h>
-#include <daelstrom/daelstrom_sealed_keyset.h>
-#include <daelstrom/daelstrom_sealed_recipients.h>
+#include <daelstrom/daelstrom_sealed.h>
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * Key sets, and many messages in host memory. */
 #include "capi.h"
 
-static void sealing(dael_engine* engine, const dael_keyset* set) {
+static void sealing(dael_engine* engine, const dael_key_set* set) {
     uint8_t plain[GCM_SIZE], aad[20], out[4][GCM_SIZE], tags[4][16], nonce[12];
     dael_message messages[4];
     int32_t codes[4] = {-1, -1, -1, -1};
@@ -43,7 +43,7 @@ static void sealing(dael_engine* engine, const dael_keyset* set) {
     EXPECT(out[0][0] == 0x55 && out[1][59] == 0x55);
 }
 
-static void plain_modes(dael_engine* engine, const dael_keyset* set) {
+static void plain_modes(dael_engine* engine, const dael_key_set* set) {
     uint8_t plain[64], out[2][64];
     int32_t codes[2];
     from_hex(PLAIN, plain);
@@ -65,7 +65,7 @@ static void plain_modes(dael_engine* engine, const dael_keyset* set) {
     }
 }
 
-static void misuse(dael_engine* engine, const dael_keyset* set) {
+static void misuse(dael_engine* engine, const dael_key_set* set) {
     uint8_t data[16] = {0};
     dael_message message = {.in = data, .out = data, .size = 16};
     int32_t code = 0;
@@ -84,7 +84,7 @@ static void misuse(dael_engine* engine, const dael_keyset* set) {
     EXPECT(dael_run_batch(engine, &xts, set, &message, 1, &code, NULL) == DAEL_INVALID_ARGUMENT);
 }
 
-static void replacing(dael_engine* engine, dael_keyset* set) {
+static void replacing(dael_engine* engine, dael_key_set* set) {
     uint8_t plain[64], out[64], bytes[32] = {7};
     int32_t code = -1;
     dael_key *other = NULL, *back = key_of(KEY);
@@ -92,17 +92,17 @@ static void replacing(dael_engine* engine, dael_keyset* set) {
     dael_message message = {.in = plain, .out = out, .size = 64};
     from_hex(COUNTER, message.start);
     EXPECT(dael_key_import(bytes, 32, &other) == DAEL_OK);
-    EXPECT(dael_keyset_replace(set, 0, other, NULL) == DAEL_OK);
-    EXPECT(dael_keyset_bits(set, 0) == 256 && dael_keyset_bits(set, 1) == 128);
+    EXPECT(dael_key_set_replace(set, 0, other, NULL) == DAEL_OK);
+    EXPECT(dael_key_set_bits(set, 0) == 256 && dael_key_set_bits(set, 1) == 128);
     EXPECT(dael_run_batch(engine, &kCtr, set, &message, 1, &code, NULL) == DAEL_OK);
     EXPECT(code == DAEL_OK && !equals_hex(out, kKnown[4].cipher));
-    EXPECT(dael_keyset_replace(set, 0, back, NULL) == DAEL_OK);
+    EXPECT(dael_key_set_replace(set, 0, back, NULL) == DAEL_OK);
     dael_key_free(back); /* it was copied */
     EXPECT(dael_run_batch(engine, &kCtr, set, &message, 1, &code, NULL) == DAEL_OK);
     EXPECT(equals_hex(out, kKnown[4].cipher));
-    EXPECT(dael_keyset_replace(set, 2, other, NULL) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_keyset_replace(set, 0, NULL, NULL) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_keyset_replace(NULL, 0, other, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_key_set_replace(set, 2, other, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_key_set_replace(set, 0, NULL, NULL) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_key_set_replace(NULL, 0, other, NULL) == DAEL_INVALID_ARGUMENT);
     dael_key_free(other);
 }
 
@@ -111,27 +111,27 @@ void set_tests(dael_engine* engine) {
     const dael_key* const twice[2] = {gcm, gcm};
     const dael_key* const pair[2] = {key, gcm};
     const dael_key* const hole[2] = {gcm, NULL};
-    dael_keyset* set = (dael_keyset*)(void*)&set;
-    REFUSED(dael_keyset_make(engine, NULL, 2, &set), DAEL_INVALID_ARGUMENT, "keys is null");
+    dael_key_set* set = (dael_key_set*)(void*)&set;
+    REFUSED(dael_key_set_make(engine, NULL, 2, &set), DAEL_INVALID_ARGUMENT, "keys is null");
     EXPECT(set == NULL);
-    REFUSED(dael_keyset_make(engine, hole, 2, &set), DAEL_INVALID_ARGUMENT, "key 1 is null");
-    EXPECT(dael_keyset_make(engine, twice, 0, &set) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_keyset_make(NULL, twice, 2, &set) == DAEL_INVALID_ARGUMENT);
-    EXPECT(dael_keyset_make(engine, twice, 2, NULL) == DAEL_INVALID_ARGUMENT);
+    REFUSED(dael_key_set_make(engine, hole, 2, &set), DAEL_INVALID_ARGUMENT, "key 1 is null");
+    EXPECT(dael_key_set_make(engine, twice, 0, &set) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_key_set_make(NULL, twice, 2, &set) == DAEL_INVALID_ARGUMENT);
+    EXPECT(dael_key_set_make(engine, twice, 2, NULL) == DAEL_INVALID_ARGUMENT);
 
-    EXPECT(dael_keyset_make(engine, twice, 2, &set) == DAEL_OK);
-    EXPECT(dael_keyset_size(set) == 2 && dael_keyset_bits(set, 1) == 128);
-    EXPECT(dael_keyset_bits(set, 2) == 0 && dael_keyset_bits(NULL, 0) == 0);
-    EXPECT(dael_keyset_size(NULL) == 0);
+    EXPECT(dael_key_set_make(engine, twice, 2, &set) == DAEL_OK);
+    EXPECT(dael_key_set_size(set) == 2 && dael_key_set_bits(set, 1) == 128);
+    EXPECT(dael_key_set_bits(set, 2) == 0 && dael_key_set_bits(NULL, 0) == 0);
+    EXPECT(dael_key_set_size(NULL) == 0);
     sealing(engine, set);
     misuse(engine, set);
-    dael_keyset_free(set);
+    dael_key_set_free(set);
 
-    EXPECT(dael_keyset_make(engine, pair, 2, &set) == DAEL_OK);
+    EXPECT(dael_key_set_make(engine, pair, 2, &set) == DAEL_OK);
     plain_modes(engine, set);
     replacing(engine, set);
-    dael_keyset_free(set);
-    dael_keyset_free(NULL);
+    dael_key_set_free(set);
+    dael_key_set_free(NULL);
     dael_key_free(gcm);
     dael_key_free(key);
 }

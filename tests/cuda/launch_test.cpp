@@ -16,7 +16,7 @@ namespace {
 constexpr Cipher kSeal{Mode::gcm, Direction::encrypt}, kOpen{Mode::gcm, Direction::decrypt},
     kCtr{Mode::gcm_ctr};
 
-// Batches as launches of 1 to kMostLaunched messages, with codes in either memory and AAD in either
+// Batches as launches of 1 to kMaxLaunched messages, with codes in either memory and AAD in either
 // where it may travel along.
 class LaunchCalls final : public DeviceCalls {
   public:
@@ -37,8 +37,8 @@ class LaunchCalls final : public DeviceCalls {
     Result<> batch(const Cipher& cipher, std::span<const Key> keys, const Messages& messages,
                    Stream stream, std::span<Code> codes) override {
         DAEL_LET(tables, backend_->tables(keys));
-        DAEL_LET(pinned, memory().allocate_pinned(kMostLaunched * 4));
-        DAEL_LET(there, memory().allocate(kMostLaunched * 4));
+        DAEL_LET(pinned, memory().allocate_pinned(kMaxLaunched * 4));
+        DAEL_LET(there, memory().allocate(kMaxLaunched * 4));
         auto done = all(cipher, {keys, tables.get()}, {messages.list, messages.count}, stream,
                         static_cast<std::uint32_t*>(pinned), there, codes);
         memory().release(there);
@@ -67,8 +67,8 @@ class LaunchCalls final : public DeviceCalls {
             DAEL_TRY(order().wait(stream));
             for (std::size_t i = 0; i < count; ++i) codes[at + i] = static_cast<Code>(pinned[i]);
             at += count;
-            most = most % kMostLaunched + 1 + random_.below(5);
-            most = std::min<std::size_t>(most, kMostLaunched);
+            most = most % kMaxLaunched + 1 + random_.below(5);
+            most = std::min<std::size_t>(most, kMaxLaunched);
         }
         return {};
     }
@@ -77,7 +77,7 @@ class LaunchCalls final : public DeviceCalls {
                       Stream stream) {
         std::uint64_t size = 0;
         for (const Message& m : list) size += m.aad_size;
-        if (size == 0 || size > kMostLaunchedAad || random_.below(2) == 0) return {};
+        if (size == 0 || size > kMaxLaunchedAad || random_.below(2) == 0) return {};
         for (Message& m : list) {
             Bytes& bytes = aad.emplace_back(m.aad_size);
             DAEL_TRY(memory().copy_out(bytes.data(), m.aad, m.aad_size, stream));

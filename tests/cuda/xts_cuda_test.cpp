@@ -72,8 +72,8 @@ TEST_P(XtsCuda, SharesOfEveryKind) {
                                      {48, 48 * 300'001},
                                      {1 << 16, std::size_t{33} << 20},
                                      {(1 << 20) + 5, 40 << 20},
-                                     {xts::kMost, xts::kMost * 2},
-                                     {xts::kMost - 1, xts::kMost * 2 - 2}}) {
+                                     {xts::kMax, xts::kMax * 2},
+                                     {xts::kMax - 1, xts::kMax * 2 - 2}}) {
         check(sector, {.size = size, .in_place = sector % 1024 == 0});
         if (HasFatalFailure()) return;
     }

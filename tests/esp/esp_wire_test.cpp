@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes on the wire are what encapsulate() makes, and the checksum is what RFC 1071 says.
-#include <daelstrom/esp_wire.hpp>
+#include <daelstrom/esp.hpp>
 
 #include "esp/esp_fixture.hpp"
 
@@ -34,7 +34,7 @@ TEST_F(EspWire, SizesAreThoseOfPackets) {
                 if (most != 0) ASSERT_LE(esp::packet_size(options, most), room);
                 ASSERT_GT(esp::packet_size(options, most + 1), room);
             }
-            EXPECT_EQ(esp::most_payload(options, 1 << 20), esp::kMostPayload);
+            EXPECT_EQ(esp::most_payload(options, 1 << 20), esp::kMaxPayload);
         }
 }
 

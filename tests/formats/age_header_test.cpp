@@ -110,7 +110,7 @@ TEST(AgeHeader, HasItsLimits) {
     expect_error(read_envelope(words(many + "-> x\n\n" + kEnd)), Code::limit, "1000 stanzas");
     // Long, but within the limit; beyond it; and without an end.
     std::string text = kVersion + "-> x\n";
-    while (text.size() + 65 + 1 + kEnd.size() <= sealed::kMostEnvelope) text += kFullLine;
+    while (text.size() + 65 + 1 + kEnd.size() <= sealed::kMaxEnvelope) text += kFullLine;
     EXPECT_EQ(stanzas(text + "\n" + kEnd), 1u);
     for (const std::string& longer :
          {text + kFullLine + kFullLine + "\n" + kEnd, kVersion + std::string(200'000, 'x'),

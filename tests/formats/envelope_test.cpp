@@ -303,8 +303,8 @@ TEST(Envelope, WhoOpensSaysHowMuchItMayCost) {
         };
         expect_error(open(costly, sealed::kUsualWorkLimit), Code::limit,
                      "it asks scrypt for 512 MiB of memory (N = 2^19), more than 256 MiB");
-        expect_error(open(most, sealed::kMostWork), Code::limit, "more than daelstrom ever takes");
-        expect_error(open(nonsense, sealed::kMostWork), Code::bad_format, "work is not 1 to 63");
+        expect_error(open(most, sealed::kMaxWork), Code::limit, "more than daelstrom ever takes");
+        expect_error(open(nonsense, sealed::kMaxWork), Code::bad_format, "work is not 1 to 63");
         expect_error(open(asks_for("11"), 10), Code::limit, "2 MiB of memory");
         expect_error(open(asks_for("11"), 11), Code::authentication, "another passphrase");
         EXPECT_TRUE(open(made, 1));
@@ -371,7 +371,7 @@ TEST(Envelope, AsManyRecipientsAsThereMayBe) {
     std::string text = first.recipient;
     for (int i = 0; i < 998; ++i) text += first.recipient;
     const auto recipients = must(Recipients::parse(text + last.recipient));
-    EXPECT_LE(recipients.envelope_size(), sealed::kMostEnvelope);
+    EXPECT_LE(recipients.envelope_size(), sealed::kMaxEnvelope);
     const auto made = must(make_envelope(recipients));
     EXPECT_EQ(must(read_envelope(made.envelope)).stanzas, 1000u);
     EXPECT_TRUE(open_envelope(last.key(), made.envelope));

@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/sealed_keys.hpp>
 
 #include "formats/base64.hpp"
 #include "formats/keysets.hpp"

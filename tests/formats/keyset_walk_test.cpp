@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random walks over keysets that are changed, against a model: what is refused changes nothing,
 // what is done is whole, and the text says the same as the object at any time.
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/sealed_keys.hpp>
 
 #include "formats/keysets.hpp"
 #include "support/thorough.hpp"

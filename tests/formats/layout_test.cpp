@@ -11,29 +11,29 @@ using sealed::Chunk;
 using sealed::Layout;
 
 constexpr Layout kSmall{64, 24};
-constexpr std::uint64_t kMost = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMax = std::uint64_t{1} << 32;
 
 TEST(Layout, AtMostTwoToThe32Segments) {
     const Layout layout{4096, 40};
-    const std::uint64_t most = kMost * 4080 - 40;
+    const std::uint64_t most = kMax * 4080 - 40;
     EXPECT_EQ(must(layout.sealed_size(most)), std::uint64_t{1} << 44);
     EXPECT_EQ(layout.sealed_size(most + 1).code(), Code::limit);
     EXPECT_EQ(layout.sealed_size(~std::uint64_t{0}).code(), Code::limit);
     EXPECT_EQ(must(layout.plain_size(std::uint64_t{1} << 44)), most);
     EXPECT_EQ(layout.plain_size((std::uint64_t{1} << 44) + 1).code(), Code::limit);
     EXPECT_EQ(layout.plain_size(~std::uint64_t{0}).code(), Code::limit);
-    EXPECT_EQ(must(layout.of_plain(kMost - 1, 4080, true)).count, 1u);
-    EXPECT_EQ(must(layout.of_plain(kMost - 1, 4080, false)).count, 1u);
+    EXPECT_EQ(must(layout.of_plain(kMax - 1, 4080, true)).count, 1u);
+    EXPECT_EQ(must(layout.of_plain(kMax - 1, 4080, false)).count, 1u);
     for (const bool last : {false, true}) {
-        EXPECT_EQ(layout.of_plain(kMost - 1, 2 * 4080, last).code(), Code::limit);
-        EXPECT_EQ(layout.of_plain(kMost, 4080, last).code(), Code::limit);
+        EXPECT_EQ(layout.of_plain(kMax - 1, 2 * 4080, last).code(), Code::limit);
+        EXPECT_EQ(layout.of_plain(kMax, 4080, last).code(), Code::limit);
         EXPECT_EQ(layout.of_plain(~std::uint64_t{0}, 4080, last).code(), Code::limit);
         EXPECT_EQ(layout.of_plain(0, ~std::uint64_t{0}, last).code(), Code::limit);
-        EXPECT_EQ(layout.of_sealed(kMost - 1, 2 * 4096, last).code(), Code::limit);
-        EXPECT_EQ(layout.of_sealed(kMost, 4096, last).code(), Code::limit);
+        EXPECT_EQ(layout.of_sealed(kMax - 1, 2 * 4096, last).code(), Code::limit);
+        EXPECT_EQ(layout.of_sealed(kMax, 4096, last).code(), Code::limit);
         EXPECT_EQ(layout.of_sealed(0, ~std::uint64_t{0}, last).code(), Code::limit);
     }
-    EXPECT_EQ(layout.of_plain(kMost - 1, 4081, true).code(), Code::limit);
+    EXPECT_EQ(layout.of_plain(kMax - 1, 4081, true).code(), Code::limit);
     EXPECT_EQ(layout.covering({0, 1}, most + 1).code(), Code::limit);
     EXPECT_TRUE(must(layout.covering({most - 1, 1}, most)).last);
 }

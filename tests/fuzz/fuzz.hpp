@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/key.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::fuzz {
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/engine.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "fuzz/fuzz.hpp"
 

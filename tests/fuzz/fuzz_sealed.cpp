@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <daelstrom/sealed.hpp>
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/sealed_keys.hpp>
 
 #include "formats/keyset.hpp"
 #include "fuzz/fuzz.hpp"
@@ -170,7 +170,7 @@ void check_keyset(const Bytes& text) {
     }
     for (const auto& key : parsed->state().keys)
         require(static_cast<bool>(formats::check(key)), "keys that were taken make sense");
-    require(parsed->segment() <= formats::kMostSegment, "no key wants more memory than the limit");
+    require(parsed->segment() <= formats::kMaxSegment, "no key wants more memory than the limit");
 }
 
 // A key, and an envelope for it, which is the same in every run but for its random parts.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include <daelstrom/engine.hpp>
-#include <daelstrom/padding.hpp>
+#include <daelstrom/unauthenticated.hpp>
 
 #include "core/registry.hpp"
 #include "fuzz/fuzz.hpp"

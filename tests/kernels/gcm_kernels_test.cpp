@@ -427,7 +427,7 @@ TEST(GcmLists, EntriesThatMakeNoSenseAreFound) {
     EXPECT_EQ(verdict([&](Message& m) { m.tag = top + 1; }), kInvalid);
     EXPECT_EQ(verdict([](Message& m) { m.aad_size = 1; }), kInvalid);
     EXPECT_EQ(verdict([](Message& m) { m.in = m.out = nullptr, m.size = 0; }), kOk);
-    EXPECT_EQ(verdict([](Message& m) { m.size = gcm::kMostData + 1; }), kLimit);
+    EXPECT_EQ(verdict([](Message& m) { m.size = gcm::kMaxData + 1; }), kLimit);
     EXPECT_EQ(verdict([](Message& m) { m.aad_size = ~std::uint64_t{0}; }), kLimit);
     EXPECT_EQ(verdict([](Message& m) { m.skip = 1; }), kInvalid);
 

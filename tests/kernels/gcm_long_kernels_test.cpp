@@ -113,7 +113,7 @@ TEST_F(GcmLongKernels, SizesAlignmentsAndAad) {
             std::size_t i = 0;
             for (const std::size_t size : {8193, 16384, 16385, 24589, 33000})
                 for (const std::size_t aad : {0, 1, 16, 63, 64, 65, 8193}) {
-                    if (batch.size() == kMostLaunched) break;
+                    if (batch.size() == kMaxLaunched) break;
                     ++i;
                     batch.add({.size = size,
                                .in_at = i % 5,

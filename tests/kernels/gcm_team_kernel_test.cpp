@@ -37,18 +37,18 @@ using cuda::GcmTeamWork;
 
 class GcmTeamKernel : public testing::Test {
   protected:
-    template <int kRounds, std::uint32_t kMost>
-    static void launch(const GcmTeamWork<kMost>& work, std::uint32_t count) {
+    template <int kRounds, std::uint32_t kMax>
+    static void launch(const GcmTeamWork<kMax>& work, std::uint32_t count) {
         std::optional<OwnBanks> own;
         if (banks_) own.emplace(cuda::table_image, cuda::shapes::kTable, *banks_);
         launch_blocks(count, cuda::shapes::gcm_team(0).threads,
-                      [&] { cuda::gcm_team<kRounds, kMost>(work); });
+                      [&] { cuda::gcm_team<kRounds, kMax>(work); });
     }
-    template <std::uint32_t kMost>
+    template <std::uint32_t kMax>
     static void launch(const Cipher& cipher, std::span<const Key> keys,
                        const std::vector<GcmKey>& made, std::span<const Message> messages,
                        bool host_aad, std::uint32_t* results) {
-        GcmTeamWork<kMost> work{};
+        GcmTeamWork<kMax> work{};
         work.keys = made.data();
         work.results = results;
         work.tag_size = authenticates(cipher.mode) ? cipher.tag : 0;
@@ -78,7 +78,7 @@ class GcmTeamKernel : public testing::Test {
             bool one = true;
             for (std::size_t at = 0; at < messages.size();) {
                 const std::size_t count =
-                    one ? 1 : std::min<std::size_t>(kMostLaunched, messages.size() - at);
+                    one ? 1 : std::min<std::size_t>(kMaxLaunched, messages.size() - at);
                 const auto part = messages.subspan(at, count);
                 std::uint64_t aad = 0;
                 for (const Message& m : part) aad += m.aad_size;
@@ -87,9 +87,9 @@ class GcmTeamKernel : public testing::Test {
                     launch<1>(cipher, keys, made, part,
                               aad != 0 && aad <= cuda::kSmallAad && at % 3 == 0, results.data());
                 else
-                    launch<kMostLaunched>(cipher, keys, made, part,
-                                          aad != 0 && aad <= kMostLaunchedAad && at % 3 == 1,
-                                          results.data());
+                    launch<kMaxLaunched>(cipher, keys, made, part,
+                                         aad != 0 && aad <= kMaxLaunchedAad && at % 3 == 1,
+                                         results.data());
                 for (std::size_t i = 0; i < count; ++i)
                     codes[at + i] = static_cast<Code>(results[i]);
                 at += count;
@@ -202,7 +202,7 @@ TEST_F(GcmTeamKernel, AKeyOfAnotherSizeIsNotUsed) {
 TEST_F(GcmTeamKernel, TheHostPlansAsTheDeviceDoes) {
     const Bytes room(16);
     for (const bool tags : {true, false})
-        for (std::uint32_t count = 1; count <= kMostLaunched; count += 7) {
+        for (std::uint32_t count = 1; count <= kMaxLaunched; count += 7) {
             std::vector<Message> list(count);
             std::vector<Bytes> aad;
             std::uint64_t aad_size = 0;

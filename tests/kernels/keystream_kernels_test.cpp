@@ -82,13 +82,13 @@ TEST(KeystreamKernel, TakesTheLargestRun) {
     core::KeystreamRun run;
     run.out = reinterpret_cast<std::uint8_t*>(std::uintptr_t{1} << 40 | 112);
     run.blocks = 1u << 15;
-    run.slots = core::kMostRunBlocks >> 15;
+    run.slots = core::kMaxRunBlocks >> 15;
     const cuda::KeystreamWork work = work_of({run});
-    EXPECT_EQ(work.rows, (core::kMostRunBlocks + 7 + 31) / 32);
+    EXPECT_EQ(work.rows, (core::kMaxRunBlocks + 7 + 31) / 32);
     cuda::RowWalk last(work, 512, 511);
     while (last.row + 1 < work.rows) last.step(work);
-    EXPECT_EQ(cuda::block_in(work.runs[0], last.row, 6), core::kMostRunBlocks - 1);
-    EXPECT_EQ(as_block(cuda::counter_in(work.runs[0], core::kMostRunBlocks - 1)),
+    EXPECT_EQ(cuda::block_in(work.runs[0], last.row, 6), core::kMaxRunBlocks - 1);
+    EXPECT_EQ(as_block(cuda::counter_in(work.runs[0], core::kMaxRunBlocks - 1)),
               modes::counter_add(run.first, std::uint64_t{run.slots - 1} << 32 | (run.blocks - 1)));
 }
 
@@ -97,9 +97,9 @@ TEST(KeystreamKernel, AListTakesWhatFitsAmongParameters) {
     core::KeystreamRun run;
     run.out = reinterpret_cast<std::uint8_t*>(std::uintptr_t{4096});
     run.blocks = run.slots = 1;
-    for (std::uint32_t i = 0; i < cuda::kMostRuns; ++i) EXPECT_TRUE(cuda::add_run(work, run));
+    for (std::uint32_t i = 0; i < cuda::kMaxRuns; ++i) EXPECT_TRUE(cuda::add_run(work, run));
     EXPECT_FALSE(cuda::add_run(work, run));
-    EXPECT_EQ(work.count, cuda::kMostRuns);
+    EXPECT_EQ(work.count, cuda::kMaxRuns);
 }
 
 }  // namespace

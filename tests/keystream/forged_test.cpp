@@ -26,9 +26,9 @@ TEST_P(Forged, NothingIsWritten) {
     const Bytes raw = Random(1).bytes(16);
     auto cipher = (*backend)->packets(*Key::import(raw));
     if (!cipher) GTEST_SKIP() << cipher.error().message;
-    constexpr std::size_t kMost = 20000;
+    constexpr std::size_t kMax = 20000;
     auto* const locked = static_cast<std::uint8_t*>(
-        mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        mmap(nullptr, kMax, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(locked, MAP_FAILED);
     Random random(2);
     std::uint8_t aad[12] = {}, tag[16] = {};
@@ -51,7 +51,7 @@ TEST_P(Forged, NothingIsWritten) {
             // The packet's keystream, as it would have been made ahead of time; its first block is
             // the tag's, and what it masks is wrong all the same.
             for (std::size_t i = 0; i < size; ++i) ahead[16 + i] = plain[i] ^ sealed[i];
-            ASSERT_EQ(mprotect(locked, kMost, PROT_READ), 0);
+            ASSERT_EQ(mprotect(locked, kMax, PROT_READ), 0);
             const Bytes apart = sealed;
             expect_in_a_child([&] {
                 for (const std::size_t blocks :
@@ -71,14 +71,14 @@ TEST_P(Forged, NothingIsWritten) {
                     }
                 return true;
             });
-            ASSERT_EQ(mprotect(locked, kMost, PROT_READ | PROT_WRITE), 0);
+            ASSERT_EQ(mprotect(locked, kMax, PROT_READ | PROT_WRITE), 0);
             Code code = Code::internal;
             (*cipher)->open({&packet, 1}, {&code, 1});
             EXPECT_EQ(code, Code::ok);
             EXPECT_EQ(difference(plain, {locked, size}), "");
         }
     }
-    munmap(locked, kMost);
+    munmap(locked, kMax);
 }
 
 }  // namespace

@@ -2,9 +2,9 @@
 // What `auto` chooses, that it is what explain() says, and what it does when a device is of no use.
 #include <gtest/gtest.h>
 
-#include <daelstrom/calibration.hpp>
-#include <daelstrom/cbc.hpp>
 #include <daelstrom/ctr.hpp>
+#include <daelstrom/plan.hpp>
+#include <daelstrom/unauthenticated.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "core/registry.hpp"

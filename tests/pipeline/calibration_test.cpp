@@ -9,9 +9,9 @@
 #include <fstream>
 #include <sstream>
 
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/device.hpp>
 #include <daelstrom/engine.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/registry.hpp"
 #include "pipeline/calibrate.hpp"

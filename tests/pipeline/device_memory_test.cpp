@@ -9,11 +9,10 @@
 #include <cstring>
 #include <optional>
 
-#include <daelstrom/cbc.hpp>
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/device.hpp>
-#include <daelstrom/ecb.hpp>
-#include <daelstrom/nonce.hpp>
+#include <daelstrom/gcm.hpp>
+#include <daelstrom/unauthenticated.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "core/registry.hpp"
@@ -310,15 +309,15 @@ TEST_F(DeviceMemory, ListsThatADeviceCannotRead) {
 
 // How many messages there are is read when the batch runs, and their starts are counted there.
 TEST_F(DeviceMemory, NumbersAndNoncesThatLieOnTheDevice) {
-    constexpr std::uint32_t kMost = 20;
+    constexpr std::uint32_t kMax = 20;
     constexpr std::size_t kSize = 48;
     for (const Cipher& cipher : {gcm::sealing(), Cipher{Mode::gcm_ctr}}) {
         const KeyRing ring(random_, 2);
         auto set = engine_->keys(ring.keys);
         ASSERT_TRUE(set);
-        OnDevice data(device_, kMost * (kSize + 16)), list(device_, kMost * sizeof(Message)),
+        OnDevice data(device_, kMax * (kSize + 16)), list(device_, kMax * sizeof(Message)),
             number(device_, 4), nonces(device_, sizeof(DeviceNonces));
-        for (std::uint32_t i = 0; i < kMost; ++i) {
+        for (std::uint32_t i = 0; i < kMax; ++i) {
             Message& m = list.as<Message>()[i] = {};
             m.in = m.out = data.data() + i * (kSize + 16);
             m.size = kSize;
@@ -327,12 +326,12 @@ TEST_F(DeviceMemory, NumbersAndNoncesThatLieOnTheDevice) {
         }
         *nonces.as<DeviceNonces>() = {{5, 6, 7, 8}, 0, 0xfffffffe};
         auto batch = engine_->prepare(cipher, *set,
-                                      {list.as<Message>(), kMost, Place::device,
+                                      {list.as<Message>(), kMax, Place::device,
                                        number.as<std::uint32_t>(), nonces.as<DeviceNonces>()});
         ASSERT_TRUE(batch) << batch.error().message;
         NonceCounter same({5, 6, 7, 8}, 0xfffffffe);
         for (const std::uint32_t count : {3u, 0u, 20u, 7u, 1000u}) {
-            const std::uint32_t done = std::min(count, kMost);
+            const std::uint32_t done = std::min(count, kMax);
             const Bytes plain = random_.bytes(data.bytes.size());
             std::ranges::copy(plain, data.data());
             *number.as<std::uint32_t>() = count;
@@ -341,7 +340,7 @@ TEST_F(DeviceMemory, NumbersAndNoncesThatLieOnTheDevice) {
             ASSERT_TRUE(codes);
             std::vector<Message> expected(done);
             ASSERT_TRUE(same.number(expected));
-            for (std::uint32_t i = 0; i < kMost; ++i) {
+            for (std::uint32_t i = 0; i < kMax; ++i) {
                 const std::size_t at = i * (kSize + 16);
                 if (i >= done) {
                     EXPECT_EQ(difference(std::span(plain).subspan(at, kSize + 16),

@@ -7,8 +7,8 @@
 #include <set>
 #include <thread>
 
-#include <daelstrom/calibration.hpp>
-#include <daelstrom/nonce.hpp>
+#include <daelstrom/gcm.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
@@ -23,7 +23,7 @@ using namespace dael::test;
 
 constexpr std::size_t kRoom = 2048;  // of device memory for a message: data, and its tag behind
 constexpr std::size_t kTagAt = 1536;
-constexpr std::size_t kMost = 4;  // messages of a batch
+constexpr std::size_t kMax = 4;  // messages of a batch
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kChildrenOfThreads = false;  // that have threads themselves: it knows none
 #else
@@ -160,10 +160,10 @@ class Walker {
         Made made;
         made.cipher = cipher;
         made.of = of;
-        auto memory = device_.allocate(kMost * kRoom + kMost * sizeof(Message) + 64);
+        auto memory = device_.allocate(kMax * kRoom + kMax * sizeof(Message) + 64);
         if (!memory) return made;
         made.memory = static_cast<std::uint8_t*>(*memory);
-        const std::size_t count = 1 + random_.below(kMost);
+        const std::size_t count = 1 + random_.below(kMax);
         for (std::size_t i = 0; i < count; ++i) {
             std::uint8_t* const at = made.memory + i * kRoom;
             Message m{at, at, 16 * random_.below(90)};
@@ -179,7 +179,7 @@ class Walker {
     void give_back(Made& made) {
         made.batch.reset();
         if (!made.memory) return;
-        std::memset(made.memory, 0, kMost * kRoom + kMost * sizeof(Message) + 64);
+        std::memset(made.memory, 0, kMax * kRoom + kMax * sizeof(Message) + 64);
         device_.release(made.memory);
     }
     void drop(std::size_t index) {
@@ -220,10 +220,10 @@ class Walker {
     void prepare_counting() {
         Made made = make(gcm::sealing(), random_.below(2));
         if (!made.memory) return settle();
-        std::uint8_t* const end = made.memory + kMost * kRoom;
+        std::uint8_t* const end = made.memory + kMax * kRoom;
         made.there = reinterpret_cast<Message*>(end);
         std::ranges::copy(made.list, made.there);
-        made.nonces = reinterpret_cast<DeviceNonces*>(end + kMost * sizeof(Message));
+        made.nonces = reinterpret_cast<DeviceNonces*>(end + kMax * sizeof(Message));
         *made.nonces = {};
         made.nonces->fixed[0] = ++counting_;
         Messages messages{made.there, static_cast<std::uint32_t>(made.list.size()), Place::device};

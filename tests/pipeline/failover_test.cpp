@@ -3,7 +3,7 @@
 // what is not, and that the codes say so.
 #include <gtest/gtest.h>
 
-#include <daelstrom/calibration.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <thread>
 
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/gcm.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "core/backend.hpp"
 #include "core/process.hpp"

@@ -7,11 +7,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include <daelstrom/cbc.hpp>
-#include <daelstrom/cfb.hpp>
 #include <daelstrom/ctr.hpp>
-#include <daelstrom/ecb.hpp>
-#include <daelstrom/ofb.hpp>
+#include <daelstrom/unauthenticated.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "core/registry.hpp"

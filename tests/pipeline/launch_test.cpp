@@ -24,18 +24,18 @@ class Launch : public testing::Test {
     void SetUp() override {
         open();
         stream_ = *device_.create_stream();
-        memory_ = static_cast<std::uint8_t*>(*device_.allocate(kMostLaunched * kRoom));
-        pinned_ = static_cast<std::uint32_t*>(*device_.allocate_pinned(kMostLaunched * 4));
-        there_ = static_cast<std::uint32_t*>(*device_.allocate(kMostLaunched * 4));
-        for (std::uint32_t i = 0; i < kMostLaunched; ++i) add(i * 37 % 1500, i % 3 == 0 ? 0 : i);
+        memory_ = static_cast<std::uint8_t*>(*device_.allocate(kMaxLaunched * kRoom));
+        pinned_ = static_cast<std::uint32_t*>(*device_.allocate_pinned(kMaxLaunched * 4));
+        there_ = static_cast<std::uint32_t*>(*device_.allocate(kMaxLaunched * 4));
+        for (std::uint32_t i = 0; i < kMaxLaunched; ++i) add(i * 37 % 1500, i % 3 == 0 ? 0 : i);
     }
     void TearDown() override {
         (void)device_.wait(stream_);
         keys_.reset();
         engine_.reset();
-        wipe(memory_, kMostLaunched * kRoom);
-        wipe(there_, kMostLaunched * 4);
-        wipe(pinned_, kMostLaunched * 4);
+        wipe(memory_, kMaxLaunched * kRoom);
+        wipe(there_, kMaxLaunched * 4);
+        wipe(pinned_, kMaxLaunched * 4);
         device_.release(memory_);
         device_.release(there_);
         device_.release_pinned(pinned_);
@@ -169,7 +169,7 @@ TEST_F(Launch, WhatIsRefused) {
     list[1].tag = nullptr;
     refused(Code::invalid_argument, "message 1", gcm::sealing(), list);
 
-    Bytes aad(kMostLaunchedAad / 2 + 1);
+    Bytes aad(kMaxLaunchedAad / 2 + 1);
     list = {list_[1], list_[2]};
     for (Message& m : list) {
         m.aad = aad.data();

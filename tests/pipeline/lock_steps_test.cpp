@@ -7,10 +7,10 @@
 #include <atomic>
 #include <optional>
 
-#include <daelstrom/calibration.hpp>
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/esp.hpp>
 #include <daelstrom/gcm.hpp>
+#include <daelstrom/plan.hpp>
 #include <daelstrom/sealed.hpp>
 #include <daelstrom/sealed_recipients.hpp>
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include <daelstrom/nonce.hpp>
+#include <daelstrom/gcm.hpp>
 
 #include "pipeline/engine_state.hpp"
 #include "pipeline/survey.hpp"

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <thread>
 
-#include <daelstrom/cbc.hpp>
 #include <daelstrom/ctr.hpp>
+#include <daelstrom/unauthenticated.hpp>
 
 #include "pipeline/chunks.hpp"
 #include "pipeline/engine_state.hpp"
@@ -685,7 +685,7 @@ TEST(Transfer, ForgedAndInvalidMessagesFailAlone) {
             for (std::size_t i = 0; i < 200; i += 5) batch.forge(i);
             batch.messages[7].key = 2;
             batch.messages[33].tag = nullptr;
-            batch.messages[34].size = gcm::kMostData + 1;
+            batch.messages[34].size = gcm::kMaxData + 1;
             batch.messages[34].in = batch.messages[34].out;
             batch.expect(7, Code::invalid_argument);
             batch.expect(33, Code::invalid_argument);

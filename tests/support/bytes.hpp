@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::test {
 

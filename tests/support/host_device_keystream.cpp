@@ -60,7 +60,7 @@ class HostDevice::Maker final : public core::KeystreamMaker {
   private:
     void check(const core::KeystreamRun& run, std::size_t keys) {
         const std::uint64_t blocks = std::uint64_t{run.blocks} * run.slots;
-        if (run.key >= keys || blocks == 0 || blocks > core::kMostRunBlocks ||
+        if (run.key >= keys || blocks == 0 || blocks > core::kMaxRunBlocks ||
             reinterpret_cast<std::uintptr_t>(run.out) % 16 != 0)
             device_.violation("an invalid run of keystream");
         device_.check_pinned_range(run.out, blocks * 16, "a run of keystream");

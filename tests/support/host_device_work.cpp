@@ -250,7 +250,7 @@ Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys,
     DAEL_TRY(attempt("run list"));
     DAEL_LET(tables, own(keys));
     if (!options_.reads_lists) return core::Device::run(cipher, keys, messages, options, stream);
-    if (messages.size() > kMostLaunched) violation("run of a list that is too long");
+    if (messages.size() > kMaxLaunched) violation("run of a list that is too long");
     auto list = std::make_shared<std::vector<Message>>(messages.begin(), messages.end());
     auto aad = std::make_shared<std::vector<std::vector<std::uint8_t>>>();
     for (Message& m : *list) {

@@ -36,7 +36,7 @@ class MemorySearch {
     // How many of the blocks lie somewhere, at an address that is a multiple of 16, as keystream
     // does. Mappings that are larger than anything that a test allocates are a sanitizer's own.
     std::size_t found() const {
-        constexpr std::size_t kMost = std::size_t{1} << 30, kChunk = std::size_t{1} << 16;
+        constexpr std::size_t kMax = std::size_t{1} << 30, kChunk = std::size_t{1} << 16;
         std::unordered_map<std::uint64_t, bool> seen;
         std::vector<std::uint8_t> chunk(kChunk);
         std::ifstream maps("/proc/self/maps");
@@ -47,7 +47,7 @@ class MemorySearch {
             char rights[5] = "";
             if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) < 3)
                 continue;
-            if (rights[0] != 'r' || rights[1] != 'w' || to - from > kMost) continue;
+            if (rights[0] != 'r' || rights[1] != 'w' || to - from > kMax) continue;
             for (std::uintptr_t at = from; at < to; at += kChunk) {
                 const std::size_t size = std::min<std::size_t>(kChunk, to - at);
                 const auto mine = reinterpret_cast<std::uintptr_t>(chunk.data());

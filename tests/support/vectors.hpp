@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 #include "support/bytes.hpp"
 

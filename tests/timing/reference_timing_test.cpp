@@ -6,7 +6,7 @@
 #include <random>
 
 #include <daelstrom/key.hpp>
-#include <daelstrom/padding.hpp>
+#include <daelstrom/unauthenticated.hpp>
 
 #include "backends/reference/aes.hpp"
 #include "backends/reference/gcm.hpp"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 #include "measure/timed.hpp"
 

@@ -218,14 +218,14 @@ TEST_F(GcmCheck, RefusesOverlaps) {
 }
 
 TEST_F(GcmCheck, HoldsTheLimits) {
-    EXPECT_EQ(gcm::kMostData, 68719476704u);  // (2^39 - 256) / 8
-    for (const std::uint64_t size : {gcm::kMostData + 1, ~std::uint64_t{0}})
+    EXPECT_EQ(gcm::kMaxData, 68719476704u);  // (2^39 - 256) / 8
+    for (const std::uint64_t size : {gcm::kMaxData + 1, ~std::uint64_t{0}})
         EXPECT_EQ(code_of([&](auto& m) {
                       m.in = m.out;
                       m.size = size;
                   }),
                   Code::limit);
-    EXPECT_EQ(code_of([](auto& m) { m.aad_size = gcm::kMostAad + 1; }), Code::limit);
+    EXPECT_EQ(code_of([](auto& m) { m.aad_size = gcm::kMaxAad + 1; }), Code::limit);
 }
 
 }  // namespace

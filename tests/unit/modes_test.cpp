@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include <daelstrom/padding.hpp>
+#include <daelstrom/unauthenticated.hpp>
 
 #include "core/registry.hpp"
 #include "modes/chain.hpp"

@@ -131,7 +131,7 @@ TEST_P(XBatch, ABadMessageFailsAlone) {
             long_one.in = long_one.out;
             // One byte more than the counter lasts for.
             long_one.size = mode == Mode::gcm
-                                ? gcm::kMostData + 1
+                                ? gcm::kMaxData + 1
                                 : ((std::uint64_t{1} << 32) - 1) * 16 - long_one.skip + 1;
         }
         if (mode == Mode::gcm) refuse(33, Code::invalid_argument).tag = nullptr;

@@ -537,8 +537,8 @@ TEST_P(InPieces, BadInputAndLimits) {
         if (authenticates(cipher.mode)) {
             EXPECT_EQ(pieces->aad(HostIn(nothing, 5)).code(), Code::invalid_argument);
             // Spans of more bytes than there are: refused by their size, and never read.
-            EXPECT_EQ(pieces->aad(HostIn(in.data(), gcm::kMostAad + 1)).code(), Code::limit);
-            const HostOut much(out.data(), gcm::kMostData + 1);
+            EXPECT_EQ(pieces->aad(HostIn(in.data(), gcm::kMaxAad + 1)).code(), Code::limit);
+            const HostOut much(out.data(), gcm::kMaxData + 1);
             EXPECT_EQ(w.seals() ? pieces->update(much, much).code()
                                 : pieces->update_unverified(much, much).code(),
                       Code::limit);
@@ -546,7 +546,7 @@ TEST_P(InPieces, BadInputAndLimits) {
             if (!w.seals()) {
                 EXPECT_EQ(pieces->authenticate(HostIn(nothing, 5)).code(), Code::invalid_argument);
                 ASSERT_TRUE(pieces->authenticate(HostIn(in).first(1)));
-                EXPECT_EQ(pieces->authenticate(HostIn(in.data(), gcm::kMostData)).code(),
+                EXPECT_EQ(pieces->authenticate(HostIn(in.data(), gcm::kMaxData)).code(),
                           Code::limit);
             }
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * AES-GCM for the packets of one security association, with keystream that daelstrom makes ahead of
- * time (daelstrom_keystream.h), in the manner of LibTomCrypt: one call seals a packet, one opens
+ * time (daelstrom_packets.h), in the manner of LibTomCrypt: one call seals a packet, one opens
  * it, and they answer with LibTomCrypt's codes. Schoenberger's thesis (Hagenberg 2011) has such
  * calls in a patched LibTomCrypt; this one is as it comes.
  *
@@ -10,7 +10,7 @@
  *     daelstrom_gcm_encrypt(&sa, pt, ct, len, header, 8, tag, &taglen);     sa.iv goes with it
  *     daelstrom_sa_context_done(&sa);
  *
- * Safety: as daelstrom_keystream.h has it: a sending key belongs to one context, and to no other
+ * Safety: as daelstrom_packets.h has it: a sending key belongs to one context, and to no other
  * table or process, nor to a later start. Opening verifies, releases nothing that does not, and
  * looks for no replays.
  *
@@ -22,7 +22,7 @@
 #ifndef DAELSTROM_SA_CONTEXT_H
 #define DAELSTROM_SA_CONTEXT_H
 
-#include <daelstrom/daelstrom_keystream.h>
+#include <daelstrom/daelstrom_packets.h>
 #include <tomcrypt.h>
 
 #ifdef __cplusplus

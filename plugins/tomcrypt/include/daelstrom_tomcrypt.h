@@ -35,7 +35,7 @@
 #ifndef DAELSTROM_TOMCRYPT_H
 #define DAELSTROM_TOMCRYPT_H
 
-#include <daelstrom/daelstrom_engine.h>
+#include <daelstrom/daelstrom.h>
 #include <tomcrypt.h>
 
 #ifdef __cplusplus

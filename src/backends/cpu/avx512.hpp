@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 #include "vectors/avx512.hpp"
 

@@ -34,17 +34,17 @@ using OwnedPacketKey = std::unique_ptr<PacketKey, ReleasePacketKey>;
 constexpr std::size_t kAtOnce = 96;  // blocks
 // And so much of a packet may be decrypted there before its tag is known; longer ones are hashed
 // first, and read twice.
-constexpr std::size_t kMostPrivate = 9216;  // bytes: a jumbo frame
+constexpr std::size_t kMaxPrivate = 9216;  // bytes: a jumbo frame
 
 // Every call of libipsec-mb's GCM writes to one variable of the process (imb_errno), which all
 // cores then wait for: whatever their number, they do some 20 million packets a second together. So
 // where there are many threads, packets are encrypted here, which takes a little longer and scales.
-constexpr int kMostInLibrary = 2;
+constexpr int kMaxInLibrary = 2;
 class Caller {
   public:
     static bool one_of_many() noexcept {
         static thread_local const Caller mine;
-        return threads_.load(std::memory_order_relaxed) > kMostInLibrary;
+        return threads_.load(std::memory_order_relaxed) > kMaxInLibrary;
     }
     Caller(const Caller&) = delete;
     Caller& operator=(const Caller&) = delete;
@@ -113,7 +113,7 @@ class Packets final : public core::PacketCipher {
                 return with_all_keystream(
                     p, [&](const Packet& whole) { return fused_.open(key_->powers, whole); });
             case Way::direct:
-                if (p.size <= kMostPrivate) return open_directly(p);
+                if (p.size <= kMaxPrivate) return open_directly(p);
                 break;
             case Way::steps:
                 break;
@@ -152,7 +152,7 @@ class Packets final : public core::PacketCipher {
     // goes on if the tag is right. Others may see the caller's, as of a network card's rings, and a
     // forged packet is none of theirs to have decrypted. The copy stays in the nearest cache.
     bool open_directly(const Packet& p) const noexcept {
-        alignas(64) std::array<std::uint8_t, kMostPrivate> plain;
+        alignas(64) std::array<std::uint8_t, kMaxPrivate> plain;
         const core::WipeAtEnd wipe(plain.data(), p.size);
         Block tag;
         if (fused_.message) {

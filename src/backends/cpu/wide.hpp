@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/message.hpp>
 
 #include "core/key_schedule.hpp"

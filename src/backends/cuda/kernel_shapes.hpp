@@ -210,7 +210,7 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     visit("GCM's new key", shapes::gcm_key_replace());
     visit("GCM's plan", shapes::gcm_plan());
     visit("GCM of short messages", shapes::gcm_short(layout.gcm_short));
-    visit("GCM of a few messages", shapes::gcm_team(kMostLaunchedAad));
+    visit("GCM of a few messages", shapes::gcm_team(kMaxLaunchedAad));
     visit("GCM's list of a few", shapes::gcm_place());
     visit("GCM's counter mode", shapes::gcm_ctr(layout.gcm_ctr, false));
     visit("GCM's counter mode with many keys", shapes::gcm_ctr(layout.gcm_ctr_keys, true));

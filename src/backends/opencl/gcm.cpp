@@ -9,7 +9,7 @@ namespace dael::opencl {
 namespace {
 
 // Teams of a work-group that hashes, and what its table and their exchange take.
-constexpr unsigned kMostHashTeams = 16;
+constexpr unsigned kMaxHashTeams = 16;
 constexpr std::size_t kHashMemory = 40 * 1024;
 
 // Results, byte by byte, of messages whose tag has yet to be made or compared.
@@ -31,7 +31,7 @@ unsigned squad_teams(const Tuning& tuning) {
 }
 
 unsigned hash_teams(const Tuning& tuning) {
-    return std::min(tuning.teams, kMostHashTeams);
+    return std::min(tuning.teams, kMaxHashTeams);
 }
 
 std::optional<Region> merged(const std::optional<Region>& known,

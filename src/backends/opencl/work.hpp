@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 #include "core/key_schedule.hpp"
 #include "kernels/xts_tweak.hpp"

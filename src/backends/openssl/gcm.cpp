@@ -19,7 +19,7 @@ struct Tables::RawKey {
 
 namespace {
 
-constexpr std::size_t kMostPlaces = 64, kAllPlaces = 1024;
+constexpr std::size_t kMaxPlaces = 64, kAllPlaces = 1024;
 
 // Threads are numbered as they first come here.
 std::size_t thread_number() noexcept {
@@ -158,7 +158,7 @@ Tables::Tables(const Algorithms& algorithms, RawKey* memory, std::span<const Key
       raw_(memory),
       count_(keys.size()),
       places_(
-          std::clamp<std::size_t>(kAllPlaces / std::max<std::size_t>(count_, 1), 1, kMostPlaces)),
+          std::clamp<std::size_t>(kAllPlaces / std::max<std::size_t>(count_, 1), 1, kMaxPlaces)),
       idle_(count_ * places_) {
     for (std::uint32_t i = 0; i < count_; ++i) (void)replace(i, keys[i], {});
 }

@@ -18,7 +18,7 @@ using core::Packet;
 
 // So much of a packet may be decrypted on the stack before its tag is known; longer ones are hashed
 // first.
-constexpr std::size_t kMostPrivate = 9216;  // bytes: a jumbo frame
+constexpr std::size_t kMaxPrivate = 9216;  // bytes: a jumbo frame
 
 // All may be of any alignment.
 void exclusive_or(std::uint8_t* out, const std::uint8_t* in, const std::uint8_t* keystream,
@@ -94,7 +94,7 @@ class Packets final : public core::PacketCipher {
         return {};
     }
     Code open(const Packet& p) const {
-        if (is_direct(p) && p.size <= kMostPrivate) return open_directly(p);
+        if (is_direct(p) && p.size <= kMaxPrivate) return open_directly(p);
         const auto tag = tag_of(p, p.in);
         if (!tag) return tag.code();
         if (!modes::equal_tags(tag->data(), p.tag, p.tag_size)) return Code::authentication;
@@ -104,7 +104,7 @@ class Packets final : public core::PacketCipher {
     // EVP decrypts before it knows the tag: into memory of this thread's, since others may see the
     // caller's, and a forged packet is none of theirs to have decrypted.
     Code open_directly(const Packet& p) const {
-        std::array<std::uint8_t, kMostPrivate> plain;
+        std::array<std::uint8_t, kMaxPrivate> plain;
         const core::WipeAtEnd wipe(plain.data(), p.size);
         Packet here = p;
         here.out = plain.data();

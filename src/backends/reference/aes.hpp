@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::reference {
 

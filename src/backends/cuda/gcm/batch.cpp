@@ -152,7 +152,7 @@ Result<bool> fuses(const CudaDevice& device, const Cipher& cipher, DeviceKeys& k
         ++count;
         bytes += m.size;
     }
-    if (count == 0 || bytes / count > kMostFused) return false;
+    if (count == 0 || bytes / count > kMaxFused) return false;
     Result<> ready = keys.ready(KeyParts::fused);
     if (ready.code() == Code::out_of_memory) return false;  // it can do without
     DAEL_TRY(std::move(ready));

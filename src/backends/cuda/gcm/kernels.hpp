@@ -40,7 +40,7 @@ Kernel gcm_fused_kernel(int rounds, bool many_keys);
 // (const GcmKey*, GcmFused*, std::uint32_t count): those of keys that are set up. Any grid.
 Kernel gcm_fused_setup_kernel();
 
-// (GcmTeamWork<1> or of kMostLaunched): messages of at most kTeamMessage bytes, a block of threads
+// (GcmTeamWork<1> or of kMaxLaunched): messages of at most kTeamMessage bytes, a block of threads
 // to each. (GcmPlaceWork): the list into device memory, one block. gcm/team.cu
 Kernel gcm_team_kernel(int rounds, bool one);
 Kernel gcm_place_kernel();

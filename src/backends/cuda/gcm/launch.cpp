@@ -37,7 +37,7 @@ class Launch {
 
     // All of them by thread blocks of their own.
     Result<> teams(bool counted) const {
-        return count_ == 1 && aad_ <= kSmallAad ? teams<1>(counted) : teams<kMostLaunched>(counted);
+        return count_ == 1 && aad_ <= kSmallAad ? teams<1>(counted) : teams<kMaxLaunched>(counted);
     }
 
     // Long ones through device memory, the others by thread blocks from there.
@@ -47,9 +47,9 @@ class Launch {
 
   private:
     // What all launches are told, but for the list.
-    template <std::uint32_t kMost>
-    GcmTeamWork<kMost> work(std::uint32_t* results) const {
-        GcmTeamWork<kMost> work{};
+    template <std::uint32_t kMax>
+    GcmTeamWork<kMax> work(std::uint32_t* results) const {
+        GcmTeamWork<kMax> work{};
         work.keys = keys_.keys();
         work.results = results;
         work.tag_size = tag_size_;
@@ -59,8 +59,8 @@ class Launch {
 
     // A launch for each size of keys that messages `which` asks for have.
     // `counted`: nothing but the blocks' count tells when they have done with the keys.
-    template <std::uint32_t kMost, class Which>
-    Result<> launch(GcmTeamWork<kMost>& work, bool counted, Which which) const {
+    template <std::uint32_t kMax, class Which>
+    Result<> launch(GcmTeamWork<kMax>& work, bool counted, Which which) const {
         std::uint32_t by_size[std::size(kSizes)] = {};
         for (std::uint32_t i = 0; i < count_; ++i)
             if (which(messages_[i])) by_size[(keys_.rounds(messages_[i].key) - 10) / 2] |= 1u << i;
@@ -70,17 +70,17 @@ class Launch {
             const auto blocks = static_cast<std::uint32_t>(std::popcount(work.ours));
             work.ended = counted ? keys_.lend(blocks) : nullptr;
             void* arguments[] = {&work};
-            Result<> launched = device_.launch(gcm_team_kernel(kSizes[s], kMost == 1), count_,
-                                               false, arguments, stream_);
+            Result<> launched = device_.launch(gcm_team_kernel(kSizes[s], kMax == 1), count_, false,
+                                               arguments, stream_);
             if (!launched && counted) keys_.take_back(blocks);
             DAEL_TRY(std::move(launched));
         }
         return {};
     }
 
-    template <std::uint32_t kMost>
+    template <std::uint32_t kMax>
     Result<> teams(bool counted) const {
-        auto work = this->work<kMost>(options_.codes);
+        auto work = this->work<kMax>(options_.codes);
         put_list(messages_, options_.host_aad, nullptr, work.list.messages, work.list.aad);
         work.aad_words = static_cast<std::uint32_t>((aad_ + 3) / 4);
         return launch(work, counted, [](const Message&) { return true; });
@@ -103,7 +103,7 @@ class Launch {
         batch.opening = opening_;
         batch.data.workers = batch.aad.workers = device_.hash_workers(batch.matrices != nullptr);
         batch.aad.partials = room.partials();
-        batch.data.partials = room.partials() + batch.aad.workers + kMostLaunched;
+        batch.data.partials = room.partials() + batch.aad.workers + kMaxLaunched;
         const std::uint32_t first = messages_.front().key;
         const bool many_keys =
             std::ranges::any_of(messages_, [&](const Message& m) { return m.key != first; });
@@ -117,7 +117,7 @@ class Launch {
         batch.data.starts = at->data_starts;
         batch.groups.starts = at->group_starts;
         batch.results = at->results;
-        auto work = this->work<kMostLaunched>(at->results);
+        auto work = this->work<kMaxLaunched>(at->results);
         std::ranges::copy(std::span(place.from.messages, count_), work.list.messages);
         DAEL_TRY(launch(work, false, [](const Message& m) { return !is_long(m); }));
         if (!many_keys) {
@@ -159,7 +159,7 @@ Result<std::shared_ptr<GcmRooms>> GcmRooms::make(int device, std::uint32_t worke
     auto made = std::make_shared<GcmRooms>(device);
     for (const auto& room : made->rooms_) {
         DAEL_TRY(room->block.allocate(
-            sizeof(GcmPlace) + 2 * (workers + kMostLaunched) * sizeof(Words4), true));
+            sizeof(GcmPlace) + 2 * (workers + kMaxLaunched) * sizeof(Words4), true));
         DAEL_TRY(room->runs.prepare());
     }
     return made;

@@ -17,7 +17,7 @@ struct GcmRoom final : Kept {
     explicit GcmRoom(int device) : block(device), runs(device) {}
     Result<> settle(bool waits) noexcept override { return runs.settle(waits); }
     GcmPlace* place() const { return reinterpret_cast<GcmPlace*>(block.data()); }
-    // For AAD and data, each `workers` + kMostLaunched.
+    // For AAD and data, each `workers` + kMaxLaunched.
     Words4* partials() const { return reinterpret_cast<Words4*>(place() + 1); }
 
     DeviceBlock block;

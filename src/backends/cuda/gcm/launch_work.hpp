@@ -18,14 +18,14 @@ inline constexpr std::uint64_t kTeamMessage = std::uint64_t{64} << 10;
 // AAD that travels with a single message, at the smaller kernel's parameters.
 inline constexpr std::uint32_t kSmallAad = 256;
 
-template <std::uint32_t kMost>
+template <std::uint32_t kMax>
 struct GcmList {
-    static constexpr std::uint32_t kAad = kMost == 1 ? kSmallAad : kMostLaunchedAad;
-    Message messages[kMost];
+    static constexpr std::uint32_t kAad = kMax == 1 ? kSmallAad : kMaxLaunchedAad;
+    Message messages[kMax];
     std::uint32_t aad[kAad / 4];  // those of the host's, one after another
 };
 
-template <std::uint32_t kMost>
+template <std::uint32_t kMax>
 struct GcmTeamWork {
     const GcmKey* keys;
     std::uint32_t* results;  // a Code each; null: nobody asks
@@ -35,16 +35,16 @@ struct GcmTeamWork {
     std::uint32_t tag_size;  // as GcmBatch
     std::uint32_t opening;
     std::uint32_t aad_words;  // of the list's own AAD; messages' pointers are offsets into it then
-    GcmList<kMost> list;
+    GcmList<kMax> list;
 };
 
 // Where a list and what goes with it lie in device memory; the partials come after it.
 struct alignas(16) GcmPlace {
-    Message messages[kMostLaunched];
-    std::uint32_t aad[kMostLaunchedAad / 4];
-    std::uint64_t aad_starts[kMostLaunched + 1], data_starts[kMostLaunched + 1],
-        group_starts[kMostLaunched + 1];
-    std::uint32_t results[kMostLaunched];
+    Message messages[kMaxLaunched];
+    std::uint32_t aad[kMaxLaunchedAad / 4];
+    std::uint64_t aad_starts[kMaxLaunched + 1], data_starts[kMaxLaunched + 1],
+        group_starts[kMaxLaunched + 1];
+    std::uint32_t results[kMaxLaunched];
 };
 static_assert(sizeof(GcmPlace) % 16 == 0);
 

@@ -217,8 +217,8 @@ __device__ __forceinline__ void put_tag_word(unsigned char* tag, std::uint32_t t
 // asked for meanwhile. Lane `lane` of `lanes` takes its share.
 __device__ __forceinline__ void ask_for_data(const Message& m, std::uint32_t lane,
                                              std::uint32_t lanes) {
-    constexpr std::uint32_t kLine = 128, kMost = 1024;
-    const auto size = static_cast<std::uint32_t>(min(m.size, std::uint64_t{kMost}));
+    constexpr std::uint32_t kLine = 128, kMax = 1024;
+    const auto size = static_cast<std::uint32_t>(min(m.size, std::uint64_t{kMax}));
 #pragma unroll 1
     for (std::uint32_t at = lane * kLine; at < size; at += lanes * kLine) ask_ahead(m.in + at);
 }

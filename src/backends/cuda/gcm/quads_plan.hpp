@@ -26,7 +26,7 @@ class QuadPlan {
             longest_ = std::max<std::uint64_t>(longest_, blocks.steps());
             keys = std::max(keys, m.key + 1);
         }
-        sort(items_, kMostSteps + 1, [](const Item& i) { return kMostSteps - i.steps; });
+        sort(items_, kMaxSteps + 1, [](const Item& i) { return kMaxSteps - i.steps; });
         if (keys > 1) sort(items_, keys, [](const Item& i) { return i.key; });
         std::vector<Group> groups;
         for (std::size_t i = 0; i < items_.size();) {
@@ -37,8 +37,8 @@ class QuadPlan {
             groups.push_back(group);
             taken += std::uint64_t{items_[group.first].steps} * kernels::kQuadRows;
         }
-        sort(groups, kMostSteps + 1,
-             [&](const Group& g) { return kMostSteps - items_[g.first].steps; });
+        sort(groups, kMaxSteps + 1,
+             [&](const Group& g) { return kMaxSteps - items_[g.first].steps; });
         places.resize(groups.size() * kernels::kQuadRows, kNoMessage);
         for (std::size_t g = 0; g < groups.size(); ++g)
             for (std::size_t i = 0; i < groups[g].count; ++i)
@@ -63,7 +63,7 @@ class QuadPlan {
 
   private:
     // Of a short message, whose AAD and data are each filled up to whole blocks.
-    static constexpr std::uint32_t kMostSteps =
+    static constexpr std::uint32_t kMaxSteps =
         (kShortMessage / 16 + 2 + kernels::kQuadBlocks) / kernels::kQuadBlocks;
     struct Item {
         std::uint32_t index, key, steps;

@@ -108,13 +108,13 @@ class Team {
     const TeamRows& rows_;
 };
 
-template <int kRounds, std::uint32_t kMost>
+template <int kRounds, std::uint32_t kMax>
 __global__ void __launch_bounds__(kThreads, 1)
-    gcm_team(const __grid_constant__ GcmTeamWork<kMost> work) {
-    constexpr std::uint32_t kAad = GcmList<kMost>::kAad;
+    gcm_team(const __grid_constant__ GcmTeamWork<kMax> work) {
+    constexpr std::uint32_t kAad = GcmList<kMax>::kAad;
     __shared__ TeamShared<kAad> shared;
     static_assert(sizeof shared == shapes::gcm_team(kAad).fixed);
-    const std::uint32_t index = kMost == 1 ? 0 : blockIdx.x;
+    const std::uint32_t index = kMax == 1 ? 0 : blockIdx.x;
     if (!(work.ours >> index & 1)) return;
     const std::uint32_t thread = threadIdx.x, warp = thread / kLanes, lane = thread % kLanes;
 
@@ -208,18 +208,18 @@ __global__ void __launch_bounds__(shapes::gcm_place().threads)
     copy(work.to->results, from.results, work.count * 4);
 }
 
-template <std::uint32_t kMost>
+template <std::uint32_t kMax>
 Kernel team_kernel(int rounds) {
     return find_kernel(rounds, 1, [](auto r, auto) {
-        return Kernel{reinterpret_cast<const void*>(&gcm_team<r.value, kMost>),
-                      shapes::gcm_team(GcmList<kMost>::kAad)};
+        return Kernel{reinterpret_cast<const void*>(&gcm_team<r.value, kMax>),
+                      shapes::gcm_team(GcmList<kMax>::kAad)};
     });
 }
 
 }  // namespace
 
 Kernel gcm_team_kernel(int rounds, bool one) {
-    return one ? team_kernel<1>(rounds) : team_kernel<kMostLaunched>(rounds);
+    return one ? team_kernel<1>(rounds) : team_kernel<kMaxLaunched>(rounds);
 }
 
 Kernel gcm_place_kernel() {

@@ -61,7 +61,7 @@ struct alignas(16) GcmFused {
 // not been planned.
 inline constexpr std::uint32_t kNoMessage = ~0u, kQuadChunk = 2048;
 // Longer messages on average are sooner encrypted first and hashed then.
-inline constexpr std::uint64_t kMostFused = std::uint64_t{768} << 10;
+inline constexpr std::uint64_t kMaxFused = std::uint64_t{768} << 10;
 // Of messages whose lengths are not known, fewer than this are sooner done a warp each.
 inline constexpr std::uint32_t kFewestForQuads = 8192;
 
@@ -184,7 +184,7 @@ DAEL_HD Code validity(const GcmBatch& batch, const Message& m) {
         const std::uint64_t blocks = (std::uint64_t{1} << 32) - kernels::byte_swap(start_of(m).w);
         return m.size > blocks * 16 - m.skip ? Code::limit : Code::ok;
     }
-    if (m.size > gcm::kMostData || m.aad_size > gcm::kMostAad) return Code::limit;
+    if (m.size > gcm::kMaxData || m.aad_size > gcm::kMaxAad) return Code::limit;
     if (m.skip != 0 || !can_lie_at(m.in, m.size) || !can_lie_at(m.out, m.size) ||
         !can_lie_at(m.aad, m.aad_size) || !can_lie_at(m.tag, batch.tag_size))
         return Code::invalid_argument;

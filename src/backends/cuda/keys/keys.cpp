@@ -17,7 +17,7 @@ namespace {
 
 // Matrices take 30 KiB a key, and 21 more where long messages are hashed as they are encrypted.
 // Sets of more keys than this do without, and hash long messages with ordinary multiplications.
-constexpr std::size_t kMostMatrices = 4096;
+constexpr std::size_t kMaxMatrices = 4096;
 // So many launches are sooner made than a copy and the wait for it.
 constexpr std::size_t kFewKeys = 4;
 
@@ -164,7 +164,7 @@ Result<> DeviceKeys::ready(KeyParts parts) {
     const Stream stream{set_up.stream()};
     if (parts == KeyParts::ghash) {
         DAEL_LET(hashing, device_.hashing(set_up));
-        if (hashing != Hashing::rows && count() <= kMostMatrices) {
+        if (hashing != Hashing::rows && count() <= kMaxMatrices) {
             DAEL_TRY(memory_->matrices.allocate(count() * sizeof(GcmMatrices), true));
             if (hashing == Hashing::tiles)
                 DAEL_TRY(memory_->quads.allocate(count() * sizeof(GcmQuads), true));

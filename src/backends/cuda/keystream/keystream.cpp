@@ -17,7 +17,7 @@ namespace {
 // bus takes it (on an H200 8 bring as much as 64, or more), and leave multiprocessors to the
 // launches beside them.
 constexpr std::uint32_t kRowsOfAWarp = 2;
-constexpr unsigned kMostBlocks = 8;
+constexpr unsigned kMaxBlocks = 8;
 // Looks at the word between two questions to the driver.
 constexpr std::uint32_t kLooks = 4096;
 
@@ -114,7 +114,7 @@ class CudaKeystream final : public core::KeystreamMaker {
     Result<> launch() {
         const auto all = static_cast<unsigned>(device_.info().multiprocessors);
         const unsigned grid = std::clamp(work_.rows / (shapes::kKeystreamWarps * kRowsOfAWarp), 1u,
-                                         std::min(kMostBlocks, all));
+                                         std::min(kMaxBlocks, all));
         void* arguments[] = {&work_};
         return device_.launch(keystream_runs_kernel(), grid, false, arguments, stream_);
     }

@@ -26,7 +26,7 @@ struct RunEntry {
 };
 
 // What 4 KiB of parameters hold: every launch copies them all, and few lists are longer.
-inline constexpr std::uint32_t kMostRuns = 80;
+inline constexpr std::uint32_t kMaxRuns = 80;
 
 struct KeystreamWork {
     const GcmKey* keys;
@@ -35,7 +35,7 @@ struct KeystreamWork {
     std::uint32_t ticket;
     std::uint32_t count;  // of runs
     std::uint32_t rows;   // of all runs
-    RunEntry runs[kMostRuns];
+    RunEntry runs[kMaxRuns];
 };
 static_assert(sizeof(RunEntry) == 48 && sizeof(KeystreamWork) <= 4096);
 
@@ -49,7 +49,7 @@ DAEL_HD std::uint32_t rows_of(const void* out, std::uint32_t total) {
 
 // On the host: one run more. False: the list is full.
 inline bool add_run(KeystreamWork& work, const core::KeystreamRun& run) {
-    if (work.count == kMostRuns) return false;
+    if (work.count == kMaxRuns) return false;
     RunEntry& entry = work.runs[work.count++];
     entry.out = run.out;
     std::memcpy(&entry.first, run.first.data(), sizeof entry.first);
