@@ -7,7 +7,7 @@
 #include <iostream>
 #include <memory>
 
-#include <daelstrom/calibration.hpp>
+#include <daelstrom/plan.hpp>
 
 #include "commands.hpp"
 #include "io/warnings.hpp"

@@ -10,8 +10,8 @@
 #include <limits>
 
 #include <daelstrom/ctr.hpp>
-#include <daelstrom/padding.hpp>
 #include <daelstrom/sealed.hpp>
+#include <daelstrom/unauthenticated.hpp>
 
 #include "done.hpp"
 #include "io/text.hpp"

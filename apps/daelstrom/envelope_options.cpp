@@ -20,10 +20,10 @@ Error in_text(const std::string& where, Error error, bool one_line) {
 }
 
 Result<sealed::Recipients> recipients_in(const std::string& path) {
-    constexpr std::size_t kMost = 1 << 20;
+    constexpr std::size_t kMax = 1 << 20;
     DAEL_LET(input, Input::open(path));
-    DAEL_LET(bytes, input.peek(kMost + 1));
-    if (bytes.size() > kMost)
+    DAEL_LET(bytes, input.peek(kMax + 1));
+    if (bytes.size() > kMax)
         return Error{Code::limit, input.name() + " is more than 1 MiB of recipients"};
     auto parsed =
         sealed::Recipients::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

@@ -28,7 +28,7 @@ Error in_file(const Input& input, Error error) {
 Result<Envelope> take_envelope(Input& input) {
     // A slow pipe yields what there is of it; no more is asked for than an envelope may have.
     for (std::size_t wanted = 1024;; wanted *= 4) {
-        wanted = std::min(wanted, sealed::kMostEnvelope);
+        wanted = std::min(wanted, sealed::kMaxEnvelope);
         DAEL_LET(start, input.peek(wanted));
         if (!begins_as_age_file(start)) return Envelope{};
         auto says = sealed::read_envelope(start);
@@ -38,7 +38,7 @@ Result<Envelope> take_envelope(Input& input) {
             DAEL_LET(got, input.fill(envelope.bytes));
             if (got == envelope.bytes.size()) return envelope;
         }
-        if (start.size() < wanted || wanted == sealed::kMostEnvelope)
+        if (start.size() < wanted || wanted == sealed::kMaxEnvelope)
             return Error{Code::bad_format,
                          input.name() +
                              " ends within the envelope in front of sealed data: it is cut off, or "
@@ -87,7 +87,7 @@ Result<> KeySource::ready_to_open(Engine& engine, const PlannedFiles& files) {
 }
 
 Error not_opened(const Input& input, const Envelope& envelope, Error error) {
-    if (error.code == Code::limit && envelope.work <= sealed::kMostWork)
+    if (error.code == Code::limit && envelope.work <= sealed::kMaxWork)
         error.message += " (--max-cost " + std::to_string(std::max(envelope.work, 10)) + ")";
     return in_file(input, std::move(error));
 }

@@ -134,12 +134,11 @@ class OfPassphrase final : public KeySource {
     Result<FileKeys> to_open(Engine&, Input& input) override {
         DAEL_LET(envelope, take_envelope(input));
         DAEL_TRY(check_kind(input, envelope, Kind::passphrase));
-        constexpr int kMostAsked = 3;
+        constexpr int kMaxAsked = 3;
         for (int asked = 1;; ++asked) {
             auto keys = keys_in(envelope.bytes);
             if (keys) return FileKeys{*std::move(keys), std::move(envelope.bytes)};
-            const bool again =
-                may_ask_ && asked < kMostAsked && keys.code() == Code::authentication;
+            const bool again = may_ask_ && asked < kMaxAsked && keys.code() == Code::authentication;
             const Error error = not_opened(input, envelope, std::move(keys).error());
             if (!again) return error;
             complain(error.message + "; try again");
@@ -183,11 +182,11 @@ class OfPassphrase final : public KeySource {
     // What is known of an envelope. Files of several calls may lie side by side; of very many,
     // some are forgotten.
     std::shared_ptr<Entry> entry_of(const std::vector<std::uint8_t>& envelope) {
-        constexpr std::size_t kMost = 64;  // their keys take locked memory
+        constexpr std::size_t kMax = 64;  // their keys take locked memory
         const std::lock_guard guard(mutex_);
         const auto found = known_.find(envelope);
         if (found != known_.end()) return found->second;
-        if (known_.size() == kMost) known_.erase(known_.begin());
+        if (known_.size() == kMax) known_.erase(known_.begin());
         return known_[envelope] = std::make_shared<Entry>();
     }
 

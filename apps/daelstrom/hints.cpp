@@ -28,10 +28,10 @@ std::size_t edits(std::string_view a, std::string_view b) {
 
 // The one among `words` that `word` was meant to be, or nothing.
 std::string nearest(const std::string& word, const std::vector<std::string>& words) {
-    constexpr std::size_t kLongest = 40, kMost = 2;
+    constexpr std::size_t kLongest = 40, kMax = 2;
     if (word.size() < 4 || word.size() > kLongest) return {};
     std::string best;
-    std::size_t least = kMost + 1;
+    std::size_t least = kMax + 1;
     for (const std::string& other : words)
         if (const std::size_t d = edits(word, other); d < least) {
             least = d;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/sealed_keys.hpp>
 #include <daelstrom/sealed_recipients.hpp>
 
 #include "commands.hpp"

@@ -99,11 +99,11 @@ Result<> create(const KeysetOptions& options) {
 // All of what is locked. Errors: key_size for more than a keyset may have.
 Result<Secret> read_locked(Input& input) {
     warn_if_shared(input.fd(), "keyset file " + input.name());
-    DAEL_LET(text, Secret::create(kMostKeyset + 1));
+    DAEL_LET(text, Secret::create(kMaxKeyset + 1));
     DAEL_LET(size, input.fill(text.fill()));
-    if (size > kMostKeyset)
+    if (size > kMaxKeyset)
         return Error{Code::key_size, "keyset file " + input.name() + " holds more than " +
-                                         std::to_string(kMostKeyset) +
+                                         std::to_string(kMaxKeyset) +
                                          " bytes; is it the right file?"};
     text.truncate(size);
     return std::move(text);
@@ -163,9 +163,9 @@ Result<> run(const KeysetOptions& options) {
 
 Result<Secret> secret_text(const sealed::Keyset& keyset) {
     const std::size_t size = keyset.json_size();
-    if (size > kMostKeyset)
+    if (size > kMaxKeyset)
         return Error{Code::limit, "the keyset would have more than " +
-                                      std::to_string(kMostKeyset >> 10) +
+                                      std::to_string(kMaxKeyset >> 10) +
                                       " KiB; remove keys that are no longer used"};
     DAEL_LET(text, Secret::create(size));
     DAEL_TRY(keyset.write_json(text.fill()));

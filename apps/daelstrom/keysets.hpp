@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/sealed_keys.hpp>
 
 #include "commands.hpp"
 #include "io/json_text.hpp"

@@ -115,6 +115,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) try {
     using namespace dael::cli;
     if (const auto kept = keep_standard_descriptors(); !kept) return complain(kept.error());
+    raise_descriptor_limit();
     disable_core_dumps();
     install_signal_handlers();
     return run(argc, argv);

@@ -117,7 +117,7 @@ class Run {
         Folders folders;
         DAEL_TRY(folders.make(plan_));
         const unsigned workers = static_cast<unsigned>(
-            std::min<std::size_t>({options_.threads, plan_.files.size(), DoomedFile::kMost / 2}));
+            std::min<std::size_t>({options_.threads, plan_.files.size(), DoomedFile::kMax / 2}));
         // What many threads hold at once stays within some hundred MiB.
         constexpr std::uint64_t kMebi = 1 << 20;
         const std::uint64_t small =
@@ -246,8 +246,8 @@ class Run {
         return {};
     }
 
-    static constexpr std::size_t kMostWaiting = 64;
-    static_assert(2 * kMostWaiting + DoomedFile::kMost / 2 <= DoomedFile::kMost);
+    static constexpr std::size_t kMaxWaiting = 64;
+    static_assert(2 * kMaxWaiting + DoomedFile::kMax / 2 <= DoomedFile::kMax);
     struct Waiting {
         PlannedFile file;
         FileDone done;
@@ -259,8 +259,8 @@ class Run {
     static std::size_t most_waiting() {
         rlimit limit{};
         if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-            return kMostWaiting;
-        return std::clamp<std::size_t>(limit.rlim_cur / 24, 1, kMostWaiting);
+            return kMaxWaiting;
+        return std::clamp<std::size_t>(limit.rlim_cur / 24, 1, kMaxWaiting);
     }
 
     const Plan& plan_;

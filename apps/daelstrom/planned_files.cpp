@@ -22,8 +22,8 @@ namespace {
 std::atomic<std::uint64_t> folders_opened{0};
 
 std::uint32_t in_kibibytes(std::uint64_t size) {
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-    return static_cast<std::uint32_t>(std::min(size / 1024 + (size % 1024 != 0), kMost));
+    constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::min(size / 1024 + (size % 1024 != 0), kMax));
 }
 
 // The folders that were opened last. Files come folder by folder, and each takes two: that of the

@@ -19,7 +19,7 @@ constexpr std::string_view kIdentity = "AGE-SECRET-KEY-";
 constexpr std::string_view kIdentityComment = "# created: ";       // as age-keygen begins one,
 constexpr std::string_view kPublicComment = "# public key: age1";  // and as we do
 constexpr std::string_view kSalted = "Salted__";
-constexpr std::size_t kMostHead = 1 << 20;               // bytes; a recipient takes some hundred
+constexpr std::size_t kMaxHead = 1 << 20;                // bytes; a recipient takes some hundred
 constexpr std::size_t kNonce = 16, kTag = 16;            // of an age file's payload
 constexpr std::uint64_t kAgeChunk = 64 << 10;            // plaintext of each, but for the last
 constexpr std::size_t kKeyPayload = kNonce + 32 + kTag;  // one that holds a stream's key
@@ -78,7 +78,7 @@ Result<> look_at_stream(Input& input, Looks& looks) {
 }
 
 Result<> look_at_age(Input& input, Looks& looks) {
-    for (std::size_t size = 1 << 12; !looks.age && size <= kMostHead; size *= 4) {
+    for (std::size_t size = 1 << 12; !looks.age && size <= kMaxHead; size *= 4) {
         DAEL_LET(start, input.peek(size));
         looks.age = parse_age_head(start);
         if (start.size() < size) break;
@@ -104,7 +104,7 @@ Result<> look_at_age(Input& input, Looks& looks) {
 
 // Keys must not lie in the input's memory, which is not wiped: they go straight into a secret's.
 Result<> look_at_keyset(Input& input, Looks& looks) {
-    DAEL_LET(text, Secret::create(kMostKeyset));
+    DAEL_LET(text, Secret::create(kMaxKeyset));
     DAEL_LET(size, input.fill(text.fill()));
     text.truncate(size);
     auto keyset = sealed::Keyset::parse(text.bytes());

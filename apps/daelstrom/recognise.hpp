@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <daelstrom/memory.hpp>
-#include <daelstrom/sealed_keyset.hpp>
+#include <daelstrom/sealed_keys.hpp>
 
 #include "commands.hpp"
 #include "io/input.hpp"

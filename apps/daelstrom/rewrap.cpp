@@ -51,12 +51,12 @@ Result<> run(RewrapChoices& choices) {
     RewrapJob job(choices.job);
     if (!plan.single && !plan.files.empty()) DAEL_TRY(job.ready());
     const bool in_place = !choices.files.output && !is_stdin(choices.files);
-    constexpr unsigned kMostThreads = 8;  // that read and write, which is all
+    constexpr unsigned kMaxThreads = 8;  // that read and write, which is all
     return do_files(plan,
                     {.command = "rewrap",
                      .verb = "wrapped anew",
                      .show = choices.show.show(),
-                     .threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads)},
+                     .threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads)},
                     [&](const PlannedFile& file, Buffers& buffers, Progress& progress) {
                         return job.run(file, in_place, buffers, progress);
                     });

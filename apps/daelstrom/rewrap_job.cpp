@@ -33,11 +33,11 @@ Result<> RewrapJob::ready() {
 }
 
 std::shared_ptr<RewrapJob::Entry> RewrapJob::entry_of(const std::vector<std::uint8_t>& envelope) {
-    constexpr std::size_t kMost = 1000;
+    constexpr std::size_t kMax = 1000;
     const std::lock_guard guard(mutex_);
     const auto found = known_.find(envelope);
     if (found != known_.end()) return found->second;
-    if (known_.size() == kMost) known_.erase(known_.begin());
+    if (known_.size() == kMax) known_.erase(known_.begin());
     return known_[envelope] = std::make_shared<Entry>();
 }
 

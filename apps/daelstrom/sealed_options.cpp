@@ -31,15 +31,15 @@ void add_aad(CLI::App& command, AadOptions& options) {
 }
 
 Result<std::vector<std::uint8_t>> AadOptions::read(bool stdin_taken) const {
-    constexpr std::size_t kMost = 16 << 20;
+    constexpr std::size_t kMax = 16 << 20;
     if (!file)
         return text ? std::vector<std::uint8_t>(text->begin(), text->end())
                     : std::vector<std::uint8_t>();
     if (file == "-" && stdin_taken)
         return usage("standard input cannot be both the associated data and something else");
     DAEL_LET(input, Input::open(*file));
-    DAEL_LET(bytes, input.peek(kMost + 1));
-    if (bytes.size() > kMost)
+    DAEL_LET(bytes, input.peek(kMax + 1));
+    if (bytes.size() > kMax)
         return Error{Code::limit, input.name() + " is more than 16 MiB of associated data"};
     return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
 }

@@ -2,6 +2,7 @@
 #include "io/descriptors.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,13 @@ Result<> keep_standard_descriptors() {
                                        std::strerror(errno)};
     }
     return {};
+}
+
+void raise_descriptor_limit() noexcept {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace dael::app

@@ -12,4 +12,8 @@ namespace dael::app {
 // Errors (io): there is no /dev/null.
 Result<> keep_standard_descriptors();
 
+// Lets the program have as many descriptors open as its user may: each folder that is named holds
+// one, and 1,024 is the usual limit of those who did not ask.
+void raise_descriptor_limit() noexcept;
+
 }  // namespace dael::app

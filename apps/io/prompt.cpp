@@ -161,9 +161,9 @@ class QuietTerminal {
     }
     // Waits for the foreground first: the terminal of a job in the background is somebody else's.
     Result<> hide(const JobControl& jobs) {
-        constexpr int kMostTries = 3;  // the news that it goes on may be late
+        constexpr int kMaxTries = 3;  // the news that it goes on may be late
         for (int tries = 0; !in_foreground();)
-            if (!jobs.stop(SIGTTOU, true) && ++tries == kMostTries)
+            if (!jobs.stop(SIGTTOU, true) && ++tries == kMaxTries)
                 return Error{Code::io, "the terminal belongs to another program"};
         continued = 0;
         termios now{};

@@ -23,7 +23,7 @@
 namespace dael::app {
 namespace {
 
-constexpr std::size_t kMostKey = 32;  // bytes
+constexpr std::size_t kMaxKey = 32;  // bytes
 
 // Everything that the descriptor yields, up to `end` (not included) or its end.
 Result<Secret> read_all(int fd, const std::string& origin, int end, std::size_t capacity) {
@@ -121,7 +121,7 @@ Result<Secret> read_key_bytes(const SecretSource& source, bool confirm) {
     const bool typed = source.from_terminal();
     DAEL_LET(secret, typed ? prompt("Key (hexadecimal)", confirm, "give --key-file FILE")
                            : read_source(source, "key", -1));
-    DAEL_LET(key, Secret::create(kMostKey));
+    DAEL_LET(key, Secret::create(kMaxKey));
     const auto size = files::decode_key(secret.bytes(), key.fill(),
                                         typed ? "what was typed" : origin_of(source, "key"));
     // Nobody types raw bytes.
@@ -150,7 +150,7 @@ Result<Secret> read_password(const SecretSource& source, bool confirm, const std
 }
 
 Result<Secret> read_keyset(const std::string& path) {
-    return read_source({.file = path, .fd = {}}, "keyset", -1, kMostKeyset);
+    return read_source({.file = path, .fd = {}}, "keyset", -1, kMaxKeyset);
 }
 
 Result<Secret> random_secret(std::size_t size) {
@@ -180,8 +180,8 @@ Result<Secret> in_hex(std::span<const std::uint8_t> bytes) {
 }
 
 Result<Secret> read_identity_file(const std::string& path) {
-    constexpr std::size_t kMost = 128 << 10;
-    return read_source({.file = path, .fd = {}}, "identity", -1, kMost);
+    constexpr std::size_t kMax = 128 << 10;
+    return read_source({.file = path, .fd = {}}, "identity", -1, kMax);
 }
 
 Result<Secret> take_password_argument(int argc, char** argv) {
@@ -226,7 +226,7 @@ Result<Block> parse_iv(std::string_view hex) {
     if (text.size() != 2 * kBlockSize)
         return Error{Code::iv_size, "the IV has " + std::to_string(text.size()) +
                                         " hexadecimal digits; AES takes 32 (16 bytes)"};
-    std::array<std::uint8_t, kMostKey> bytes{};
+    std::array<std::uint8_t, kMaxKey> bytes{};
     DAEL_TRY(files::decode_key(text, bytes, "the IV"));  // digits are digits
     Block iv{};
     std::copy_n(bytes.begin(), iv.size(), iv.begin());

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include <daelstrom/cipher.hpp>
 #include <daelstrom/error.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::app {
 
@@ -58,7 +58,7 @@ Result<Secret> read_password(const SecretSource& source, bool confirm,
                              const std::string& what = "password");
 
 // All of a keyset's text. "-" is standard input.
-inline constexpr std::size_t kMostKeyset = 64 << 10;  // bytes
+inline constexpr std::size_t kMaxKeyset = 64 << 10;  // bytes
 Result<Secret> read_keyset(const std::string& path);
 
 // New random bytes, good for a key, and bytes in hexadecimal with a newline. Errors: out_of_memory,

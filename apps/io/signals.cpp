@@ -23,7 +23,7 @@ struct Slot {
     std::atomic<int> directory{-1};  // set when the name is
     std::array<char, 64> name{};
 };
-std::array<Slot, DoomedFile::kMost> slots;
+std::array<Slot, DoomedFile::kMax> slots;
 std::atomic<int> creating{0};    // threads between enter() and leave()
 std::atomic<bool> dying{false};  // no further file may be created
 termios terminal_state;

@@ -27,7 +27,7 @@ void disable_core_dumps();
 // write files; any thread may use its own.
 class DoomedFile final : public files::HiddenNames {
   public:
-    static constexpr std::size_t kMost = 256;  // at a time; those beyond are not removed
+    static constexpr std::size_t kMax = 256;  // at a time; those beyond are not removed
 
     DoomedFile() = default;
     DoomedFile(const DoomedFile&) = delete;

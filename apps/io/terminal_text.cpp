@@ -6,7 +6,7 @@
 namespace dael::app {
 namespace {
 
-constexpr std::size_t kMostHeld = 16 << 20;
+constexpr std::size_t kMaxHeld = 16 << 20;
 
 Error no_text() {
     return {Code::io,
@@ -40,11 +40,11 @@ Result<> TerminalText::take(std::span<const std::uint8_t> bytes, const Show& sho
     for (const std::uint8_t byte : bytes)
         if (!takes(byte)) return no_text();
     if (held_.bytes().data() == nullptr) {
-        DAEL_LET(room, Secret::create(kMostHeld));
+        DAEL_LET(room, Secret::create(kMaxHeld));
         held_ = std::move(room);
     }
-    if (bytes.size() > kMostHeld - held_.bytes().size()) DAEL_TRY(let_go(show));
-    if (bytes.size() > kMostHeld) return show(bytes);
+    if (bytes.size() > kMaxHeld - held_.bytes().size()) DAEL_TRY(let_go(show));
+    if (bytes.size() > kMaxHeld) return show(bytes);
     for (const std::uint8_t byte : bytes) (void)held_.append(byte);
     return {};
 }

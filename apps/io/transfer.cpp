@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include <daelstrom/cipher.hpp>
+#include <daelstrom/message.hpp>
 
 namespace dael::app {
 namespace {
