@@ -288,7 +288,13 @@ void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work) {
 }
 
 HostDevice::Queue& HostDevice::queue_of(Stream stream) {
-    return stream.handle ? *static_cast<Queue*>(stream.handle) : *default_stream_;
+    if (stream.handle) return *static_cast<Queue*>(stream.handle);
+    // A child that is the first to use the device has a default stream of its own.
+    if (default_stream_->process != core::this_process()) {
+        (void)default_stream_.release();
+        default_stream_ = std::make_unique<Queue>();
+    }
+    return *default_stream_;
 }
 
 void HostDevice::drain(Queue& queue) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "core/process.hpp"
 #include "support/host_device.hpp"
 
 namespace dael::test {
@@ -18,6 +19,7 @@ struct HostDevice::Queue {
     std::condition_variable changed;
     std::deque<std::function<void()>> work;
     bool busy = false, closing = false;
+    const std::uint32_t process = core::this_process();  // which has the thread
     std::thread thread{[this] { serve(); }};
 
     Queue() = default;
