@@ -26,7 +26,9 @@ class Borrowed {
     ~Borrowed() {
         if (!quiet()) return;
         for (const auto& [memory, size] : memory_)
-            (void)core::guarded([&] { return device_.memory().fill(memory, 0, size, stream); });
+            (void)core::guarded([&, to = memory, bytes = size] {
+                return device_.memory().fill(to, 0, bytes, stream);
+            });
         if (!quiet()) return;
         for (const auto& [memory, size] : memory_) device_.memory().release(memory);
         for (const Event event : events_) device_.order().destroy_event(event);
