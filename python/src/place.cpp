@@ -124,8 +124,12 @@ nb::tuple read_key_file(nb::handle path) {
     std::size_t size = 0;
     std::uint32_t open_to = 0;
     int error = 0;
-    const auto status = dael_key_read_file(AT_FDCWD, name.c_str(), key, &size, &open_to, &error);
-    if (status != DAEL_OK) dael_wipe(key, sizeof key);
+    dael_status status = DAEL_OK;
+    {
+        const Released released;  // a pipe may wait for another thread of Python
+        status = dael_key_read_file(AT_FDCWD, name.c_str(), key, &size, &open_to, &error);
+        if (status != DAEL_OK) dael_wipe(key, sizeof key);
+    }
     check_file(status, error, path);
     nb::tuple made = nb::make_tuple(nb::bytes(key, size), open_to);
     dael_wipe(key, sizeof key);

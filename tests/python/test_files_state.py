@@ -643,3 +643,21 @@ def test_text_has_no_hole_after_an_exception(tmp_path):
         assert text.startswith("".join(read)) and refused
         file.seek(0)
         assert file.read() == text
+
+
+def test_a_key_comes_through_a_pipe_of_another_thread(tmp_path):
+    """Who reads it lets that thread run."""
+    from daelstrom._appear import read_key_file
+
+    pipe = tmp_path / "key"
+    os.mkfifo(pipe, 0o600)
+
+    def write():
+        with open(pipe, "wb") as file:
+            file.write(bytes(range(32)))
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    key = read_key_file(pipe)
+    writer.join()
+    assert key == bytes(range(32))
