@@ -258,10 +258,9 @@ class SealedReader(Turns, io.BufferedReader):
         """The interpreter's own reader drops its buffer, and what it was given so far, where an exception ends a call of
         it; amid a seek it keeps a buffer of elsewhere. Here it is begun anew at the position before."""
         with self._turn():
-            raw, at = self._raw, self.tell()
+            raw, at = self._raw, super().tell()
             from_end = raw._from_end
-            if self._gap:
-                raise ValueError("an exception cost this file's text some of what was read: seek() to go on, or open it again")
+            self._no_gap()
             try:
                 self._gap = self._layered
                 out = call(*given)
@@ -273,6 +272,15 @@ class SealedReader(Turns, io.BufferedReader):
                     super().seek(at)
                     raw._from_end = from_end
                 raise
+
+    def _no_gap(self) -> None:
+        if self._gap:
+            raise ValueError("an exception cost this file's text some of what was read: seek() to go on, or open it again")
+
+    def tell(self) -> int:
+        # A layer's answer would be a position behind what it has lost.
+        self._no_gap()
+        return super().tell()
 
     def read(self, size: int | None = -1, /) -> bytes:
         return self._whole(super().read, size)
@@ -332,7 +340,7 @@ class SealedReader(Turns, io.BufferedReader):
         raw._in_child()
         if not self.closed:
             if raw._source is not None:  # nobody was closing it
-                raw._at = self.tell()
+                raw._at = super().tell()
             io.BufferedReader.__init__(self, raw, _BUFFERED)
 
     def detach(self) -> NoReturn:

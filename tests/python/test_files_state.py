@@ -641,6 +641,11 @@ def test_text_has_no_hole_after_an_exception(tmp_path):
                 continue
             refused += 1
         assert text.startswith("".join(read)) and refused
+        for way in (lambda: file.seek(file.tell()), lambda: file.seek(0, 1)):  # a position behind what was lost
+            with pytest.raises((ValueError, OSError)):  # next() disables tell()
+                way()
+            with pytest.raises(ValueError, match="seek"):
+                file.read()
         file.seek(0)
         assert file.read() == text
 
