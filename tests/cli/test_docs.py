@@ -40,5 +40,4 @@ class Documents(CliTest):
             (folder / "notes.txt").write_bytes(data(100_000))
             with self.subTest(document=name):
                 counts[name] = self.run_document(document, folder)
-        self.assertGreaterEqual(counts["docs/cli.md"], 8, counts)
-        self.assertGreaterEqual(counts["docs/howto.md"], 6, counts)
+        self.assertGreaterEqual(counts["docs/cli.md"], 25, counts)

@@ -47,5 +47,5 @@ endif()
 
 # The examples of the documents that need all this.
 if(PYTHON)
-    run(${PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/howto.py ${SOURCE} ${BUILD} ${prefix} ${SHARED} ${WORK}/howto)
+    run(${PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/documents.py ${SOURCE} ${BUILD} ${prefix} ${SHARED} ${WORK}/documents)
 endif()

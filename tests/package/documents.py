@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the shell examples of the documents that need an installation: each ```sh block after a line
 <!-- run, installed -->, in one scratch folder per document. <!-- run, installed, needs: PROGRAM --> is left out
-where that program does not work. The variables are those that docs/howto.md names."""
+where that program does not work. The variables are those that docs/install.md names."""
 import os
 import pathlib
 import re
