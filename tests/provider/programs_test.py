@@ -417,8 +417,8 @@ class Postgres(ProviderTest):
     KEY = "sixteen-byte-key"
 
     def test_pgcrypto_and_tls(self):
-        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "provider"))
-        import measure_servers as servers
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "provider"))
+        import servers
         programs = servers.postgres_programs()
         if not programs:
             self.skipTest("no PostgreSQL")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A provider that encrypts nothing: what comes in goes out as it is, and tags are zeros. So what
 // remains of a measurement is OpenSSL's own cost of a call, below which no cipher can come. For
-// measure.py and messages.cpp alone; never installed, and useless for anything else.
+// speed.py and messages.cpp alone; never installed, and useless for anything else.
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>

@@ -3,8 +3,8 @@
 """What servers gain from the provider: nginx and PostgreSQL, as they are, with OpenSSL's default provider and
 with daelstrom, in turns.
 
-    provider/measure_servers.py --module build/dev/provider/daelstrom.so [--json FILE] [--turns 3] [--mib 1024]
-                                [--only nginx|postgres|connections]
+    bench/provider/servers.py --module build/dev/provider/daelstrom.so [--json FILE] [--turns 3] [--mib 1024]
+                              [--only nginx|postgres|connections]
 
 nginx     a file of --mib MiB over HTTPS by curl, which throws it away: TLS 1.2 and 1.3, AES-128 and -256-GCM.
           What curl got is hashed once for each of them. curl is without the provider: the server is measured.
@@ -30,7 +30,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from measure import configuration  # noqa: E402
+from speed import configuration  # noqa: E402
 from results import begun, keep  # noqa: E402
 
 SUITES = (("1.3", "TLS_AES_128_GCM_SHA256"), ("1.3", "TLS_AES_256_GCM_SHA384"),

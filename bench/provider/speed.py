@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`openssl speed` with OpenSSL's default provider and with daelstrom, in turns, and the ratio of the two.
 
-    provider/measure.py --module build/dev/provider/daelstrom.so [--json FILE]
-                        [--nothing build/dev/provider/measure/nothing.so]
-                        [--ciphers aes-256-ctr,aes-256-gcm] [--sizes 16,1024,67108864] [--turns 3] [--seconds 1]
-                        [--at-once 6 | --processes 16]
+    bench/provider/speed.py --module build/dev/provider/daelstrom.so [--json FILE]
+                            [--nothing build/dev/bench/provider/nothing.so]
+                            [--ciphers aes-256-ctr,aes-256-gcm] [--sizes 16,1024,67108864] [--turns 3] [--seconds 1]
+                            [--at-once 6 | --processes 16]
 
 Prints a line for each cipher, direction and size: GB/s (10^9) of both, the best of the turns, and how many times
 daelstrom's is the default's. Leave the machine alone meanwhile. `openssl speed` works in place, in one context,
@@ -13,7 +13,7 @@ and gives AES-GCM its key anew for each operation. `--nothing` adds the floor: a
 so that what remains is what OpenSSL itself takes for a call. `--at-once` measures that many lines at a time, each on
 a core of its own that it does not leave, every second core: for sizes that stay on the calling thread. `--processes`
 has `openssl speed` start that many processes, and adds up what they do (-multi). What a message costs that has an IV,
-a key or a context of its own: measure/messages.cpp.
+a key or a context of its own: messages.cpp.
 """
 import argparse
 import concurrent.futures

@@ -2,7 +2,7 @@
 // What a pipeline brings (OpenSSL 3.5): records under one key through EVP_CipherPipeline...(),
 // against as many single messages in one context of the default provider, in turns.
 //
-//     measure_pipelines MODULE
+//     provider_pipelines MODULE
 //
 // A line of JSON for each cipher, number and size of records: GB/s (10^9) of both, the best of the
 // turns by the clock. Threads: as set for the provider. Leave the machine alone meanwhile.
@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using Bytes = std::vector<unsigned char>;
 
 [[noreturn]] void fail(const char* what) {
-    std::fprintf(stderr, "measure_pipelines: %s\n", what);
+    std::fprintf(stderr, "provider_pipelines: %s\n", what);
     ERR_print_errors_fp(stderr);
     std::exit(1);
 }
@@ -142,7 +142,7 @@ void measure(OSSL_LIB_CTX* library, const std::string& name, std::size_t count, 
 }  // namespace
 
 int main(int count, char** arguments) {
-    if (count != 2) fail("usage: measure_pipelines FOLDER/daelstrom.so");
+    if (count != 2) fail("usage: provider_pipelines FOLDER/daelstrom.so");
     setenv("DAELSTROM_PROVIDER_WARMUP", "1", 0);
     const std::string module = arguments[1];
     OSSL_LIB_CTX* const library = OSSL_LIB_CTX_new();
