@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <new>
+#include <type_traits>
+#include <utility>
 
 namespace dael::opencl {
 namespace {
@@ -11,55 +14,58 @@ namespace {
 struct Kept {
     std::vector<Ends> until;
     std::vector<SecretBuffer> what;
+    Kept* next;
 
     bool is_over() const {
         return std::ranges::all_of(until, [](const Ends& ends) { return ends.are_over(); });
     }
 };
 
-// To the end of the process: static destructors may still need it.
+// A list by itself, there from the beginning: who comes here may have no memory left and nobody to
+// say so to, and no thread sets it up that a child of fork() would wait for. To the end of the
+// process: static destructors may still need it.
 struct AllKept {
     std::mutex mutex;  // guards the list
-    std::vector<Kept> list;
+    Kept* first = nullptr;
     std::atomic<std::size_t> count{0};
 };
-AllKept& all_kept() {
-    static AllKept& all = *new AllKept;
-    return all;
-}
+constinit AllKept all;
+static_assert(std::is_trivially_destructible_v<AllKept>);
 
 }  // namespace
 
 void keep(std::vector<Ends> until, std::vector<SecretBuffer> what) noexcept {
     if (after_fork()) return;  // where nothing of it can be reached
-    AllKept& all = all_kept();
-    const std::lock_guard lock(all.mutex);
-    try {
-        all.list.reserve(all.list.size() + 1);
-    } catch (...) {  // no room to remember it: better lost than given back too early
+    auto* const kept = new (std::nothrow) Kept{std::move(until), std::move(what), nullptr};
+    if (!kept) {  // no room to remember it: better lost than given back too early
         for (SecretBuffer& buffer : what) buffer.lose();
         return;
     }
-    all.list.push_back({std::move(until), std::move(what)});
+    const std::lock_guard lock(all.mutex);
+    kept->next = std::exchange(all.first, kept);
     ++all.count;
 }
 
 std::size_t retry_kept() noexcept {
-    AllKept& all = all_kept();
     if (all.count == 0 || after_fork()) return 0;
-    std::vector<Kept> over;  // goes after the lock does, since it waits for its wiping
-    const std::lock_guard lock(all.mutex);
-    try {
-        over.reserve(all.list.size());
-    } catch (...) {
-        return all.list.size();  // another time
+    Kept* over = nullptr;
+    std::size_t left = 0;
+    {
+        const std::lock_guard lock(all.mutex);
+        for (Kept** at = &all.first; *at;) {
+            if (!(*at)->is_over()) {
+                at = &(*at)->next;
+                continue;
+            }
+            Kept* const next = std::exchange((*at)->next, over);
+            over = std::exchange(*at, next);
+            --all.count;
+        }
+        left = all.count;
     }
-    std::erase_if(all.list, [&](Kept& kept) {
-        if (!kept.is_over()) return false;
-        over.push_back(std::move(kept));
-        return true;
-    });
-    return all.count = all.list.size();
+    // Without the lock, since each waits for its wiping.
+    while (over) delete std::exchange(over, over->next);
+    return left;
 }
 
 }  // namespace dael::opencl
