@@ -2,6 +2,7 @@
 // Drivers: which are registered, and which are loaded for whom. Machines without OpenCL, or with
 // other drivers for it, are made of this one by a child's environment.
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cstdio>
@@ -122,6 +123,19 @@ TEST_F(OpenClLoader, AChildForkedAmidLoadingDoesNotWait) {
     EXPECT_NE(drawn.find("when this process was forked"), std::string::npos) << drawn;
     EXPECT_NE(drawn.find("child 0\n"), std::string::npos) << drawn;
     EXPECT_NE(drawn.find("has no egl"), std::string::npos) << drawn;
+}
+
+// Nor for one that has not come to a driver yet: here it is amid the first registration, which is
+// a pipe.
+TEST_F(OpenClLoader, AChildForkedAmidLookingDoesNotWait) {
+    const std::string pipe = (folder_ / "a.icd").string();
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    const std::string forked = count(vendors(), ("looking '" + pipe + "'").c_str());
+    EXPECT_EQ(forked.substr(0, 2), "0\n") << forked;
+    EXPECT_NE(forked.find("before fork()"), std::string::npos) << forked;
+    EXPECT_NE(forked.find("child 0\n"), std::string::npos) << forked;
+    // Whoever looked goes on.
+    EXPECT_NE(forked.find("no driver for OpenCL is registered"), std::string::npos) << forked;
 }
 
 TEST_F(OpenClLoader, DriversStandInTheOrderOfTheirFiles) {

@@ -17,12 +17,12 @@
 
 namespace dael::opencl {
 
-// Whether this is a child of fork() whose parent had loaded a driver, or was given a driver's
-// objects. Drivers have threads, which such a child has not: from then on every function of OpenCL
-// fails there (CL_INVALID_OPERATION), since it would wait for them forever.
+// Whether this is a child of fork() whose parent had loaded a driver, was looking for one, or was
+// given a driver's objects. Drivers have threads, which such a child has not: from then on every
+// function of OpenCL fails there (CL_INVALID_OPERATION), since it would wait for them forever.
 // Whoever takes a lock asks before: another thread may have held it.
 bool after_fork() noexcept;
-void watch_for_forks();
+void watch_for_forks() noexcept;
 Error fork_failure();
 
 // The Error for a failed OpenCL call, naming it.

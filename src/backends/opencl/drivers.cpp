@@ -2,31 +2,42 @@
 #include "backends/opencl/drivers.hpp"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+
+#include "core/process.hpp"
 
 namespace dael::opencl {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::atomic<bool> forked = false;
-std::atomic<int> drivers_in_use = 0;  // or just being loaded
+// In the lower half how many drivers are in use or looked for, in the upper one the process that
+// began to; a child of fork() has both from its parent. One number, so that nobody ever sees one of
+// the two without the other, and there from the beginning.
+constinit std::atomic<std::uint64_t> in_use{0};
 
-void notice_forks() {
-    static std::once_flag watching;
-    std::call_once(watching, [] {
-        pthread_atfork(nullptr, nullptr, [] {
-            if (drivers_in_use != 0) forked = true;
-        });
-    });
+void begin_use() noexcept {
+    const std::uint64_t mine = std::uint64_t{core::this_process()} << 32;
+    std::uint64_t before = in_use;
+    while (!in_use.compare_exchange_weak(
+        before, static_cast<std::uint32_t>(before) == 0 ? mine + 1 : before + 1)) {
+    }
 }
+
+// While drivers are looked for: a child that is forked meanwhile would wait for the thread that is
+// at it, in the loader or here.
+struct Looking {
+    Looking() noexcept { begin_use(); }
+    Looking(const Looking&) = delete;
+    ~Looking() { --in_use; }
+};
 
 std::string variable(const char* name) {
     const char* const value = secure_getenv(name);
@@ -70,15 +81,11 @@ std::vector<cl::Platform> load(DriverKind kind) {
     std::vector<cl::Platform> found;
     for (const Driver& driver : registered_drivers()) {
         if (driver.kind != kind) continue;
-        // A child that is forked meanwhile would wait for the thread that is at it.
-        watch_for_forks();
         // For good: drivers have threads, and what they made may be in use to the end. Lazily, as
         // loaders do it: some drivers have functions that nothing they need is installed for.
         void* const library = dlopen(driver.library.c_str(), RTLD_LAZY | RTLD_LOCAL);
-        if (!library) {
-            --drivers_in_use;
-            continue;
-        }
+        if (!library) continue;
+        watch_for_forks();
         const GetPlatforms get = get_platforms_of(library);
         cl_uint count = 0;
         if (!get || get(0, nullptr, &count) != CL_SUCCESS || count == 0) continue;
@@ -92,15 +99,23 @@ std::vector<cl::Platform> load(DriverKind kind) {
     return found;
 }
 
+// The platforms of one kind, once they are known. Never destroyed: static destructors may still
+// open engines.
+struct Platforms {
+    std::mutex mutex;  // held while they are looked for
+    std::atomic<const std::vector<cl::Platform>*> known{nullptr};
+};
+constinit Platforms gpus, cpus;
+
 }  // namespace
 
 bool after_fork() noexcept {
-    return forked;
+    const std::uint64_t now = in_use;
+    return static_cast<std::uint32_t>(now) != 0 && now >> 32 != core::this_process();
 }
 
-void watch_for_forks() {
-    notice_forks();
-    ++drivers_in_use;
+void watch_for_forks() noexcept {
+    begin_use();
 }
 
 DriverKind kind_of(const std::string& library, const std::string& registration) {
@@ -133,13 +148,15 @@ std::vector<Driver> registered_drivers() {
 }
 
 std::span<const cl::Platform> platforms(DriverKind kind) {
-    // Never destroyed: static destructors may still open engines.
-    if (kind == DriverKind::gpu) {
-        static const auto& gpus = *new std::vector<cl::Platform>(load(DriverKind::gpu));
-        return gpus;
-    }
-    static const auto& cpus = *new std::vector<cl::Platform>(load(DriverKind::cpu));
-    return cpus;
+    const Looking looking;  // before any lock
+    if (after_fork()) return {};
+    Platforms& its = kind == DriverKind::gpu ? gpus : cpus;
+    if (const auto* const known = its.known.load()) return *known;
+    const std::lock_guard lock(its.mutex);
+    if (const auto* const known = its.known.load()) return *known;
+    const auto* const found = new std::vector<cl::Platform>(load(kind));
+    its.known = found;
+    return *found;
 }
 
 }  // namespace dael::opencl
