@@ -298,6 +298,7 @@ Result<> believed(const std::string& device_name) {
 
 Result<> believe(const std::string& device_name, const std::string& form, const Question& question,
                  const std::function<Result<bool>()>& asks) {
+    ++beliefs;
     if (asking()) return {};
     DAEL_TRY(believed(device_name));
     const std::string what = question.name + ", AES-" + std::to_string(question.bits);
@@ -320,7 +321,7 @@ Result<> believe(const std::string& device_name, const std::string& form, const 
         return {};
     }
     known().wrong.emplace(device_name, what);
-    any_wrong = true;
+    ++verdicts;
     return computes_wrongly(device_name, what);
 }
 
@@ -336,7 +337,6 @@ void forget_answers() {
     const std::lock_guard lock(known().mutex);
     known().right.clear();
     known().wrong.clear();
-    any_wrong = false;
 }
 
 }  // namespace dael::core

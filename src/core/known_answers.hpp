@@ -101,8 +101,21 @@ Result<> believe(const std::string& device_name, const std::string& form, const 
                  const std::function<Result<bool>()>& asks);
 // What is known of a device: ok, or that it computes wrongly.
 Result<> believed(const std::string& device_name);
-// Some device of this process computes wrongly: who remembers that one was right asks believed().
-inline std::atomic<bool> any_wrong{false};
+// How many times a device of this process was found to compute wrongly.
+inline std::atomic<std::uint32_t> verdicts{0};
+// Of one that remembers that its kernels were right: how many of those it knows of. Where there are
+// more they may be another's, or its own that was found by way of somebody else: it asks believe()
+// once more, and if that has nothing against it, knows of all that there were before.
+class Heard {
+  public:
+    bool all() const noexcept {
+        return count_.load(std::memory_order_relaxed) == verdicts.load(std::memory_order_relaxed);
+    }
+    void of(std::uint32_t count) noexcept { count_.store(count, std::memory_order_relaxed); }
+
+  private:
+    std::atomic<std::uint32_t> count_{0};
+};
 // Whether this thread is asking.
 bool asking() noexcept;
 
@@ -111,5 +124,7 @@ bool asking() noexcept;
 void spoil_answers(std::string name);
 bool is_spoiled(const std::string& name);
 void forget_answers();
+// How often believe() was called.
+inline std::atomic<std::uint64_t> beliefs{0};
 
 }  // namespace dael::core

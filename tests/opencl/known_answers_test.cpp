@@ -74,5 +74,17 @@ TEST_F(OpenClKnownAnswers, EveryEngineLeavesItAlone) {
     EXPECT_EQ(get(memory, 1024), before);
 }
 
+// A device of another name that computes wrongly costs this one a look, not one at each launch.
+TEST_F(OpenClKnownAnswers, OfAnotherDeviceCostALookAndNoMore) {
+    const Key key = std::move(*Key::import(Bytes(16, 7)));
+    std::uint8_t* const memory = allocate(1024);
+    const Message m = message(memory, memory, 1024);
+    ASSERT_TRUE(run({Mode::ctr}, key, m));
+    EXPECT_FALSE(core::believe("another", "", {.name = "ctr"}, [] { return Result<bool>(false); }));
+    const std::uint64_t before = core::beliefs;
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(run({Mode::ctr}, key, m));
+    EXPECT_EQ(core::beliefs - before, 1u);
+}
+
 }  // namespace
 }  // namespace dael::test

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/known_answers.hpp"
+#include "support/bytes.hpp"
 #include "support/host_device.hpp"
 
 namespace dael::test {
@@ -87,6 +88,74 @@ TEST_F(KnownAnswers, AreRemembered) {
     });
     EXPECT_EQ(failed.code(), Code::out_of_memory);
     EXPECT_TRUE(core::believed("c"));
+}
+
+// A device that asks before it runs, and remembers what it has heard, as those on GPUs do.
+class Careful {
+  public:
+    explicit Careful(std::string name)
+        : device_({.name = std::move(name)}), stream_(*device_.create_stream()) {}
+    ~Careful() {
+        device_.destroy_stream(stream_);
+        EXPECT_EQ(device_.live(), 0u);
+    }
+    Result<> run() {
+        DAEL_TRY(believe());
+        void* const memory = *device_.allocate(64);
+        const Key key = *Key::import(Bytes(16, 1));
+        auto* const at = static_cast<std::uint8_t*>(memory);
+        const Message message{.in = nullptr, .out = at, .size = 64, .start = {}};
+        auto ran = device_.run({Mode::ctr}, {std::span(&key, 1), nullptr}, message, stream_);
+        EXPECT_TRUE(device_.fill(memory, 0, 64, stream_));
+        EXPECT_TRUE(device_.wait(stream_));
+        device_.release(memory);
+        return ran;
+    }
+
+  private:
+    Result<> believe() {
+        if (believed_ && heard_.all()) return {};
+        const std::uint32_t verdicts = core::verdicts;
+        const Question q{.name = "ctr", .cipher = {Mode::ctr}, .by = By::message, .sizes = {100}};
+        DAEL_TRY(core::believe(device_.name(), "", q, [&] {
+            return core::ask(
+                device_, [&](std::span<const Key> keys) { return device_.tables(keys); }, q);
+        }));
+        believed_ = true;
+        heard_.of(verdicts);
+        return {};
+    }
+
+    HostDevice device_;
+    Stream stream_;
+    bool believed_ = false;
+    core::Heard heard_;
+};
+
+// One that computes wrongly costs the others a look, not one at each of their calls.
+TEST_F(KnownAnswers, OfOneDeviceAreNoConcernOfOthers) {
+    Careful one("threads:0"), other("threads:1");
+    const auto looks = [](Careful& device, int runs) {
+        const std::uint64_t before = core::beliefs;
+        for (int i = 0; i < runs; ++i) EXPECT_TRUE(device.run());
+        return core::beliefs - before;
+    };
+    EXPECT_EQ(looks(one, 3), 1u);
+    EXPECT_EQ(looks(other, 3), 1u);
+    for (int verdict = 0; verdict < 2; ++verdict) {
+        const Question q{.name = "ctr", .cipher = {Mode::ctr}, .sizes = {100}};
+        const std::string third = "threads:" + std::to_string(2 + verdict);
+        EXPECT_FALSE(core::believe(third, "", q, [] { return Result<bool>(false); }));
+        EXPECT_EQ(looks(one, 3), 1u);
+        EXPECT_EQ(looks(other, 3), 1u);
+        EXPECT_EQ(looks(one, 3), 0u);
+    }
+    // Its own, which somebody else has found out, it hears of at once and each time.
+    const Question q{.name = "ecb", .cipher = {Mode::ecb}, .sizes = {96}};
+    EXPECT_FALSE(core::believe("threads:0", "", q, [] { return Result<bool>(false); }));
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(one.run().code(), Code::device);
+    EXPECT_EQ(looks(other, 3), 1u);
+    EXPECT_EQ(one.run().code(), Code::device);
 }
 
 }  // namespace

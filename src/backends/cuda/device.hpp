@@ -87,7 +87,7 @@ class CudaDevice final : public core::Device {
     // in a process, on a stream of their own. Errors: device, also where others computed wrongly.
     Result<> believe(Kind kind, int rounds) {
         const auto& kinds = believed_[static_cast<std::size_t>(rounds - 10) / 2];
-        if ((kinds.load(std::memory_order_relaxed) & bit(kind)) != 0 && !core::any_wrong) [[likely]]
+        if ((kinds.load(std::memory_order_relaxed) & bit(kind)) != 0 && heard_.all()) [[likely]]
             return {};
         return believe_slowly(kind, rounds);
     }
@@ -181,6 +181,7 @@ class CudaDevice final : public core::Device {
     std::uint64_t team_message_ = kTeamMessage;
     bool quads_forced_ = false;
     std::atomic<std::uint32_t> believed_[3] = {};  // a bit for each Kind, by rounds
+    core::Heard heard_;
     std::atomic<const void*> failing_{nullptr};
     std::atomic<int> failures_{0};
 };

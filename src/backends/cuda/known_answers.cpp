@@ -210,6 +210,7 @@ Result<> CudaDevice::usable() const {
 
 Result<> CudaDevice::believe_slowly(Kind kind, int rounds) {
     if (core::asking()) return {};
+    const std::uint32_t verdicts = core::verdicts;  // before it asks
     const std::string name = name_of(index_, info_);
     const std::string form = info_.driver + ", " + info_.architecture + ", " + info_.layout + ", " +
                              std::to_string(static_cast<int>(best_hashing_)) +
@@ -234,6 +235,7 @@ Result<> CudaDevice::believe_slowly(Kind kind, int rounds) {
         }));
     }
     believed_[static_cast<std::size_t>(rounds - 10) / 2].fetch_or(bit(kind));
+    heard_.of(verdicts);
     return {};
 }
 

@@ -19,6 +19,7 @@
 #include "backends/opencl/programs.hpp"
 #include "backends/opencl/tuning.hpp"
 #include "core/device.hpp"
+#include "core/known_answers.hpp"
 
 namespace dael::opencl {
 
@@ -131,6 +132,7 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     mutable std::mutex mutex_;  // guards what follows
     Tuning tuning_;
     std::set<std::pair<unsigned, std::string>> believed_;
+    core::Heard heard_;
 };
 
 // What one launch can reach: one message, or a list in device memory, between the same two buffers.

@@ -19,6 +19,8 @@
 #include <daelstrom/key.hpp>
 #include <daelstrom/message.hpp>
 
+#include "core/known_answers.hpp"
+
 namespace dael::opengl {
 
 enum class Form { integers, floats };
@@ -95,6 +97,7 @@ class OpenGl {
     const std::string name_;
     std::size_t pass_, band_;
     std::array<bool, kPrograms * 3> believed_{};  // of a program, for keys of a size
+    core::Heard heard_;
 };
 
 }  // namespace dael::opengl
