@@ -46,6 +46,15 @@ bool soon(const Condition& condition) noexcept {
     return false;
 }
 
+// What the caller hears of a callback that ended one of the pool's threads.
+Error ended() noexcept {
+    try {
+        return {Code::internal, "a callback ended a thread of the library's; let it return"};
+    } catch (const std::bad_alloc&) {
+        return {Code::internal, "a thread ended"};  // so short that it needs no memory
+    }
+}
+
 }  // namespace
 
 // One call to run(). It lives on the caller's stack, which waits until `inside` is 0 before it
@@ -64,16 +73,38 @@ struct ThreadPool::Task {
     std::atomic<int> inside{0};
     std::condition_variable left{};
 
+    // No piece is started after this.
+    void fail(Error&& its_error) noexcept {
+        next.store(count, std::memory_order_relaxed);
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::move(its_error);
+    }
+
+    // The piece whose callback ends the thread by pthread_exit() has no result to look at.
+    class Piece {
+      public:
+        explicit Piece(Task& task) noexcept : task_(task) {}
+        Piece(const Piece&) = delete;
+        Piece& operator=(const Piece&) = delete;
+        ~Piece() {
+            if (!returned_) task_.fail(ended());
+        }
+        void returned() noexcept { returned_ = true; }
+
+      private:
+        Task& task_;
+        bool returned_ = false;
+    };
+
     void work_off() {
         bool first = true;
         for (std::size_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < count;) {
             if (first) took_part.fetch_add(1, std::memory_order_relaxed);
             first = false;
-            if (auto result = core::guarded([&] { return work(index); }); !result) {
-                next.store(count, std::memory_order_relaxed);
-                const std::lock_guard lock(error_mutex);
-                if (!error) error = std::move(result).error();
-            }
+            Piece piece(*this);
+            auto result = core::guarded([&] { return work(index); });
+            piece.returned();
+            if (!result) fail(std::move(result).error());
         }
     }
 };
@@ -86,6 +117,7 @@ struct ThreadPool::Crew {
     std::condition_variable wake;
     std::deque<Task*> queue;
     int looking = 0;  // threads that are awake and have nothing to do
+    std::size_t ended = 0;  // of `threads`, those that a callback has ended
     std::atomic<bool> closing{false}, waiting{false};  // whether the queue has something
     std::vector<std::thread> threads;
 
@@ -113,6 +145,7 @@ struct ThreadPool::Crew {
 
     // Has at least `count` threads, or as many as the system grants: the caller works in any case.
     void grow(std::size_t count) {
+        count += ended;
         if (threads.size() >= count) return;
         sigset_t all, before;
         sigfillset(&all);
@@ -157,22 +190,69 @@ ThreadPool::Crew& ThreadPool::crew() {
     return *current;
 }
 
+// A thread's share of a task. It is given back by a callback that ends the thread, too: the caller
+// waits for it.
+class ThreadPool::Share {
+  public:
+    // `lock`: of the crew's mutex, which is held now, not while at work, and then again.
+    Share(Crew& crew, std::unique_lock<std::mutex>& lock) noexcept
+        : crew_(crew), lock_(lock), task_(*crew.queue.front()) {
+        if (--task_.wanted == 0) crew.take_off(task_);
+        ++task_.inside;
+    }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    ~Share() {
+        lock_.lock();
+        if (!returned_) ++crew_.ended;
+        if (--task_.inside == 0) task_.left.notify_one();
+    }
+    void work_off() {
+        const int wakes = crew_.share_of_waking(task_);
+        lock_.unlock();
+        crew_.wake_up(wakes);
+        task_.work_off();
+        returned_ = true;
+    }
+
+  private:
+    Crew& crew_;
+    std::unique_lock<std::mutex>& lock_;
+    Task& task_;
+    bool returned_ = false;
+};
+
+// The caller's end of a task, by return or because a callback ends its thread: the others work on
+// its stack, and it is not left before they are done.
+class ThreadPool::Leave {
+  public:
+    Leave(Crew& crew, Task& task) noexcept : crew_(crew), task_(task) {}
+    Leave(const Leave&) = delete;
+    Leave& operator=(const Leave&) = delete;
+    ~Leave() {
+        {  // nobody else comes in
+            const std::lock_guard lock(crew_.mutex);
+            crew_.take_off(task_);
+        }
+        (void)soon([&] { return task_.inside == 0; });
+        std::unique_lock lock(crew_.mutex);
+        task_.left.wait(lock, [&] { return task_.inside == 0; });
+    }
+
+  private:
+    Crew& crew_;
+    Task& task_;
+};
+
 void ThreadPool::serve(Crew& crew) {
+    const core::Uncancelled whole;
     (void)pthread_setname_np(pthread_self(), "daelstrom");
     if (crew.hook.call) crew.hook.call(crew.hook.context);
     std::unique_lock lock(crew.mutex);
     for (;;) {
         crew.wake.wait(lock, [&] { return crew.closing || !crew.queue.empty(); });
         if (crew.closing) return;
-        Task& task = *crew.queue.front();
-        if (--task.wanted == 0) crew.take_off(task);
-        ++task.inside;
-        const int wakes = crew.share_of_waking(task);
-        lock.unlock();
-        crew.wake_up(wakes);
-        task.work_off();
-        lock.lock();
-        if (--task.inside == 0) task.left.notify_one();
+        Share(crew, lock).work_off();
         if (!crew.queue.empty()) continue;
         ++crew.looking;
         lock.unlock();
@@ -189,8 +269,6 @@ Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
     if (helpers == 0) {
         task.work_off();
     } else {
-        // The others work on this stack and on the caller's data: it is not left before they are
-        // done.
         const core::Uncancelled whole;
         Crew& crew = this->crew();
         int wakes = 0;
@@ -201,15 +279,9 @@ Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
             crew.put(task);
             wakes = crew.share_of_waking(task);
         }
+        const Leave leave(crew, task);
         crew.wake_up(wakes);
         task.work_off();
-        {  // nobody else comes in
-            const std::lock_guard lock(crew.mutex);
-            crew.take_off(task);
-        }
-        (void)soon([&] { return task.inside == 0; });
-        std::unique_lock lock(crew.mutex);
-        task.left.wait(lock, [&] { return task.inside == 0; });
     }
     if (task.error) return std::move(*task.error);
     return std::max(1, task.took_part.load());

@@ -37,12 +37,16 @@ class ThreadPool {
 
     // Calls work(0) to work(count - 1), in any order, on up to `threads` threads at once, the
     // calling one among them, and returns when all have returned: the number of threads that took
-    // part. After an error no further piece is started, and the first error is returned.
+    // part. After an error no further piece is started, and the first error is returned. Work may
+    // end its thread by pthread_exit(): one of the pool's is missed by nobody, and the call fails;
+    // the calling one goes when the others are done. It is not cancelled while others take part.
     Result<int> run(std::size_t count, int threads, const Work& work);
 
   private:
     struct Task;
     struct Crew;
+    class Share;
+    class Leave;
     Crew& crew();
     static void serve(Crew& crew);
 

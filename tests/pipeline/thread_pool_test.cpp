@@ -54,6 +54,44 @@ TEST(ThreadPool, ACallerThatIsCancelledWaitsForTheOthers) {
     EXPECT_EQ(done, 2);
 }
 
+TEST(ThreadPool, AThreadThatEndsInACallbackIsMissedByNobody) {
+    ThreadPool pool(3);
+    const auto caller = std::this_thread::get_id();
+    for (int turn = 0; turn < 3; ++turn) {
+        std::barrier all_three(3);
+        const auto threads = pool.run(3, 3, [&](std::size_t) -> Result<> {
+            all_three.arrive_and_wait();
+            if (std::this_thread::get_id() != caller) pthread_exit(nullptr);
+            return {};
+        });
+        ASSERT_FALSE(threads);
+        EXPECT_EQ(threads.code(), Code::internal);
+    }
+    std::barrier all_three(3);  // others have taken their places
+    EXPECT_TRUE(pool.run(3, 3, [&](std::size_t) -> Result<> {
+        all_three.arrive_and_wait();
+        return {};
+    }));
+}
+
+TEST(ThreadPool, ACallerThatEndsInACallbackWaitsForTheOthers) {
+    ThreadPool pool(2);
+    std::atomic<int> done{0};
+    std::thread([&] {
+        std::barrier both(2);
+        const auto caller = std::this_thread::get_id();
+        (void)pool.run(2, 2, [&](std::size_t) -> Result<> {
+            both.arrive_and_wait();
+            if (std::this_thread::get_id() == caller) pthread_exit(nullptr);
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            ++done;  // the caller's work lives on its stack
+            return {};
+        });
+    }).join();
+    EXPECT_EQ(done, 1);
+    EXPECT_TRUE(pool.run(2, 2, [](std::size_t) -> Result<> { return {}; }));
+}
+
 TEST(ThreadPool, ReallyRunsAtOnceOnTheThreadsAskedFor) {
     ThreadPool pool(3);
     std::barrier all_three(3);  // opens only if three threads are inside at the same time
