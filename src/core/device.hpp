@@ -30,6 +30,8 @@ class Prepared {
     virtual const std::uint32_t* results() const = 0;
     // Of a run that has been waited for: a failure that the wait may have kept silent about.
     virtual Result<> outcome() const { return {}; }
+
+    Prepared* next_kept = nullptr;  // of those that are kept for good (core/keep_forever.hpp)
 };
 
 // The forms that a device's kernels can have, for calibration to try: the first is the default. A

@@ -66,4 +66,13 @@ class Uncancelled {
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
+// Whether what a device does has come to its end, which `wait` waits for, returning a Result. One
+// failure may be that of work that came before, so it is asked twice. False: nobody knows, and what
+// the device may read or write is neither wiped nor freed nor used again.
+template <class Wait>
+bool waited(const Wait& wait) noexcept {
+    const Uncancelled whole;
+    return guarded(wait) || guarded(wait);
+}
+
 }  // namespace dael::core

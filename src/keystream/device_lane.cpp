@@ -83,7 +83,7 @@ class DeviceLane final : public Lane {
     }
 
     bool end() noexcept override {
-        return !stream_ || waited([&] { return order_.wait(*stream_); });
+        return !stream_ || core::waited([&] { return order_.wait(*stream_); });
     }
 
     Result<bool> done() override {

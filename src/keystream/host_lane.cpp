@@ -11,7 +11,7 @@ namespace {
 class HostLane final : public Lane {
   public:
     HostLane(Engine& engine, dael::Order* order)
-        : engine_(engine.state()), order_(order), keys_(engine_, order) {
+        : engine_(engine.state()), order_(order), keys_(engine_) {
         messages_.resize(kMaxMessages);
         codes_.resize(kMaxMessages);
     }
@@ -30,11 +30,13 @@ class HostLane final : public Lane {
         return {};
     }
     Result<bool> done() override { return true; }
-    bool end() noexcept override {  // keys that were replaced last
-        return !order_ || waited([&] { return order_->wait(Stream{}); });
+    // What is under way are keys that were replaced: an engine's run() waits for them by itself.
+    bool end() noexcept override {
+        return !order_ || core::waited([&] { return order_->wait(Stream{}); });
     }
     Result<> forget(const std::vector<std::uint64_t>& serials) override {
-        return keys_.forget(serials, {});
+        DAEL_TRY(keys_.forget(serials, {}));
+        return order_ ? order_->wait(Stream{}) : Result<>{};
     }
     void forget_all_keys() override { keys_.clear(); }
     Result<> wipe() override { return {}; }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstring>
 
 #include <daelstrom/ctr.hpp>
 
+#include "core/keep_forever.hpp"
 #include "core/secure_memory.hpp"
 
 namespace dael::keystream {
@@ -118,11 +118,7 @@ void EndLane::operator()(Lane* lane) const noexcept {
         delete lane;
         return;
     }
-    // Never freed, knowingly: the device may still read and write what it has. They are to be found
-    // from here, for whoever looks for what leaks.
-    static constinit std::atomic<Lane*> kept{nullptr};
-    lane->next_kept = kept.load();
-    while (!kept.compare_exchange_weak(lane->next_kept, lane)) continue;
+    core::keep_forever(std::unique_ptr<Lane>(lane));
 }
 
 Result<> EngineKeys::make_set(std::span<const Key> keys) {

@@ -83,22 +83,17 @@ class KeyPlaces {
 // In an engine's key set.
 class EngineKeys final : public KeyPlaces {
   public:
-    // `waits_on`: for each key that is replaced, since work comes on streams that know nothing of
-    // the one on which that happens.
-    explicit EngineKeys(Engine& engine, Order* waits_on = nullptr)
-        : engine_(engine), waits_on_(waits_on) {}
+    explicit EngineKeys(Engine& engine) : engine_(engine) {}
     const KeySet& set() const { return *set_; }
 
   private:
     Result<> make_set(std::span<const Key> keys) override;
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
-        DAEL_TRY(set_->replace(index, key, stream));
-        return waits_on_ ? waits_on_->wait(stream) : Result<>{};
+        return set_->replace(index, key, stream);
     }
     void drop_set() override { set_.reset(); }
 
     Engine& engine_;
-    Order* const waits_on_;
     std::optional<KeySet> set_;
 };
 
@@ -139,12 +134,6 @@ struct EndLane {
     void operator()(Lane* lane) const noexcept;
 };
 using LaneOwner = std::unique_ptr<Lane, EndLane>;
-
-// One failure may be that of work that came before, so it is asked twice.
-template <class Wait>
-bool waited(const Wait& wait) noexcept {
-    return core::guarded(wait) || core::guarded(wait);
-}
 
 Result<LaneOwner> open_host_lane(Engine& engine);
 // Through a device that makes runs.

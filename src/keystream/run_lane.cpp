@@ -63,8 +63,8 @@ class RunLane final : public Lane {
     Result<bool> done() override { return maker_->done(); }
     // The stream's work is that of the maker, and keys that were replaced last.
     bool end() noexcept override {
-        return !stream_ || (waited([&] { return maker_->wait(); }) &&
-                            waited([&] { return order_.wait(*stream_); }));
+        return !stream_ || (core::waited([&] { return maker_->wait(); }) &&
+                            core::waited([&] { return order_.wait(*stream_); }));
     }
 
     Result<> forget(const std::vector<std::uint64_t>& serials) override {

@@ -10,6 +10,7 @@
 #include <daelstrom/gcm.hpp>
 
 #include "core/guard.hpp"
+#include "core/keep_forever.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
 
@@ -54,15 +55,13 @@ class Inflow {
           room_(room),
           stream_(stream),
           chunks_(set.slots().size()) {}
-    // Before the batches go. One failure may be that of work that came before, so it is asked
-    // twice.
+    // Before the batches go.
     ~Inflow() {
         if (quiet_) return;
         (void)set_.wait();
-        const auto wait = [&] { return order_.wait(stream_); };
-        if (core::guarded(wait) || core::guarded(wait)) return;
+        if (core::waited([&] { return order_.wait(stream_); })) return;
         set_.lose();
-        for (Chunk& chunk : chunks_) keep(std::move(chunk.batch));
+        for (Chunk& chunk : chunks_) core::keep_forever(std::move(chunk.batch));
     }
 
     // Returns the number of chunks.

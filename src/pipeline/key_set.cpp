@@ -42,10 +42,8 @@ Result<std::shared_ptr<KeySet::State>> KeySet::State::make(std::shared_ptr<Engin
 KeySet::State::~State() {
     for (auto& tables : tables_) delete tables.load();
     if (!order_ || engine->forked()) return;
-    // An event that may still come stays. One failure may be that of other work, so it is asked
-    // twice.
-    const auto over = [&] { return static_cast<bool>(core::guarded([&] { return settle(); })); };
-    if (over() || over()) order_->destroy_event(replaced_);
+    // An event that may still come stays.
+    if (core::waited([&] { return settle(); })) order_->destroy_event(replaced_);
 }
 
 Result<> KeySet::State::settle() {

@@ -58,10 +58,8 @@ class Borrowed {
     Stream stream;
 
   private:
-    // One failure may be that of work that came before, so it is asked twice.
     bool quiet() {
-        const auto wait = [&] { return device_.order().wait(stream); };
-        return !stream.handle || core::guarded(wait) || core::guarded(wait);
+        return !stream.handle || core::waited([&] { return device_.order().wait(stream); });
     }
 
     core::Device& device_;

@@ -33,9 +33,10 @@ SlotSet::~SlotSet() {
 }
 
 // A device that cannot be waited for may still read and write all of this: it stays, and what is
-// in it. One failure may have been that of work that came before, so it is asked twice.
+// in it.
 bool SlotSet::wipe() noexcept {
-    if (lost_ || (!wait() && !wait())) return false;
+    const auto over = [&] { return wait(); };
+    if (lost_ || !core::waited(over)) return false;
     const auto clear = [&](std::uint8_t* memory) {
         const auto fill = [&] { return device_.memory().fill(memory, 0, capacity_, inward_); };
         if (memory) (void)core::guarded(fill);
@@ -46,7 +47,7 @@ bool SlotSet::wipe() noexcept {
         if (slot.in_staging) dael::wipe(slot.in_staging, capacity_);
         if (slot.out_staging) dael::wipe(slot.out_staging, capacity_);
     }
-    return wait() || wait();
+    return core::waited(over);
 }
 
 Result<> SlotSet::wait() noexcept {
@@ -85,18 +86,6 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
             DAEL_TRY(obtain(slot.out_staging, device_.memory().allocate_pinned(capacity_)));
     }
     return {};
-}
-
-void keep(std::unique_ptr<core::Prepared> batch) noexcept {
-    static constinit std::mutex mutex;
-    static auto* const all = new std::vector<std::unique_ptr<core::Prepared>>;
-    if (!batch) return;
-    const std::lock_guard lock(mutex);
-    try {
-        all->push_back(std::move(batch));
-    } catch (const std::bad_alloc&) {  // to be found by nobody, but there
-        (void)batch.release();
-    }
 }
 
 std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {

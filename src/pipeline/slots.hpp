@@ -83,9 +83,6 @@ class SlotSet {
     std::vector<Slot> slots_;
 };
 
-// For as long as the process lives, since the device may still read or write what it has.
-void keep(std::unique_ptr<core::Prepared> batch) noexcept;
-
 class SlotPool {
   public:
     explicit SlotPool(core::Device& device) : device_(device) {}

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/guard.hpp"
+#include "core/keep_forever.hpp"
 
 namespace dael::pipeline {
 namespace {
@@ -175,8 +176,8 @@ class Transfer::Call {
     }
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
-        if (quiet_ || set_.wait()) return;
-        for (Inside& inside : inside_) keep(std::move(inside.batch));
+        if (quiet_ || core::waited([&] { return set_.wait(); })) return;
+        for (Inside& inside : inside_) core::keep_forever(std::move(inside.batch));
     }
 
     Result<int> run() {
