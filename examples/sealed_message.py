@@ -14,8 +14,8 @@ AUTHENTICATION = 16  # dael_status
 
 
 class Ran(ctypes.Structure):  # dael_ran
-    _fields_ = [("backend", ctypes.c_char * 32), ("threads", ctypes.c_int32), ("unused", ctypes.c_uint32),
-                ("chunks", c_uint64), ("unused_too", c_uint64 * 2)]
+    _fields_ = [("backend", ctypes.c_char * 32), ("threads", ctypes.c_int32), ("replaced", ctypes.c_uint32),
+                ("chunks", c_uint64), ("unused", c_uint64 * 2)]
 
 
 def declare(name, result, *arguments):

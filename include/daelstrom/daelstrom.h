@@ -125,7 +125,7 @@ typedef struct dael_cipher {
     uint32_t sector;   /* XTS: bytes of a sector, 16 to 16777216 */
 } dael_cipher;
 
-/* To what it is done. 80 bytes, the layout of dael::Message: lists are used where they lie, and
+/* To what it is done. 96 bytes, the layout of dael::Message: lists are used where they lie, and
  * never copied on their way to a backend. `in`, `out`, `aad` and `tag` lie in one memory space;
  * `out` is `in` itself or does not overlap it, and overlaps neither the tag nor the AAD, nor, in a
  * batch, anything of another message. */
@@ -139,6 +139,8 @@ typedef struct dael_message {
     /* CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block, and
      * XTS: the first sector's number, which dael_gcm_start() and dael_xts_start() fill in. */
     uint8_t start[DAEL_BLOCK_SIZE];
+    /* Follows on `start`, for modes whose nonces are longer than a block. No mode reads it yet. */
+    uint8_t start_rest[DAEL_BLOCK_SIZE];
     uint32_t key; /* index into the key set; 0 where there is one key */
     uint8_t skip; /* CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15 */
     uint8_t unused[11];
@@ -150,7 +152,7 @@ typedef struct dael_ran {
     int32_t threads;   /* host threads that took part */
     uint32_t replaced; /* 1: a device was to do it and failed, so that the host did; else 0 */
     uint64_t chunks;   /* chunks that crossed to a device and back; 0: none */
-    uint64_t unused_too[2];
+    uint64_t unused[2];
 } dael_ran;
 
 /* Overwrites memory in a way that the compiler may not remove. Null with size 0 is fine. */

@@ -24,7 +24,7 @@ DAEL_SAME(dael_cipher, dael::Cipher, tag);
 DAEL_SAME(dael_cipher, dael::Cipher, unused);
 DAEL_SAME(dael_cipher, dael::Cipher, sector);
 
-static_assert(same_size<dael_message, dael::Message> && sizeof(dael_message) == 80);
+static_assert(same_size<dael_message, dael::Message> && sizeof(dael_message) == 96);
 DAEL_SAME(dael_message, dael::Message, in);
 DAEL_SAME(dael_message, dael::Message, out);
 DAEL_SAME(dael_message, dael::Message, size);
@@ -32,6 +32,7 @@ DAEL_SAME(dael_message, dael::Message, aad);
 DAEL_SAME(dael_message, dael::Message, aad_size);
 DAEL_SAME(dael_message, dael::Message, tag);
 DAEL_SAME(dael_message, dael::Message, start);
+DAEL_SAME(dael_message, dael::Message, start_rest);
 DAEL_SAME(dael_message, dael::Message, key);
 DAEL_SAME(dael_message, dael::Message, skip);
 DAEL_SAME(dael_message, dael::Message, unused);
