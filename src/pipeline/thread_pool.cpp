@@ -116,7 +116,7 @@ struct ThreadPool::Crew {
     std::mutex mutex;
     std::condition_variable wake;
     std::deque<Task*> queue;
-    int looking = 0;  // threads that are awake and have nothing to do
+    int looking = 0;        // threads that are awake and have nothing to do
     std::size_t ended = 0;  // of `threads`, those that a callback has ended
     std::atomic<bool> closing{false}, waiting{false};  // whether the queue has something
     std::vector<std::thread> threads;
