@@ -25,6 +25,7 @@ std::vector<std::pair<int, int>> queue() {
 struct Fake {
     static inline int final_reason = 0, set_reason = 0, get_reason = 0, cipher_reason = 0;
     static inline int contexts = 0;
+    static inline bool has_memory = true, begins = true;
     static int raise(int reason) {
         if (reason != 0) ERR_raise(ERR_LIB_PROV, reason);
         return 0;
@@ -32,11 +33,11 @@ struct Fake {
     static Basis basis() {
         Basis b{};
         b.key_bytes = 16;
-        b.newctx = [](void*) -> void* { return ++contexts, &contexts; };
+        b.newctx = [](void*) -> void* { return has_memory ? ++contexts, &contexts : nullptr; };
         b.freectx = [](void*) { --contexts; };
         b.encrypt_init =
             b.decrypt_init = [](void*, const unsigned char*, std::size_t, const unsigned char*,
-                                std::size_t, const OSSL_PARAM*) { return 1; };
+                                std::size_t, const OSSL_PARAM*) { return begins ? 1 : 0; };
         b.final = [](void*, unsigned char*, std::size_t*, std::size_t) {
             return raise(final_reason);
         };
@@ -79,6 +80,43 @@ TEST(ProviderRefusals, AreAskedOfTheDefaultProviderThatIsThere) {
         EXPECT_EQ(queue(), one);
         Fake::final_reason = 0;
     }
+}
+
+// What could not be asked is no answer, and is asked again.
+TEST(ProviderRefusals, AreAskedAgainWhereNobodyCouldAnswer) {
+    using dael::provider::ask_refusal;
+    using dael::provider::refuse;
+    const Basis gcm = Fake::basis();
+    ERR_clear_error();
+    Fake::set_reason = Fake::final_reason = 0;
+    Fake::get_reason = PROV_R_TAG_NOT_SET;
+    const auto says_nothing = [&] {
+        EXPECT_EQ(ask_refusal(gcm, Refusal::none_made), std::nullopt);
+        EXPECT_EQ(refuse(gcm, Refusal::none_made, "why"), 0);
+        EXPECT_TRUE(queue().empty());
+        EXPECT_EQ(Fake::contexts, 0);
+    };
+    Fake::has_memory = false;
+    says_nothing();
+    Fake::has_memory = true;
+    Fake::begins = false;
+    says_nothing();
+    Fake::begins = true;
+    Fake::get_reason = ERR_R_MALLOC_FAILURE;
+    says_nothing();
+    Fake::get_reason = PROV_R_TAG_NOT_SET;
+    // A call before the one that would be refused.
+    Fake::set_reason = ERR_R_MALLOC_FAILURE;
+    for (const auto refusal : {Refusal::wrong_tag, Refusal::forged_record})
+        EXPECT_EQ(ask_refusal(gcm, refusal), std::nullopt);
+    Fake::set_reason = 0;
+    const std::vector<std::pair<int, int>> one{{ERR_LIB_PROV, PROV_R_TAG_NOT_SET}};
+    EXPECT_EQ(refuse(gcm, Refusal::none_made, "why"), 0);
+    EXPECT_EQ(queue(), one);
+    Fake::has_memory = false;  // known by now
+    EXPECT_EQ(refuse(gcm, Refusal::none_made, "why"), 0);
+    EXPECT_EQ(queue(), one);
+    Fake::has_memory = true;
 }
 
 enum class Case { wrong_tag, no_tag, none_made, too_early, not_needed, too_long, none_long };
