@@ -83,7 +83,7 @@ if(DAELSTROM_PROGRAM)
     find_package(CLI11 2.1 REQUIRED)
     find_package(nlohmann_json 3.9 REQUIRED)
     # Pictures of the lab's study `picture`, which says so without it.
-    find_package(PNG 1.6 QUIET)
+    find_package(PNG 1.6.26 QUIET)  # the first that writes into memory
     if(PNG_FOUND)
         message(STATUS "libpng: ${PNG_LIBRARIES}, ${PNG_VERSION_STRING}")
     else()

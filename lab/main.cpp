@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "io/signals.hpp"
 #include "io/text.hpp"
 #include "lab/study.hpp"
 
@@ -174,6 +175,7 @@ int run_words(int argc, char** argv) {
 }  // namespace dael::lab
 
 int main(int argc, char** argv) try {
+    dael::app::install_signal_handlers();
     return dael::lab::run_words(argc, argv);
 } catch (const std::exception& fault) {
     return dael::lab::complain(std::string("unexpected: ") + fault.what(), 1);

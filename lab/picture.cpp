@@ -65,8 +65,13 @@ Result<> write_png([[maybe_unused]] const std::filesystem::path& path,
     image.width = static_cast<png_uint_32>(side * panels.size());
     image.height = static_cast<png_uint_32>(side);
     image.format = PNG_FORMAT_RGBA;
-    if (png_image_write_to_file(&image, path.c_str(), 0, pixels.data(), 0, nullptr)) return {};
-    return Error{Code::io, "cannot write " + app::in_quotes(path.string()) + ": " + image.message};
+    // In memory first, so that the file is put in its place like every other one.
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+    std::string file(size, '\0');
+    if (!png_image_write_to_memory(&image, file.data(), &size, 0, pixels.data(), 0, nullptr))
+        return Error{Code::internal, std::string("libpng: ") + image.message};
+    file.resize(size);
+    return write_document(path, file);
 #else
     return Error{Code::unsupported, "libpng was not found when this was built"};
 #endif

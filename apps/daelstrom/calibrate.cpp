@@ -10,6 +10,7 @@
 #include <daelstrom/plan.hpp>
 
 #include "commands.hpp"
+#include "io/signals.hpp"
 #include "io/warnings.hpp"
 
 namespace dael::cli {
@@ -27,7 +28,10 @@ Result<> run_calibration(bool quiet) {
     if (!calibration) return std::move(calibration).error();
     for (const std::string& device : calibration->left_out)
         if (!quiet) warn("left out " + device);
+    DoomedFile whole;
+    whole.enter();  // signals wait: the library's hidden name is not known here
     auto path = store(*calibration);
+    whole.leave();
     if (!path) return std::move(path).error();
     if (!quiet)
         std::cout << "Measured " << calibration->machine << ", stored in " << *path

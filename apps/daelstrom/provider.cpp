@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include "io/json_text.hpp"
 #include "io/output.hpp"
+#include "io/text.hpp"
 #include "openssl_side.hpp"
 
 namespace dael::cli {
@@ -100,15 +101,18 @@ Result<> install(const ProviderOptions& options) {
                      module + " has a character that OpenSSL's configuration does not take"};
     DAEL_LET(config, config_of(options));
     std::error_code fault;
-    const bool there = fs::exists(config, fault);
-    if (there && !is_ours(config) && !options.overwrite)
+    if (const fs::path folder = fs::path(config).parent_path(); !folder.empty())
+        fs::create_directories(folder, fault);
+    if (fault)
+        return Error{Code::io,
+                     "cannot make the folder of " + in_quotes(config) + ": " + fault.message()};
+    // Opened before it is looked at: what is replaced then is what was looked at, and nothing
+    // newer.
+    DAEL_LET(output, Output::open({.path = config, .overwrite = true}));
+    if (fs::exists(config, fault) && !is_ours(config) && !options.overwrite)
         return Error{Code::io, config +
                                    " exists and is not this program's; -f overwrites it, "
                                    "--config names another"};
-    if (const fs::path folder = fs::path(config).parent_path(); !folder.empty())
-        fs::create_directories(folder, fault);
-    OutputOptions to{.path = config, .overwrite = there};
-    DAEL_LET(output, Output::open(to));
     const std::string text = configuration(module);
     DAEL_TRY(output.write({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}));
     DAEL_TRY(output.commit());
