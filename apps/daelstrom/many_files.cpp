@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -136,6 +137,13 @@ class Run {
     }
 
   private:
+    struct Waiting {  // for the disk
+        PlannedFile file;
+        FileDone done;
+        double seconds;
+        Output output;
+    };
+
     std::optional<std::uint64_t> total() const {
         const std::uint64_t sum = plan_.files.bytes();
         return options_.whole_sizes && sum > 0 ? std::optional(sum) : std::nullopt;
@@ -186,50 +194,69 @@ class Run {
             ++skipped_;
             tell(in_quotes(file.input) + " " + done->skipped);
         } else if (deferral.put_off) {
-            waiting_.push_back({file, *std::move(done), time.seconds()});
-            outputs_.push_back(*std::move(deferral.put_off));
-            if (outputs_.size() < most_waiting_) return;
+            waiting_.push_back(
+                {file, *std::move(done), time.seconds(), *std::move(deferral.put_off)});
+            if (waiting_.size() < most_waiting_) return;
             lock.unlock();
             const std::lock_guard one_at_a_time(placing_);
             lock.lock();
-            if (outputs_.size() >= most_waiting_) put_in_place(lock);
+            if (waiting_.size() >= most_waiting_) put_in_place(lock);
             lock.unlock();
         } else {
             tell_done(file, *done, time.seconds());
         }
     } catch (const std::bad_alloc&) {
         const std::lock_guard lock(mutex_);
-        fail("memory ran out at " + in_quotes(file.input) + "; close other programs");
+        fail_without_memory(file);
     } catch (const std::exception& fault) {  // which would end the program in a thread of ours
         const std::lock_guard lock(mutex_);
         fail(in_quotes(file.input) + ": unexpected: " + fault.what());
     }
 
+    // Counted last: who finds no memory to say so has failed, and is counted as that.
     void tell_done(const PlannedFile& file, const FileDone& done, double seconds) {
-        ++done_;
-        ran_ = done.ran;
+        Ran ran = done.ran;
         report(options_, file, done, seconds);
+        ran_ = std::move(ran);
+        ++done_;
     }
 
-    // Those that wait for the disk, at one go, while other threads write the next ones.
+    // Those that wait for the disk, at one go, while other threads write the next ones. Each is
+    // counted, whatever runs out.
     void put_in_place(std::unique_lock<std::mutex>& lock) {
         std::vector<Waiting> waiting;
-        std::vector<Output> outputs;
         waiting.swap(waiting_);
-        outputs.swap(outputs_);
         lock.unlock();
-        const auto committed = Deferral::commit(outputs);
+        std::vector<Result<>> committed;
+        try {
+            std::vector<Output*> outputs;
+            for (Waiting& one : waiting) outputs.push_back(&one.output);
+            committed = Deferral::commit(outputs);
+        } catch (const std::bad_alloc&) {  // before the first had its name
+        }
         lock.lock();
+        const Result<> no_memory = Error{Code::out_of_memory, ""};
         for (std::size_t i = 0; i < waiting.size(); ++i)
-            if (committed[i])
-                tell_done(waiting[i].file, waiting[i].done, waiting[i].seconds);
-            else
-                fail(committed[i].error().message);
+            count(waiting[i], i < committed.size() ? committed[i] : no_memory);
+    }
+
+    void count(const Waiting& one, const Result<>& committed) try {
+        if (committed)
+            tell_done(one.file, one.done, one.seconds);
+        else if (committed.code() == Code::out_of_memory)
+            fail_without_memory(one.file);
+        else
+            fail(committed.error().message);
+    } catch (const std::bad_alloc&) {
+        fail_without_memory(one.file);
     }
 
     void fail(const std::string& message) {
         ++failed_;
         complain(message);
+    }
+    void fail_without_memory(const PlannedFile& file) {
+        fail("memory ran out at " + in_quotes(file.input) + "; close other programs");
     }
 
     Result<> summary() {
@@ -248,11 +275,6 @@ class Run {
 
     static constexpr std::size_t kMaxWaiting = 64;
     static_assert(2 * kMaxWaiting + DoomedFile::kMax / 2 <= DoomedFile::kMax);
-    struct Waiting {
-        PlannedFile file;
-        FileDone done;
-        double seconds;
-    };
 
     // Each holds four descriptors, of which a process usually has 1024; while some are put in their
     // places, as many may come to wait.
@@ -270,8 +292,7 @@ class Run {
     std::atomic<std::size_t> next_{0};
     std::mutex placing_;  // before mutex_
     std::mutex mutex_;
-    std::vector<Waiting> waiting_;  // for the disk
-    std::vector<Output> outputs_;   // of theirs
+    std::vector<Waiting> waiting_;
     std::uint64_t done_ = 0, skipped_ = 0, failed_;
     Ran ran_;
     Progress progress_;

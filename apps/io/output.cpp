@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "io/text.hpp"
@@ -174,6 +175,12 @@ Result<> Output::end(files::Sync sync) {
     return {};
 }
 
+Result<> Output::end_anyhow(files::Sync sync) try {
+    return end(sync);
+} catch (const std::bad_alloc&) {
+    return Error{Code::out_of_memory, ""};
+}
+
 Deferral::Deferral() {
     deferral = this;
 }
@@ -181,14 +188,18 @@ Deferral::~Deferral() {
     deferral = nullptr;
 }
 
-std::vector<Result<>> Deferral::commit(std::span<Output> outputs) {
+std::vector<Result<>> Deferral::commit(std::span<Output* const> outputs) {
+    std::vector<Result<>> done;
+    done.reserve(outputs.size());
     std::vector<int> files;
-    for (const Output& output : outputs) files.push_back(output.fd());
-    const auto synced = files::sync_together(files);
+    for (const Output* output : outputs) files.push_back(output->fd());
     // One of each file system is kept open: their folders are to be reached once the files are
     // closed.
     std::vector<int> kept;
     std::vector<dev_t> systems;
+    kept.reserve(files.size());
+    systems.reserve(files.size());
+    const auto synced = files::sync_together(files);
     for (const int fd : files) {
         struct stat status {};
         if (!synced || ::fstat(fd, &status) != 0 || std::ranges::count(systems, status.st_dev) != 0)
@@ -197,13 +208,17 @@ std::vector<Result<>> Deferral::commit(std::span<Output> outputs) {
         if (const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 3); copy >= 0) kept.push_back(copy);
     }
     // Where that does not go, each by itself, which then says what is wrong.
-    std::vector<Result<>> done;
-    for (Output& output : outputs)
-        done.push_back(output.end(synced ? files::Sync::together : files::Sync::alone));
-    if (const auto named = files::sync_together(kept); !named)
-        warn("the files are in their places, but may not be after a power cut: " +
-             named.error().message);
+    for (Output* output : outputs)
+        done.push_back(output->end_anyhow(synced ? files::Sync::together : files::Sync::alone));
+    const auto named = files::sync_together(kept);
     for (const int fd : kept) ::close(fd);
+    try {
+        if (!named)
+            warn("the files are in their places, but may not be after a power cut: " +
+                 named.error().message);
+    } catch (const std::bad_alloc&) {  // a doubt that cannot be told is none of success
+        for (Result<>& one : done) one = Error{Code::out_of_memory, ""};
+    }
     return done;
 }
 

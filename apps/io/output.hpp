@@ -65,6 +65,7 @@ class Output {
     Result<> open_standard(const OutputOptions& options, const Input* input);
     Result<> open_path(const OutputOptions& options, const Input* input);
     Result<> end(files::Sync sync);
+    Result<> end_anyhow(files::Sync sync);  // memory that runs out is an error, too
     Result<> put(std::span<const std::uint8_t> bytes);
     Error failure(const std::string& doing) const;
 
@@ -88,8 +89,9 @@ class Deferral {
 
     std::optional<Output> put_off;
 
-    // Commits them all, each for itself: what became of one is at its place in the answer.
-    static std::vector<Result<>> commit(std::span<Output> outputs);
+    // Commits them all, each for itself: what became of one is at its place in the answer, which
+    // for one that finds no memory is out_of_memory. Throws std::bad_alloc before the first alone.
+    static std::vector<Result<>> commit(std::span<Output* const> outputs);
 };
 
 }  // namespace dael::app

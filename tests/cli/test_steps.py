@@ -179,3 +179,35 @@ class Files(StepsTest):
             else:
                 self.assertEqual(ran.returncode, -signal.SIGTERM)
                 self.assertTrue(json.loads(stored)["hosts"])
+
+
+class Memory(StepsTest):
+    def test_files_that_wait_for_the_disk_together(self):
+        """Each is there, or counted as failed, whichever allocation fails."""
+        names = ("a", "b", "c")
+        for name in names:
+            self.write(name, data(100))
+        command = ("seal", *ONE, "--key-file", "key256", "-f", "--json", *names)
+        failed = set()
+        for number in range(100_000):
+            for name in names:
+                self.write(f"{name}.sealed", OLD)
+            ran, calls = self.run_step(f"memory {number}", *command)
+            if "no memory" not in calls:
+                break
+            said = ran.stderr.decode()
+            self.assertIn(ran.returncode, (0, 1), (number, said))
+            new = [name for name in names if self.read(f"{name}.sealed") != OLD]
+            told = [json.loads(line)["input"] for line in ran.stdout.decode().splitlines()]
+            self.assertLessEqual(set(told), set(new), (number, said))
+            self.assertFalse([path for path in os.listdir(self.dir) if path.startswith(".daelstrom-")], number)
+            if ran.returncode == 0:
+                self.assertEqual(tuple(new), names, (number, said))
+            else:
+                failed.add(len(names) - len(told))
+                last = said.splitlines()[-1]
+                count = len(names) - len(told)
+                self.assertTrue(last == "daelstrom: memory ran out; close other programs" or
+                                f"{count} failed" in last, (number, told, said))
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn(1, failed)
