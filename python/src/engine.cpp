@@ -5,7 +5,9 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <memory>
 
 #include "process.hpp"
 
@@ -46,15 +48,26 @@ std::uint64_t whole_number(nb::handle number, const char* name) {
     return value;
 }
 
+// Of threads that come at once each opens one, and the first one's stays: nobody waits for anybody
+// who may not be there any more, as in a child of fork().
 const Engine& Engine::usual() {
-    // Under the interpreter's lock, or, where there is none, once by C++'s own rule; it is not let
-    // go meanwhile, for that could wait for itself.
-    static const Engine& engine = *[] {
-        dael_engine* opened = nullptr;
-        check(dael_engine_open(nullptr, &opened));
-        return new Engine(opened);
-    }();
-    return engine;
+    constinit static std::atomic<const Engine*> kept{nullptr};
+    if (const Engine* const engine = kept.load(std::memory_order_acquire)) return *engine;
+    dael_engine* opened = nullptr;
+    dael_status status;
+    {
+        const Released released;
+        status = dael_engine_open(nullptr, &opened);
+    }
+    check(status);
+    auto made = std::make_unique<const Engine>(opened);
+    const Engine* first = nullptr;
+    if (kept.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel,
+                                     std::memory_order_acquire))
+        return *made.release();
+    const Released released;  // while the other one is closed
+    made.reset();
+    return *first;
 }
 
 KeptDevice& Engine::device_of(const Memory& memory) const {

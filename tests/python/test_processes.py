@@ -88,6 +88,10 @@ IN_CHILD = {
     "a key that was used before": "ready = AESGCM(key); ready.encrypt(nonce, bytes(1 << 21))",
     "a context before": "context = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor(); context.update(b'x')",
     "an engine and a set before": "engine = daelstrom.Engine(); keys = daelstrom.KeySet([key], engine=engine)",
+    "threads that open the usual engine": """
+for _ in range(3):
+    threading.Thread(target=lambda: AESGCM(key), daemon=True).start()
+""",
     "threads at work": """
 ready = AESGCM(key)
 for _ in range(3):
