@@ -9,6 +9,7 @@
 #include "apart.hpp"
 #include "gcm.hpp"
 #include "gcm_device.hpp"
+#include "loan.hpp"
 
 namespace daelpy {
 namespace {
@@ -53,34 +54,23 @@ dael_cipher cipher_of(dael_direction direction) {
     return {DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
 }
 
-// Device memory that is given back when the work of a stream is done.
-struct Scratch {
-    const Device& device;
-    void* stream;
-    void* memory = nullptr;
-    ~Scratch() {
-        if (!memory) return;
-        (void)dael_stream_wait(device.get(), stream);
-        dael_device_release(device.get(), memory);
-    }
-};
-
 // Additional data follow their messages to the device.
-dael_status copy_aad(std::vector<dael_message>& messages, Scratch& scratch) {
+dael_status copy_aad(std::vector<dael_message>& messages, dael_device* device, Loan& loan,
+                     void* stream) {
     std::vector<std::uint8_t> all;
     for (const dael_message& m : messages) all.insert(all.end(), m.aad, m.aad + m.aad_size);
     if (all.empty()) return DAEL_OK;
-    dael_status status = dael_device_allocate(scratch.device.get(), all.size(), &scratch.memory);
+    std::uint8_t* there = nullptr;
+    dael_status status = loan.device(all.size(), &there);
     if (status == DAEL_OK)
-        status = dael_device_copy_in(scratch.device.get(), scratch.memory, all.data(), all.size(),
-                                     scratch.stream);
-    if (status == DAEL_OK) status = dael_stream_wait(scratch.device.get(), scratch.stream);
-    const auto* at = static_cast<const std::uint8_t*>(scratch.memory);
+        status = dael_device_copy_in(device, there, all.data(), all.size(), stream);
+    if (status == DAEL_OK) status = dael_stream_wait(device, stream);
+    if (status != DAEL_OK) return status;
     for (dael_message& m : messages) {
-        m.aad = at;
-        at += m.aad_size;
+        m.aad = there;
+        there += m.aad_size;
     }
-    return status;
+    return DAEL_OK;
 }
 
 // The others of a batch are well, or not, by themselves.
@@ -144,15 +134,16 @@ void Batch::run_on_device(void* stream) {
     dael_status status;
     {
         const Released released;
-        Scratch scratch{device, stream};
-        status = copy_aad(messages, scratch);
+        Loan loan(device.get(), stream);
+        loan.batches.reserve(1);
+        status = copy_aad(messages, device.get(), loan, stream);
         dael_batch* batch = nullptr;
         if (status == DAEL_OK)
             status = dael_prepare(keys.engine.get(), &cipher, keys.get(), messages.data(),
                                   static_cast<std::uint32_t>(messages.size()), nullptr, &batch);
+        loan.batches.push_back(batch);
         if (status == DAEL_OK) status = dael_launch(keys.engine.get(), batch, stream, nullptr);
         if (status == DAEL_OK) status = dael_results(batch, stream, codes.data(), codes.size());
-        dael_batch_free(batch);
     }
     check(status);
 }

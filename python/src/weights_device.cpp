@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "loan.hpp"
 #include "weights.hpp"
 
 namespace daelpy {
@@ -16,53 +17,6 @@ namespace {
 constexpr std::size_t kSlots = 3;
 constexpr std::uint64_t kGroup = 8;   // are decrypted by one launch
 constexpr std::uint64_t kSealed = 2;  // encrypted by one
-
-// What was allocated on a device, given back after the stream has come to its end; kept, for as
-// long as the process lives, where the stream cannot be waited for. One failure may be that of work
-// that came before, so it is asked twice.
-class Loan {
-  public:
-    Loan(dael_device* device, void* stream) : device_(device), stream_(stream) {}
-    ~Loan() {
-        if (dael_stream_wait(device_, stream_) != DAEL_OK &&
-            dael_stream_wait(device_, stream_) != DAEL_OK)
-            return;
-        for (dael_batch* batch : batches) dael_batch_free(batch);
-        for (void* event : events) dael_event_destroy(device_, event);
-        for (const auto& [memory, size] : pinned_) {
-            dael_wipe(memory, size);
-            dael_device_release_pinned(device_, memory);
-        }
-        for (void* memory : memory_) dael_device_release(device_, memory);
-    }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
-
-    dael_status device(std::uint64_t size, std::uint8_t** memory) {
-        void* made = nullptr;
-        const auto status = dael_device_allocate(device_, std::max<std::uint64_t>(size, 1), &made);
-        if (status == DAEL_OK) memory_.push_back(made);
-        *memory = static_cast<std::uint8_t*>(made);
-        return status;
-    }
-    dael_status pinned(std::uint64_t size, std::uint8_t** memory) {
-        void* made = nullptr;
-        const auto status =
-            dael_device_allocate_pinned(device_, std::max<std::uint64_t>(size, 1), &made);
-        if (status == DAEL_OK) pinned_.emplace_back(made, size);
-        *memory = static_cast<std::uint8_t*>(made);
-        return status;
-    }
-
-    std::vector<dael_batch*> batches;
-    std::vector<void*> events;
-
-  private:
-    dael_device* device_;
-    void* stream_;
-    std::vector<void*> memory_;
-    std::vector<std::pair<void*, std::uint64_t>> pinned_;
-};
 
 // A run of bytes that neighbour in the file and in memory, of at most a slot.
 struct Span {

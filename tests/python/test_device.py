@@ -325,6 +325,28 @@ def test_what_could_not_be_waited_for_is_kept_for_good():
     assert out.read() == AESGCM(KEY).encrypt(NONCE, bytes(100))
 
 
+@pytest.mark.parametrize("wait", [1, 2])
+def test_what_a_batch_left_there_and_could_not_wait_for_is_kept(wait):
+    """Its additional data and its list of messages, which work that is under way may still read; once the device
+    answers again nothing of it is given back."""
+    device = _threads.device()
+    keys, count = KeySet([KEY], engine=device.engine()), 40
+    nonces, rooms = [os.urandom(12) for _ in range(count)], [Room(device, bytes(1000)) for _ in range(count)]
+    outs, aad = [Room(device, 1016) for _ in range(count)], [os.urandom(100) for _ in range(count)]
+    seal_batch(keys, nonces, rooms, out=outs, associated_data=aad)
+    device.wait(0)
+    before = device.live()
+    device.fail(wait, "wait for stream", 100)
+    with pytest.raises(DeviceError, match="wait for stream failed"):
+        seal_batch(keys, nonces, rooms, out=outs, associated_data=aad)
+    device.fail(0)
+    device.wait(0)
+    assert device.live() >= before + wait  # the data; and the list, which there is by the second wait
+    assert "device memory released while a stream uses it" not in device.violations()
+    seal_batch(keys, nonces, rooms, out=outs, associated_data=aad)
+    assert [out.read() for out in outs] == seal_batch(KEY, nonces, [bytes(1000)] * count, associated_data=aad)
+
+
 def test_empty_tensors_have_no_memory_to_ask_of(device):
     """Theirs is null, which is no device's, and their number is."""
     class Empty(Ordered):

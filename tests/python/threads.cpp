@@ -10,17 +10,13 @@
 #include "pipeline/engine_state.hpp"
 #include "python/src/engine.hpp"
 #include "support/host_device.hpp"
+#include "support/must.hpp"
 
 namespace {
 
 namespace nb = nanobind;
 using dael::test::HostDevice;
-
-template <class Value>
-Value good(dael::Result<Value> result) {
-    if (!result) throw std::runtime_error(result.error().message);
-    return *result;
-}
+using dael::test::must;
 
 std::uint8_t* pointer(std::uintptr_t address) {
     return reinterpret_cast<std::uint8_t*>(address);
@@ -45,14 +41,14 @@ NB_MODULE(_threads, m) {
                      std::make_unique<dael::test::HostDeviceBackend>(device))});
              })
         .def("allocate", [](HostDevice& device,
-                            std::size_t size) { return address(good(device.allocate(size))); })
+                            std::size_t size) { return address(must(device.allocate(size))); })
         .def("release",
              [](HostDevice& device, std::uintptr_t at, std::size_t size) {
                  dael::wipe(pointer(at), size);
                  device.release(pointer(at));
              })
         .def("stream",
-             [](HostDevice& device) { return address(good(device.create_stream()).handle); })
+             [](HostDevice& device) { return address(must(device.create_stream()).handle); })
         .def("wait",
              [](HostDevice& device, std::uintptr_t stream) {
                  nb::gil_scoped_release released;
@@ -64,6 +60,8 @@ NB_MODULE(_threads, m) {
                  nb::gil_scoped_release released;
                  device.destroy_stream(dael::Stream{pointer(stream)});
              })
+        .def("fail", &HostDevice::fail, nb::arg("nth"), nb::arg("call") = "",
+             nb::arg("in_a_row") = 1)
         .def("violations", &HostDevice::violations)
         .def("live", &HostDevice::live)
         .def("kernels", &HostDevice::kernels);
