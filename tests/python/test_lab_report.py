@@ -237,6 +237,27 @@ def test_a_picture_that_is_gone_is_named(tmp_path):
         lab.report(tmp_path / "run", tmp_path / "report.html")
 
 
+def test_the_page_is_put_in_its_place_and_nothing_else_is_touched(tmp_path):
+    """Beside it lies what somebody else calls so, it is behind a link, and the disk is full."""
+    samples.write(tmp_path / "run", [samples.energy])
+    (tmp_path / "report.html.new").write_text("mine")
+    (tmp_path / "page").write_text("old")
+    (tmp_path / "page").chmod(0o640)
+    (tmp_path / "report.html").symlink_to("page")
+    before = sorted(tmp_path.iterdir())
+    program = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from daelstrom.lab.__main__ import main; " \
+        "sys.exit(main(sys.argv[1:]))"
+    ran = run_module("report", tmp_path / "run", "-o", tmp_path / "report.html", program=(sys.executable, "-c", program))
+    assert ran.returncode == 1 and "cannot write" in ran.stderr and ran.stderr.count("\n") == 1, ran.stderr
+    assert (tmp_path / "page").read_text() == "old" and sorted(tmp_path.iterdir()) == before
+    lab.report(tmp_path / "run", tmp_path / "report.html")
+    assert (tmp_path / "report.html").is_symlink() and (tmp_path / "page").read_text().lower().startswith("<!doctype")
+    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "report.html.new").read_text() == "mine" and sorted(tmp_path.iterdir()) == before
+    ran = run_module("report", tmp_path / "run", "-o", "/dev/null")
+    assert ran.returncode == 1 and "no regular file" in ran.stderr and ran.stderr.count("\n") == 1, ran.stderr
+
+
 def run_module(*arguments, program=(sys.executable, "-m", "daelstrom.lab")):
     return subprocess.run([*program, *map(str, arguments)], capture_output=True, text=True)
 

@@ -19,19 +19,23 @@ __all__ = ["ReportError", "report"]
 
 
 def report(folder: str | os.PathLike[str], output: str | os.PathLike[str]) -> None:
-    """Writes the page of the documents in a folder, in one step: readers see the old page or the new one.
+    """Writes the page of the documents in a folder, in one step: readers see the old page or the new one, and what
+    somebody else puts there meanwhile stays.
 
-    Raises `ReportError` for what is no document of the lab's, naming the file; `OSError` where the page cannot be
-    written; `ImportError` without matplotlib, Jinja2 or Markdown.
+    Raises `ReportError` for what is no document of the lab's, and for an output that is no regular file, naming the
+    file; `OSError` where the page cannot be written; `ImportError` without matplotlib, Jinja2 or Markdown.
     """
+    from .._appear import Appearing
     from ._documents import read_run
     from ._page import page_of
 
     text = page_of(read_run(pathlib.Path(folder)))
-    target = pathlib.Path(output)
-    beside = target.with_name(target.name + ".new")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(target)
+        file = Appearing(output, replace=True)
+    except ValueError as fault:  # a device, a pipe
+        raise ReportError(str(fault)) from None
+    try:
+        file.write(text.encode())
+        file.appear()
     finally:
-        beside.unlink(missing_ok=True)
+        file.discard()
