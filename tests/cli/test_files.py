@@ -295,10 +295,10 @@ class Streams(CliTest):
     def test_named_pipes_and_devices_are_written_as_they_are(self):
         os.mkfifo(self.dir / "pipe")
         got = []
-        reader = threading.Thread(target=lambda: got.append(self.read("pipe")))
+        reader = threading.Thread(target=lambda: got.append(self.read("pipe")), daemon=True)
         reader.start()
         self.ok("encrypt", *WITH_IV, "-o", "pipe", given=data(CHUNK + 1))
-        reader.join()
+        reader.join(60)
         self.assertTrue(got[0] == openssl_enc("ctr", 128, data(CHUNK + 1)))
         self.ok("encrypt", *WITH_IV, "-o", "/dev/null", given=data(100))
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))

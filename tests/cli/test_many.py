@@ -2,6 +2,7 @@
 """Many files in one call of `seal`, `open` and `reseal`: which are taken, where they go, what a failure does."""
 import base64
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -21,6 +22,26 @@ ENVELOPE = 214  # bytes in front, with a passphrase (docs/format.md)
 KEY = ("--key-file", "key256")
 NEW = ("--key-file", "key128")
 SMALL, LARGE = 4096, 1 << 20
+
+
+def open_when_read(path, program):
+    """A pipe's writing end, once the program reads it: if it ends before, or never does, that is a failure and no wait
+    without end."""
+    end = time.monotonic() + 60
+    while True:
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as fault:
+            if fault.errno != errno.ENXIO:
+                raise
+        else:
+            os.set_blocking(fd, True)
+            return open(fd, "wb")
+        if program.poll() is not None or time.monotonic() > end:
+            said = program.stderr.read() if program.poll() is not None else b"and goes on"
+            program.kill()
+            raise AssertionError(f"the program does not read {path.name}: {program.poll()}, {said}")
+        time.sleep(0.005)
 
 
 def has_open(pid, file):
@@ -639,7 +660,7 @@ class Speed(ManyTest):
         def most(folder):
             with subprocess.Popen([PROGRAM, "seal", "--key-file", "fifo", "--recursive", folder, "--output-dir",
                                    "out"], cwd=self.dir, stderr=subprocess.PIPE) as program:
-                with open(self.dir / "fifo", "wb") as fifo:  # waits until the program reads it
+                with open_when_read(self.dir / "fifo", program) as fifo:
                     with open(f"/proc/{program.pid}/status") as status:
                         lines = dict(line.split(":", 1) for line in status)
                     fifo.write(b"no key")
@@ -784,7 +805,7 @@ class Reseal(ManyTest):
             with subprocess.Popen([PROGRAM, "rewrap", "--cost", "10", "--passphrase-file", "fifo",
                                    "--new-passphrase-file", "new", "f.sealed"], cwd=self.dir,
                                   stderr=subprocess.PIPE) as program:
-                with open(self.dir / "fifo", "wb") as fifo:  # waits until the program reads it
+                with open_when_read(self.dir / "fifo", program) as fifo:
                     self.write("newer", b"newer")
                     if there == "a link":
                         os.symlink("victim", self.dir / "other")

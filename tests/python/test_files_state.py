@@ -3,6 +3,7 @@
 children of fork(), and text that is not finished."""
 
 import contextlib
+import faulthandler
 import gc
 import io
 import linecache
@@ -663,6 +664,10 @@ def test_a_key_comes_through_a_pipe_of_another_thread(tmp_path):
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    key = read_key_file(pipe)
+    faulthandler.dump_traceback_later(60, exit=True)  # nobody else could end a wait with the lock held
+    try:
+        key = read_key_file(pipe)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     writer.join()
     assert key == bytes(range(32))
