@@ -10,14 +10,9 @@
 #include <daelstrom/sealed.hpp>
 
 #include "support/bytes.hpp"
+#include "support/must.hpp"
 
 namespace dael::test {
-
-template <class T>
-T must(Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
 
 inline Engine engine(const std::string& backend = "openssl") {
     return must(Engine::open({.backend = backend, .threads = 2}));
