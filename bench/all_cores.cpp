@@ -37,17 +37,6 @@ struct AllCores {
         std::ranges::fill(tags, kPoison);
     }
 
-    // memcpy on one core, or by every thread that the engine may use.
-    measure::Sampler copy(Team& by, std::size_t size) {
-        const auto call = [&by, size, from = in.data(), to = out.data()]() -> Result<> {
-            by.run(size, [=](std::size_t begin, std::size_t end) {
-                std::memcpy(to + begin, from + begin, end - begin);
-            });
-            return {};
-        };
-        return measure::wall_clock(call, sampling);
-    }
-
     Result<Heat> prepare(Work work) {
         const bool alone_only = work.threads == 1;
         Heat heat;
@@ -65,10 +54,7 @@ struct AllCores {
             if (!alone_only && work.threads == 1) small.insert(work.size);
             if (!ceiling) {
                 Team& by = work.threads == 1 ? alone : team;
-                ceiling = heat.enter(
-                    "memcpy" +
-                        (by.threads() == 1 ? "" : ", " + std::to_string(by.threads()) + " threads"),
-                    copy(by, work.bytes()));
+                ceiling = enter_memcpy(heat, by, out.data(), in.data(), work.bytes(), sampling);
             }
             const auto check = [=, this]() -> Result<> {
                 poison(work.bytes());

@@ -24,17 +24,6 @@ struct ShortBatches {
     HostBuffer in, out;
     std::vector<std::uint8_t> tags;
 
-    measure::Sampler copy(int threads, std::size_t size) {
-        return measure::wall_clock(
-            [by = teams.at(threads).get(), size, from = in.data(), to = out.data()]() -> Result<> {
-                by->run(size, [=](std::size_t begin, std::size_t end) {
-                    std::memcpy(to + begin, from + begin, end - begin);
-                });
-                return {};
-            },
-            sampling);
-    }
-
     // What is timed is the library's call, with nonces that are there, the same each time: what is
     // sealed is thrown away.
     Result<std::function<Result<>()>> call(const HostEngine& engine, const Work& work,
@@ -62,9 +51,8 @@ struct ShortBatches {
 
     Result<Heat> prepare(Work work) {
         Heat heat;
-        const auto ceiling = heat.enter(
-            "memcpy" + (work.threads == 1 ? "" : ", " + std::to_string(work.threads) + " threads"),
-            copy(work.threads, work.bytes()));
+        const auto ceiling = enter_memcpy(heat, *teams.at(work.threads), out.data(), in.data(),
+                                          work.bytes(), sampling);
         const auto messages = lay_out(work, in.data(), out.data(), tags.data());
         const int threads = work.threads;
         for (const HostEngine& engine : engines.at(threads)) {

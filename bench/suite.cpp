@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/suite.hpp"
 
+#include <cstring>
+
 #include "bench/check.hpp"
 #include "bench/packets.hpp"
 #include "measure/machine.hpp"
@@ -70,6 +72,21 @@ std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool 
         }
     }
     return engines;
+}
+
+std::size_t enter_memcpy(measure::Heat& heat, measure::Team& team, std::uint8_t* to,
+                         const std::uint8_t* from, std::size_t size,
+                         const measure::Sampling& sampling) {
+    const int threads = team.threads();
+    return heat.enter("memcpy" + (threads == 1 ? "" : ", " + std::to_string(threads) + " threads"),
+                      measure::wall_clock(
+                          [&team, to, from, size]() -> Result<> {
+                              team.run(size, [=](std::size_t begin, std::size_t end) {
+                                  std::memcpy(to + begin, from + begin, end - begin);
+                              });
+                              return {};
+                          },
+                          sampling));
 }
 
 Result<HostCall> host_call(const HostEngine& engine, const Work& work,

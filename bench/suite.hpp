@@ -10,6 +10,7 @@
 
 #include "bench/workload.hpp"
 #include "measure/benchmark.hpp"
+#include "measure/team.hpp"
 
 namespace dael::bench {
 
@@ -45,6 +46,12 @@ struct HostCall {
 };
 Result<HostCall> host_call(const HostEngine& engine, const Work& work,
                            std::vector<Message> messages);
+
+// The ceiling of work in the host's memory: a row of memcpy by a team's threads. Returns its
+// number; the team lives as long as the heat.
+std::size_t enter_memcpy(measure::Heat& heat, measure::Team& team, std::uint8_t* to,
+                         const std::uint8_t* from, std::size_t size,
+                         const measure::Sampling& sampling);
 
 // A device and an engine on it, which shares it.
 struct DeviceUnderTest {
