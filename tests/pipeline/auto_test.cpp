@@ -9,6 +9,7 @@
 
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
+#include "support/figures.hpp"
 #include "support/host_device.hpp"
 #include "support/test_batch.hpp"
 #include "support/thorough.hpp"
@@ -20,18 +21,7 @@ using namespace dael::test;
 
 // A calibration of a host and a device with one rate each.
 Calibration figures(double host, double bus, double start_seconds) {
-    Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
-    DeviceRates device{"threads:0", "threads, ", start_seconds, 50e-6,   bus,
-                       bus,         bus,         bus,           1 << 16, {}};
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (const int bits : {128, 192, 256}) {
-                calibration.hosts.push_back(
-                    {"openssl", mode, direction, bits, host, host, host, host});
-                device.kernels.push_back({mode, direction, bits, 100});
-            }
-    calibration.devices.push_back(device);
-    return calibration;
+    return test::figures({host, bus, start_seconds, 50e-6});
 }
 
 pipeline::Backends hosts_of(std::initializer_list<const char*> names) {

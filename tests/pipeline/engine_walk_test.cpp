@@ -14,6 +14,7 @@
 #include "pipeline/engine_state.hpp"
 #include "pipeline/work.hpp"
 #include "support/child.hpp"
+#include "support/figures.hpp"
 #include "support/walks.hpp"
 
 namespace {
@@ -29,19 +30,6 @@ constexpr bool kChildrenOfThreads = false;  // that have threads themselves: it 
 #else
 constexpr bool kChildrenOfThreads = true;
 #endif
-
-Calibration figures() {
-    Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
-    DeviceRates device{"threads:0", "threads, ", 0.001, 1e-9, 50, 50, 50, 50, 64 << 10, {}};
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (const int bits : {128, 192, 256}) {
-                calibration.hosts.push_back({"openssl", mode, direction, bits, .01, .01, .01, .01});
-                device.kernels.push_back({mode, direction, bits, 100});
-            }
-    calibration.devices.push_back(device);
-    return calibration;
-}
 
 // A set, and the keys that it must have.
 struct Keyed {

@@ -8,6 +8,7 @@
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/work.hpp"
+#include "support/figures.hpp"
 #include "support/thorough.hpp"
 #include "support/walks.hpp"
 
@@ -17,20 +18,6 @@ using namespace dael;
 using namespace dael::test;
 
 constexpr std::size_t kChunk = 64 << 10;
-
-// By which any job of a MiB is the device's.
-Calibration figures() {
-    Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
-    DeviceRates device{"threads:0", "threads, ", 0.001, 1e-9, 50, 50, 50, 50, kChunk, {}};
-    for (const Mode mode : kModes)
-        for (const Direction direction : kDirections)
-            for (const int bits : {128, 192, 256}) {
-                calibration.hosts.push_back({"openssl", mode, direction, bits, .01, .01, .01, .01});
-                device.kernels.push_back({mode, direction, bits, 100});
-            }
-    calibration.devices.push_back(device);
-    return calibration;
-}
 
 Engine automatic(HostDevice& device) {
     pipeline::Backends hosts;

@@ -20,6 +20,7 @@
 #include "pipeline/engine_state.hpp"
 #include "support/bytes.hpp"
 #include "support/child.hpp"
+#include "support/figures.hpp"
 #include "support/host_device.hpp"
 #include "support/thorough.hpp"
 
@@ -27,18 +28,6 @@ namespace {
 
 using namespace dael;
 using namespace dael::test;
-
-Calibration figures() {
-    Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
-    DeviceRates device{"threads:0", "threads, ", 0.001, 1e-9, 50, 50, 50, 50, 1 << 16, {}};
-    for (const int bits : {128, 192, 256}) {
-        calibration.hosts.push_back(
-            {"openssl", Mode::ctr, Direction::encrypt, bits, .01, .01, .01, .01});
-        device.kernels.push_back({Mode::ctr, Direction::encrypt, bits, 100});
-    }
-    calibration.devices.push_back(device);
-    return calibration;
-}
 
 Result<Ran> long_job(Engine& engine, const Key& key) {
     Bytes data(4 << 20);

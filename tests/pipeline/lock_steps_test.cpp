@@ -17,6 +17,7 @@
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "support/bytes.hpp"
+#include "support/figures.hpp"
 #include "support/host_device.hpp"
 #include "support/lock_steps.hpp"
 #include "support/oracle.hpp"
@@ -124,18 +125,6 @@ TEST(LockSteps, OfEnginesKeysSetsPiecesAndSealedData) {
         return wrong;
     };
     expect_right(fork_at_each_lock(work, in_child, "libcrypto", take_what_is_libcryptos), 20);
-}
-
-Calibration figures() {
-    Calibration calibration{"a machine", "2025-01-01T00:00:00Z", {}, {}};
-    DeviceRates device{"threads:0", "threads, ", 0.001, 1e-9, 50, 50, 50, 50, 1 << 16, {}};
-    for (const int bits : {128, 192, 256}) {
-        calibration.hosts.push_back(
-            {"openssl", Mode::ctr, Direction::encrypt, bits, .01, .01, .01, .01});
-        device.kernels.push_back({Mode::ctr, Direction::encrypt, bits, 100});
-    }
-    calibration.devices.push_back(device);
-    return calibration;
 }
 
 TEST(LockSteps, OfEnginesWithADevice) {
