@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -38,6 +39,41 @@ Bytes hex_of(const nlohmann::json& object, const char* field) {
 void trim(std::string& text) {
     const auto end = text.find_last_not_of(" \t\r");
     text.erase(end == text.npos ? 0 : end + 1);
+}
+
+// NIST's response files: [ENCRYPT] or [DECRYPT], and of each vector COUNT and then its fields,
+// which `set` takes or does not know.
+template <class Vector>
+std::vector<Vector> read_rsp(
+    const std::filesystem::path& file,
+    const std::function<Vector(Direction direction, const std::string& number)>& begin,
+    const std::function<bool(Vector& vector, const std::string& field, const std::string& value)>&
+        set) {
+    std::ifstream stream(file);
+    if (!stream) throw std::runtime_error("cannot open " + file.string());
+    std::vector<Vector> vectors;
+    std::optional<Direction> direction;
+    std::string line;
+    while (std::getline(stream, line)) {
+        trim(line);
+        if (line.empty() || line[0] == '#') continue;
+        if (line == "[ENCRYPT]" || line == "[DECRYPT]") {
+            direction = line == "[ENCRYPT]" ? Direction::encrypt : Direction::decrypt;
+            continue;
+        }
+        const auto equals = line.find(" = ");
+        if (equals == line.npos || !direction)
+            throw std::runtime_error(file.string() + ": what is '" + line + "'?");
+        const std::string field = line.substr(0, equals), value = line.substr(equals + 3);
+        if (field == "COUNT") {
+            vectors.push_back(begin(*direction, value));
+            continue;
+        }
+        if (vectors.empty()) throw std::runtime_error(file.string() + ": no COUNT before " + field);
+        if (!set(vectors.back(), field, value))
+            throw std::runtime_error(file.string() + ": unknown field " + field);
+    }
+    return vectors;
 }
 
 }  // namespace
@@ -103,47 +139,31 @@ std::vector<MonteCarlo> load_monte_carlo(const std::string& file) {
 }
 
 std::vector<Vector> load_rsp(const std::filesystem::path& file, Mode mode) {
-    std::ifstream stream(file);
-    if (!stream) throw std::runtime_error("cannot open " + file.string());
-    std::vector<Vector> vectors;
-    std::optional<Direction> direction;
-    std::string line;
-    while (std::getline(stream, line)) {
-        trim(line);
-        if (line.empty() || line[0] == '#') continue;
-        if (line == "[ENCRYPT]" || line == "[DECRYPT]") {
-            direction = line == "[ENCRYPT]" ? Direction::encrypt : Direction::decrypt;
-            continue;
-        }
-        const auto equals = line.find(" = ");
-        if (equals == line.npos || !direction)
-            throw std::runtime_error(file.string() + ": what is '" + line + "'?");
-        const std::string field = line.substr(0, equals), value = line.substr(equals + 3);
-        if (field == "COUNT") {
-            vectors.push_back(
-                {file.filename().string() + " " + std::string(name(*direction)) + " " + value,
-                 mode,
-                 direction,
-                 {},
-                 {},
-                 {},
-                 {}});
-            continue;
-        }
-        if (vectors.empty()) throw std::runtime_error(file.string() + ": no COUNT before " + field);
-        Vector& vector = vectors.back();
-        if (field == "KEY")
-            vector.key = from_hex(value);
-        else if (field == "IV")
-            vector.iv = from_hex(value);
-        else if (field == "PLAINTEXT")
-            vector.plaintext = from_hex(value);
-        else if (field == "CIPHERTEXT")
-            vector.ciphertext = from_hex(value);
-        else
-            throw std::runtime_error(file.string() + ": unknown field " + field);
-    }
-    return vectors;
+    return read_rsp<Vector>(
+        file,
+        [&](Direction direction, const std::string& number) {
+            return Vector{
+                file.filename().string() + " " + std::string(name(direction)) + " " + number,
+                mode,
+                direction,
+                {},
+                {},
+                {},
+                {}};
+        },
+        [](Vector& vector, const std::string& field, const std::string& value) {
+            if (field == "KEY")
+                vector.key = from_hex(value);
+            else if (field == "IV")
+                vector.iv = from_hex(value);
+            else if (field == "PLAINTEXT")
+                vector.plaintext = from_hex(value);
+            else if (field == "CIPHERTEXT")
+                vector.ciphertext = from_hex(value);
+            else
+                return false;
+            return true;
+        });
 }
 
 std::vector<XtsVector> load_xts_json(const std::string& file) {
@@ -160,55 +180,39 @@ std::vector<XtsVector> load_xts_json(const std::string& file) {
 
 // The number comes as `i`, 16 bytes, or as DataUnitSeqNumber, a decimal.
 std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file) {
-    std::ifstream stream(file);
-    if (!stream) throw std::runtime_error("cannot open " + file.string());
-    std::vector<XtsVector> vectors;
-    std::optional<Direction> direction;
-    std::string line;
-    while (std::getline(stream, line)) {
-        trim(line);
-        if (line.empty() || line[0] == '#') continue;
-        if (line == "[ENCRYPT]" || line == "[DECRYPT]") {
-            direction = line == "[ENCRYPT]" ? Direction::encrypt : Direction::decrypt;
-            continue;
-        }
-        const auto equals = line.find(" = ");
-        if (equals == line.npos || !direction)
-            throw std::runtime_error(file.string() + ": what is '" + line + "'?");
-        const std::string field = line.substr(0, equals), value = line.substr(equals + 3);
-        if (field == "COUNT") {
-            vectors.push_back({file.parent_path().filename().string() + "/" +
-                                   file.filename().string() + " " + std::string(name(*direction)) +
-                                   " " + value,
-                               direction,
-                               {},
-                               {},
-                               {},
-                               {},
-                               0});
-            continue;
-        }
-        if (vectors.empty()) throw std::runtime_error(file.string() + ": no COUNT before " + field);
-        XtsVector& vector = vectors.back();
-        if (field == "DataUnitLen") {
-            vector.bits = std::stoul(value);
-        } else if (field == "Key") {
-            vector.key = from_hex(value);
-        } else if (field == "i") {
-            vector.number = from_hex(value);
-        } else if (field == "DataUnitSeqNumber") {
-            vector.number.resize(16);
-            for (std::size_t i = 0, rest = std::stoull(value); i < 8; ++i, rest >>= 8)
-                vector.number[i] = static_cast<std::uint8_t>(rest);
-        } else if (field == "PT") {
-            vector.plaintext = from_hex(value);
-        } else if (field == "CT") {
-            vector.ciphertext = from_hex(value);
-        } else {
-            throw std::runtime_error(file.string() + ": unknown field " + field);
-        }
-    }
-    return vectors;
+    return read_rsp<XtsVector>(
+        file,
+        [&](Direction direction, const std::string& number) {
+            return XtsVector{file.parent_path().filename().string() + "/" +
+                                 file.filename().string() + " " + std::string(name(direction)) +
+                                 " " + number,
+                             direction,
+                             {},
+                             {},
+                             {},
+                             {},
+                             0};
+        },
+        [](XtsVector& vector, const std::string& field, const std::string& value) {
+            if (field == "DataUnitLen") {
+                vector.bits = std::stoul(value);
+            } else if (field == "Key") {
+                vector.key = from_hex(value);
+            } else if (field == "i") {
+                vector.number = from_hex(value);
+            } else if (field == "DataUnitSeqNumber") {
+                vector.number.resize(16);
+                for (std::size_t i = 0, rest = std::stoull(value); i < 8; ++i, rest >>= 8)
+                    vector.number[i] = static_cast<std::uint8_t>(rest);
+            } else if (field == "PT") {
+                vector.plaintext = from_hex(value);
+            } else if (field == "CT") {
+                vector.ciphertext = from_hex(value);
+            } else {
+                return false;
+            }
+            return true;
+        });
 }
 
 std::vector<GcmVector> load_gcm_json(const std::string& file) {
