@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "support/xorshift.hpp"
+
 namespace dael::test {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -78,27 +80,9 @@ inline Context context() {
     return Context(EVP_CIPHER_CTX_new());
 }
 
-// Numbers that come again: xorshift64*.
-class Numbers {
+class Numbers : public Xorshift {
   public:
-    explicit Numbers(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
-    std::uint64_t next() {
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        return state_ * 0x2545f4914f6cdd1du;
-    }
-    std::size_t below(std::size_t limit) { return next() % limit; }
-    bool one_in(std::size_t n) { return below(n) == 0; }
-    Bytes bytes(std::size_t size) {
-        Bytes all(size + 8);
-        for (std::size_t i = 0; i < size; i += 8) {
-            const std::uint64_t eight = next();
-            std::memcpy(&all[i], &eight, 8);
-        }
-        all.resize(size);
-        return all;
-    }
+    using Xorshift::Xorshift;
     std::size_t size() {
         static constexpr std::size_t kSizes[] = {
             0,     1,     5,     15,    16,    17,    31,    32,    48,    255,  256,
@@ -106,9 +90,6 @@ class Numbers {
             16384, 28672, 32768, 33000, 65535, 65536, 66000, 70016, 150000};
         return kSizes[below(sizeof kSizes / sizeof *kSizes)];
     }
-
-  private:
-    std::uint64_t state_;
 };
 
 }  // namespace dael::test

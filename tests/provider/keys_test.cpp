@@ -5,6 +5,7 @@
 #include <openssl/core_dispatch.h>
 
 #include "evp.hpp"
+#include "functions.hpp"
 
 namespace {
 
@@ -78,30 +79,6 @@ TEST(KeysByReference, TellTheirBytesAndStayWithTheirProvider) {
 }
 #endif
 
-// OpenSSL 3.5's EVP_CipherInit_SKEY() tells an IV's size by itself: the provider's table says what
-// comes of it with any version.
-class Table {
-  public:
-    explicit Table(const std::string& name) {
-        int no_cache = 0;
-        const OSSL_ALGORITHM* a =
-            OSSL_PROVIDER_query_operation(ours().daelstrom, OSSL_OP_CIPHER, &no_cache);
-        for (; a && a->algorithm_names; ++a)
-            if (std::string(a->algorithm_names).rfind(name + ":", 0) == 0)
-                functions_ = a->implementation;
-    }
-    template <class Function>
-    Function* find(int id) const {
-        for (const OSSL_DISPATCH* f = functions_; f && f->function_id != 0; ++f)
-            if (f->function_id == id) return reinterpret_cast<Function*>(f->function);
-        ADD_FAILURE() << "no function " << id;
-        std::abort();
-    }
-
-  private:
-    const OSSL_DISPATCH* functions_ = nullptr;
-};
-
 Bytes sealed_by_default(const Bytes& key, const Bytes& iv, const Bytes& in) {
     auto x = context();
     Bytes out(in.size());
@@ -117,9 +94,11 @@ Bytes sealed_by_default(const Bytes& key, const Bytes& iv, const Bytes& in) {
     return out;
 }
 
+// OpenSSL 3.5's EVP_CipherInit_SKEY() tells an IV's size by itself: the provider's table says what
+// comes of it with any version.
 TEST(IvsOfOtherSizes, ComeWithTheInitialisationAlone) {
     Numbers numbers(7);
-    const Table table("AES-256-GCM");
+    const Functions table(ours().daelstrom, "AES-256-GCM");
     void* const x = table.find<OSSL_FUNC_cipher_newctx_fn>(OSSL_FUNC_CIPHER_NEWCTX)(
         OSSL_PROVIDER_get0_provider_ctx(ours().daelstrom));
     ASSERT_NE(x, nullptr);

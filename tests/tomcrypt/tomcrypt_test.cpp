@@ -16,28 +16,18 @@
 #include <vector>
 
 #include "support/child.hpp"
+#include "tomcrypt/plain.hpp"
 
 namespace {
 
 using Data = std::vector<unsigned char>;
 
-// LibTomCrypt's own AES beside ours, under a name and an ID of its own.
-int plain() {
-    static const int index = [] {
-        ltc_cipher_descriptor copy = aes_desc;
-        copy.name = "plain aes";
-        copy.ID = 200;
-        return register_cipher(&copy);
-    }();
-    return index;
-}
-
 struct TomCrypt : testing::Test {
     void SetUp() override {
         ours = daelstrom_tomcrypt_register();
         ASSERT_GE(ours, 0);
-        ASSERT_GE(plain(), 0);
-        ASSERT_NE(ours, plain());
+        ASSERT_GE(plain_aes(), 0);
+        ASSERT_NE(ours, plain_aes());
     }
     int ours = -1;
     std::mt19937_64 random{7};
@@ -215,7 +205,7 @@ TEST_F(TomCrypt, CtrIsLibTomCryptsForEveryCounterAndEveryCut) {
         symmetric_CTR ctr[2];
         Data out[2] = {Data(in.size()), Data(in.size())};
         for (const int who : {0, 1}) {
-            const int cipher = who == 0 ? ours : plain();
+            const int cipher = who == 0 ? ours : plain_aes();
             ASSERT_EQ(ctr_start(cipher, iv.data(), key.data(), size, 0, mode, &ctr[who]), CRYPT_OK);
         }
         for (std::size_t at = 0; at < in.size();) {
@@ -269,7 +259,7 @@ TEST_F(TomCrypt, XtsIsOpenSslsAndGoesOnAcrossCalls) {
     for (const int who : {0, 1}) {
         symmetric_xts xts;
         left[who] = Data(16, 0x5a);
-        ASSERT_EQ(xts_start(who == 0 ? ours : plain(), key.data(), key.data(), 24, 0, &xts),
+        ASSERT_EQ(xts_start(who == 0 ? ours : plain_aes(), key.data(), key.data(), 24, 0, &xts),
                   CRYPT_OK);
         for (const std::size_t at : {std::size_t{0}, in.size() / 2})
             ASSERT_EQ(xts_encrypt(in.data() + at, in.size() / 2, out[who].data() + at,
@@ -330,7 +320,7 @@ TEST_F(TomCrypt, GcmOpensWhatItSealsWhereTheCounterWraps) {
                 unsigned long length = 16;
                 for (int who = 0; who < 2; ++who) {
                     Data plain = in;
-                    ASSERT_EQ(gcm_memory(who == 0 ? ours : ::plain(), key.data(), key.size(),
+                    ASSERT_EQ(gcm_memory(who == 0 ? ours : plain_aes(), key.data(), key.size(),
                                          iv.data(), iv.size(), aad.data(), aad.size(), plain.data(),
                                          bytes, out[who].data(), tags[who], &length, GCM_ENCRYPT),
                               CRYPT_OK);
@@ -359,7 +349,7 @@ TEST_F(TomCrypt, GcmIsLibTomCryptsAndOpenSsls) {
         const unsigned long wanted = random() % 4 == 0 ? random() % 17 : 16;
         Data out[2];
         for (const int who : {0, 1}) {
-            const int cipher = who == 0 ? ours : plain();
+            const int cipher = who == 0 ? ours : plain_aes();
             out[who] = run(in, [&](const unsigned char* from, unsigned char* to) {
                 std::memset(tags[who], kPoison, 16);
                 lengths[who] = wanted;
@@ -379,7 +369,7 @@ TEST_F(TomCrypt, GcmIsLibTomCryptsAndOpenSsls) {
         if (!in.empty() && round % 2) out[0][random() % in.size()] ^= 1;
         Data back[2];
         for (const int who : {0, 1}) {
-            const int cipher = who == 0 ? ours : plain();
+            const int cipher = who == 0 ? ours : plain_aes();
             back[who] = run(out[0], [&](const unsigned char* from, unsigned char* to) {
                 lengths[who] = 16;
                 EXPECT_EQ(
@@ -411,7 +401,7 @@ TEST_F(TomCrypt, CcmIsLibTomCryptsAndReleasesNothingThatWasAltered) {
         unsigned char tags[2][16];
         Data out[2] = {Data(in.size()), Data(in.size())}, back(in.size(), kPoison);
         for (const int who : {0, 1}) {
-            const int cipher = who == 0 ? ours : plain();
+            const int cipher = who == 0 ? ours : plain_aes();
             symmetric_key ready;
             ASSERT_EQ(cipher_descriptor[cipher].setup(key.data(), size, 0, &ready), CRYPT_OK);
             const auto ccm = [&](const unsigned char* pt, const unsigned char* ct, int direction) {
@@ -450,7 +440,7 @@ TEST_F(TomCrypt, OmacIsLibTomCrypts) {
         unsigned long lengths[2];
         for (const int who : {0, 1}) {
             lengths[who] = length % 5 == 0 ? 8 : 30;
-            ASSERT_EQ(omac_memory(who == 0 ? ours : plain(), key.data(), key.size(), in.data(),
+            ASSERT_EQ(omac_memory(who == 0 ? ours : plain_aes(), key.data(), key.size(), in.data(),
                                   length, macs[who], &lengths[who]),
                       CRYPT_OK);
         }
@@ -468,12 +458,12 @@ TEST_F(TomCrypt, WhatOverlapsIsDoneBlockByBlockAsBefore) {
         for (const int who : {0, 1}) {
             unsigned char* const in = memory[who].data() + 64;
             symmetric_CTR ctr;
-            ASSERT_EQ(ctr_start(who == 0 ? ours : plain(), iv.data(), key.data(), 16, 0,
+            ASSERT_EQ(ctr_start(who == 0 ? ours : plain_aes(), iv.data(), key.data(), 16, 0,
                                 CTR_COUNTER_BIG_ENDIAN, &ctr),
                       CRYPT_OK);
             ASSERT_EQ(ctr_encrypt(in, in + shift, 4096, &ctr), CRYPT_OK);
             symmetric_CBC cbc;
-            ASSERT_EQ(cbc_start(who == 0 ? ours : plain(), iv.data(), key.data(), 16, 0, &cbc),
+            ASSERT_EQ(cbc_start(who == 0 ? ours : plain_aes(), iv.data(), key.data(), 16, 0, &cbc),
                       CRYPT_OK);
             ASSERT_EQ(cbc_encrypt(in, in + shift, 4096, &cbc), CRYPT_OK);
         }

@@ -14,43 +14,14 @@
 
 #include "support/thorough.hpp"
 #include "support/walks.hpp"
+#include "support/xorshift.hpp"
+#include "tomcrypt/plain.hpp"
 
 namespace {
 
 using Bytes = std::vector<unsigned char>;
 
-// xorshift64*: numbers that come again.
-class Random {
-  public:
-    explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
-    std::uint64_t next() {
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        return state_ * 0x2545f4914f6cdd1du;
-    }
-    std::size_t below(std::size_t limit) { return next() % limit; }
-    bool one_in(std::size_t n) { return below(n) == 0; }
-    Bytes bytes(std::size_t size) {
-        Bytes all(size);
-        for (auto& byte : all) byte = static_cast<unsigned char>(next() >> 32);
-        return all;
-    }
-
-  private:
-    std::uint64_t state_;
-};
-
-// LibTomCrypt's own AES beside ours, under a name and an ID of its own; registered once.
-int without_hooks() {
-    static const int index = [] {
-        ltc_cipher_descriptor copy = aes_desc;
-        copy.name = "plain aes";
-        copy.ID = 200;
-        return register_cipher(&copy);
-    }();
-    return index;
-}
+using Random = dael::test::Xorshift;
 
 enum class Mode { none, ecb, cbc, ctr, xts };
 
@@ -69,7 +40,7 @@ class TomCryptWalk {
   public:
     // `shared`: other threads are in calls, so that nothing is registered or exchanged.
     TomCryptWalk(Random& random, int ours, bool shared)
-        : random_(random), cipher_{without_hooks(), ours}, shared_(shared) {
+        : random_(random), cipher_{plain_aes(), ours}, shared_(shared) {
         for (Bytes& key : keys_) key = random_.bytes(32);
     }
     ~TomCryptWalk() {
@@ -361,7 +332,7 @@ class TomCryptWalks : public testing::Test {
     void SetUp() override {
         ours_ = daelstrom_tomcrypt_register();
         ASSERT_GE(ours_, 0);
-        ASSERT_GE(without_hooks(), 0);
+        ASSERT_GE(plain_aes(), 0);
     }
     int ours_ = -1;
 };
