@@ -14,6 +14,18 @@
 
 namespace dael::test {
 
+// An engine of one backend, without a calibration.
+inline dael_engine_options little_engine(const char* backend, int threads) {
+    return {.struct_size = sizeof(dael_engine_options),
+            .backend = backend,
+            .form = nullptr,
+            .threads = threads,
+            .uncalibrated = 1,
+            .chunk = 0,
+            .thread_started = nullptr,
+            .thread_context = nullptr};
+}
+
 // Calls `call` with each allocation failing, until none is left to fail. `call` gives back what it
 // gets; `before` is called before each, with memory enough. `right`: what it answers where nothing
 // fails.

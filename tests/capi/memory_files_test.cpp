@@ -15,13 +15,13 @@
 
 #include <daelstrom/plan.hpp>
 
-#include "capi/little_memory.hpp"
-#include "support/bytes.hpp"
+#include "capi/little_memory_sealed.hpp"
 
 namespace {
 
 using dael::test::all_are;
 using dael::test::Bytes;
+using dael::test::LittleMemorySealed;
 using dael::test::making;
 using dael::test::MemoryEnough;
 using dael::test::pattern;
@@ -33,48 +33,29 @@ std::size_t count(const std::filesystem::path& folder) {
     return all;
 }
 
-class LittleMemoryFiles : public testing::Test {
+class LittleMemoryFiles : public LittleMemorySealed {
   protected:
     void SetUp() override {
-        if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+        LittleMemorySealed::SetUp();
+        if (IsSkipped() || HasFatalFailure()) return;
         char name[] = "/tmp/daelstrom-memory-XXXXXX";
         ASSERT_NE(mkdtemp(name), nullptr);
         path_ = name;
         folder_ = open(name, O_RDONLY | O_DIRECTORY);
-        const dael_engine_options options{.struct_size = sizeof options,
-                                          .backend = "openssl",
-                                          .form = nullptr,
-                                          .threads = 2,
-                                          .uncalibrated = 1,
-                                          .chunk = 0,
-                                          .thread_started = nullptr,
-                                          .thread_context = nullptr};
-        ASSERT_EQ(dael_engine_open(&options, &engine_), DAEL_OK);
-        ASSERT_EQ(dael_sealed_keys_import(raw_.data(), 32, 1024, &keys_), DAEL_OK);
-        std::uint64_t size = 0;
-        ASSERT_EQ(dael_sealed_size(keys_, plain_.size(), &size), DAEL_OK);
-        sealed_.resize(size);
-        ASSERT_EQ(dael_sealed_seal(engine_, keys_, nullptr, 0, plain_.data(), plain_.size(),
-                                   sealed_.data(), size, nullptr),
-                  DAEL_OK);
         descriptors_ = count("/proc/self/fd");
     }
     void TearDown() override {
-        if (path_.empty()) return;
-        EXPECT_EQ(count("/proc/self/fd"), descriptors_);
-        close(folder_);
-        std::filesystem::remove_all(path_);
-        dael_sealed_keys_free(keys_);
-        dael_engine_close(engine_);
+        if (!path_.empty()) {
+            EXPECT_EQ(count("/proc/self/fd"), descriptors_);
+            close(folder_);
+            std::filesystem::remove_all(path_);
+        }
+        LittleMemorySealed::TearDown();
     }
 
-    const Bytes raw_ = pattern(64), plain_ = pattern(10'000);
-    Bytes sealed_;
     std::string path_;
     int folder_ = -1;
     std::size_t descriptors_ = 0;
-    dael_engine* engine_ = nullptr;
-    dael_sealed_keys* keys_ = nullptr;
 };
 
 TEST_F(LittleMemoryFiles, InTheirPlaces) {

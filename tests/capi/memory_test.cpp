@@ -16,29 +16,17 @@
 namespace {
 
 using dael::test::Bytes;
+using dael::test::little_engine;
 using dael::test::making;
 using dael::test::pattern;
 using dael::test::with_little_memory;
-
-dael_engine* opened(const char* backend) {
-    dael_engine* engine = nullptr;
-    const dael_engine_options options{.struct_size = sizeof options,
-                                      .backend = backend,
-                                      .form = nullptr,
-                                      .threads = 2,
-                                      .uncalibrated = 1,
-                                      .chunk = 0,
-                                      .thread_started = nullptr,
-                                      .thread_context = nullptr};
-    EXPECT_EQ(dael_engine_open(&options, &engine), DAEL_OK) << dael_last_error();
-    return engine;
-}
 
 class LittleMemory : public testing::TestWithParam<const char*> {
   protected:
     void SetUp() override {
         if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
-        engine_ = opened(GetParam());
+        const dael_engine_options options = little_engine(GetParam(), 2);
+        ASSERT_EQ(dael_engine_open(&options, &engine_), DAEL_OK) << dael_last_error();
         const Bytes raw = pattern(64);
         ASSERT_EQ(dael_key_import(raw.data(), 32, &key_), DAEL_OK);
         ASSERT_EQ(dael_key_import(raw.data() + 3, 16, &other_), DAEL_OK);
@@ -65,14 +53,7 @@ TEST_P(LittleMemory, EnginesAndKeys) {
     making<dael_engine>(
         "dael_engine_open",
         [](dael_engine** engine) {
-            const dael_engine_options options{.struct_size = sizeof options,
-                                              .backend = GetParam(),
-                                              .form = nullptr,
-                                              .threads = 0,
-                                              .uncalibrated = 1,
-                                              .chunk = 0,
-                                              .thread_started = nullptr,
-                                              .thread_context = nullptr};
+            const dael_engine_options options = little_engine(GetParam(), 0);
             return dael_engine_open(&options, engine);
         },
         dael_engine_close);
