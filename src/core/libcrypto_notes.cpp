@@ -35,14 +35,26 @@ LibcryptoNotes::~LibcryptoNotes() {
     ERR_pop_to_mark();
 }
 
-bool LibcryptoNotes::lacked_memory() const noexcept {
+unsigned long LibcryptoNotes::last() const noexcept {
     const char* place = nullptr;
-    const unsigned long last = last_note(place);
-    if (last == 0 || (last == before_ && place == place_)) return true;
-    if (says_memory(last)) return true;
+    const unsigned long note = last_note(place);
+    return note == before_ && place == place_ ? 0 : note;
+}
+
+bool LibcryptoNotes::lacked_memory() const noexcept {
+    const unsigned long note = last();
+    return note == 0 || says_memory(note) || !memory_is_there();
+}
+
+bool LibcryptoNotes::memory_is_there() noexcept {
     void* const memory = OPENSSL_malloc(kProbe);
     OPENSSL_free(memory);
-    return !memory;
+    return memory != nullptr;
+}
+
+void LibcryptoNotes::forget() const noexcept {
+    ERR_pop_to_mark();
+    ERR_set_mark();
 }
 
 Error LibcryptoNotes::no_memory() {

@@ -18,6 +18,11 @@ class LibcryptoNotes {
     // Whether the call that has failed just now lacked memory. It says so by the last of its notes,
     // or, since notes take memory too, by none. Else memory is asked for.
     bool lacked_memory() const noexcept;
+    // The last of its notes; 0: none.
+    unsigned long last() const noexcept;
+    // What it has noted so far goes already: it keeps no more than 16 notes, the caller's among
+    // them.
+    void forget() const noexcept;
     // What it was that failed, with arguments that are right: `out_of_memory`, or `code`.
     Error failure(const char* what, Code code = Code::internal) const;
     // Something was not found there: `out_of_memory`, or, where it is not found once more, `other`.
@@ -26,6 +31,8 @@ class LibcryptoNotes {
         return lacked_memory() || find_once_more() ? no_memory() : other;
     }
     static Error no_memory();
+    // Whether libcrypto gets as much as any of its objects takes that we make.
+    static bool memory_is_there() noexcept;
 
   private:
     // Of the note before ours. Where it stands tells two alike apart.

@@ -7,10 +7,16 @@
 #include <openssl/evp.h>
 
 #include <functional>
+#include <string>
+#include <vector>
+
+#include <daelstrom/gcm.hpp>
 
 #include "core/guard.hpp"
 #include "core/libcrypto.hpp"
 #include "core/libcrypto_notes.hpp"
+#include "core/packet_cipher.hpp"
+#include "core/registry.hpp"
 #include "formats/age_crypto.hpp"
 #include "formats/hkdf.hpp"
 #include "support/bytes.hpp"
@@ -33,31 +39,10 @@ TEST(LibcryptoNotes, OtherFailuresKeepTheirCause) {
               Code::out_of_memory);
 }
 
-// Each of them with each of its allocations failing, and a note of the caller's before it that says
+// Each call with each of its allocations failing, and a note of the caller's before it that says
 // something else, or the same: the note stays, and the only failure is one of memory.
-TEST(LibcryptoNotes, WithLittleMemoryBesideTheCallersOwn) {
-    if (!test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
-    const test::Bytes key = test::pattern(32);
-    formats::CurvePoint point{};
-    point[0] = 9;
-    test::Bytes out(48);
-    formats::Digest digest;
-    const auto hash = formats::Hash::sha512;
-    const std::function<Result<>()> calls[] = {
-        [&] { return formats::hmac(hash, key, {key}, digest); },
-        [&] { return formats::hkdf(hash, key, {}, {}, out); },
-        [&] { return formats::x25519(key, point, std::span(out).first(32)); },
-        [&]() -> Result<> {
-            DAEL_TRY(formats::x25519_public(key));
-            return {};
-        },
-        [&] { return formats::chacha_seal(key, {}, key, out); },
-        [&] { return formats::scrypt(key, key, 1, out); },
-        [&]() -> Result<> {
-            const auto opened =
-                formats::chacha_open(key, {}, out, std::span(out).first(out.size() - 16));
-            return opened.code() == Code::authentication ? Result<>{} : opened;
-        }};
+using Calls = std::vector<std::function<Result<>()>>;
+void expect_only_lack_of_memory(const Calls& calls) {
     for (const auto& call : calls)
         for (const int note : {0, ERR_R_MALLOC_FAILURE, ERR_R_INTERNAL_ERROR}) {
             (void)call();  // what is made once
@@ -75,10 +60,151 @@ TEST(LibcryptoNotes, WithLittleMemoryBesideTheCallersOwn) {
                     break;
                 }
                 EXPECT_TRUE(done || done.code() == Code::out_of_memory)
-                    << &call - calls << ", allocation " << nth << ": " << done.error().message;
+                    << &call - calls.data() << ", allocation " << nth << ": "
+                    << done.error().message;
             }
             ERR_clear_error();
         }
+}
+
+TEST(LibcryptoNotes, WithLittleMemoryBesideTheCallersOwn) {
+    if (!test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    const test::Bytes key = test::pattern(32);
+    formats::CurvePoint point{};
+    point[0] = 9;
+    test::Bytes out(48);
+    formats::Digest digest;
+    const auto hash = formats::Hash::sha512;
+    expect_only_lack_of_memory(
+        {[&] { return formats::hmac(hash, key, {key}, digest); },
+         [&] { return formats::hkdf(hash, key, {}, {}, out); },
+         [&] { return formats::x25519(key, point, std::span(out).first(32)); },
+         [&]() -> Result<> {
+             DAEL_TRY(formats::x25519_public(key));
+             return {};
+         },
+         [&] { return formats::chacha_seal(key, {}, key, out); },
+         [&] { return formats::scrypt(key, key, 1, out); },
+         [&]() -> Result<> {
+             const auto opened =
+                 formats::chacha_open(key, {}, out, std::span(out).first(out.size() - 16));
+             return opened.code() == Code::authentication ? Result<>{} : opened;
+         }});
+}
+
+// A message of GCM under one key, which a backend seals.
+struct Sealed {
+    explicit Sealed(core::Backend& by) : backend(by) {
+        EXPECT_TRUE(backend.run({Mode::gcm}, {{&key, 1}, nullptr}, {&message, 1}, {&code, 1}));
+    }
+    // Altered, by messages as many.
+    Result<> refused(const core::KeyTables* tables, std::size_t count = 1) {
+        std::vector<Message> messages(count, message);
+        std::vector<Code> codes(count, Code::ok);
+        std::vector<std::uint8_t> out(data.size());
+        test::Bytes other = tag;
+        other[0] ^= 1;
+        for (Message& m : messages) {
+            m.out = out.data();
+            m.tag = other.data();
+        }
+        const Cipher open{Mode::gcm, Direction::decrypt};
+        auto ran = backend.run(open, {{&key, 1}, tables}, messages, codes);
+        if (!ran) return ran;
+        for (const Code each : codes)
+            if (each != Code::authentication) return Error{each, "a forgery was not refused"};
+        return {};
+    }
+
+    core::Backend& backend;
+    const Key key = *Key::import(test::pattern(16));
+    test::Bytes data = test::pattern(100), tag = test::Bytes(16);
+    Message message{.in = data.data(),
+                    .out = data.data(),
+                    .size = data.size(),
+                    .tag = tag.data(),
+                    .start = gcm::start({})};
+    Code code = Code::ok;
+};
+
+// The backend that stands on libcrypto: the caller's notes, which may be many, are none of its.
+TEST(LibcryptoNotes, OfTheBackendAreNoneOfTheCallers) {
+    auto backend = core::open_backend("openssl");
+    ASSERT_TRUE(backend) << backend.error().message;
+    Sealed sealed(**backend);
+    const auto tables = (*backend)->tables({&sealed.key, 1});
+    ASSERT_TRUE(tables);
+    auto packets = (*backend)->packets(sealed.key);
+    ASSERT_TRUE(packets);
+    ERR_clear_error();
+    for (int reason = 101; reason <= 105; ++reason) ERR_raise(ERR_LIB_USER, reason);
+    for (const core::KeyTables* its : {tables->get(), static_cast<core::KeyTables*>(nullptr)})
+        for (const std::size_t count : {1, 40}) {
+            const auto refused = sealed.refused(its, count);
+            EXPECT_TRUE(refused) << refused.error().message;
+        }
+    test::Bytes out(sealed.data.size()), wrong(16);
+    core::Packet packet{.in = sealed.data.data(),
+                        .out = out.data(),
+                        .size = out.size(),
+                        .tag = wrong.data(),
+                        .first = sealed.message.start};
+    Code code = Code::ok;
+    (*packets)->open({&packet, 1}, {&code, 1});
+    EXPECT_EQ(code, Code::authentication);
+    for (int reason = 101; reason <= 105; ++reason)
+        EXPECT_EQ(ERR_GET_REASON(ERR_get_error()), reason);
+    EXPECT_EQ(ERR_get_error(), 0u);
+}
+
+TEST(LibcryptoNotes, OfTheBackendWithLittleMemory) {
+    if (!test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    auto backend = core::open_backend("openssl");
+    ASSERT_TRUE(backend) << backend.error().message;
+    Sealed sealed(**backend);
+    const core::Keys keys{{&sealed.key, 1}, nullptr};
+    const auto tables = (*backend)->tables(keys.list);
+    ASSERT_TRUE(tables);
+    const Block start = gcm::start({});
+    auto pieces = (*backend)->begin({Mode::gcm}, {keys.list, tables->get()}, 0, start);
+    ASSERT_TRUE(pieces) << pieces.error().message;
+    test::Bytes data(96), tag(16);
+    Calls calls{[] {
+                    auto opened = core::open_backend("openssl");
+                    return opened ? Result<>{} : Result<>(std::move(opened).error());
+                },
+                [&] { return sealed.refused(nullptr); },
+                [&]() -> Result<> {
+                    DAEL_LET(fresh, (*backend)->tables(keys.list));
+                    return sealed.refused(fresh.get());
+                },
+                [&]() -> Result<> {
+                    DAEL_LET(fresh, (*backend)->packets(sealed.key));
+                    core::Packet packet{.in = data.data(),
+                                        .out = data.data(),
+                                        .size = data.size(),
+                                        .tag = tag.data(),
+                                        .first = start};
+                    const Code code = fresh->seal({&packet, 1});
+                    return code == Code::ok ? Result<>{} : Result<>(Error{code, "a packet"});
+                },
+                [&]() -> Result<> {
+                    DAEL_LET(copy, (*pieces)->clone());
+                    DAEL_TRY(copy->update(data.data(), data.data(), data.size()));
+                    DAEL_TRY(copy->finish());
+                    return {};
+                }};
+    const Key xts = *Key::import_xts(test::pattern(32));
+    for (const Mode mode : {Mode::ecb, Mode::cbc, Mode::ctr, Mode::xts})
+        calls.push_back([&, mode] {
+            const Message message{
+                .in = data.data(), .out = data.data(), .size = data.size(), .start = {}};
+            const Key& key = mode == Mode::xts ? xts : sealed.key;
+            Code code = Code::ok;
+            return (*backend)->run({mode, Direction::encrypt}, {{&key, 1}, nullptr}, {&message, 1},
+                                   {&code, 1});
+        });
+    expect_only_lack_of_memory(calls);
 }
 
 }  // namespace

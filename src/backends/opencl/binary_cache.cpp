@@ -17,6 +17,7 @@
 #include "core/cache_folder.hpp"
 #include "core/guard.hpp"
 #include "core/libcrypto.hpp"
+#include "core/libcrypto_notes.hpp"
 
 namespace dael::opencl {
 namespace {
@@ -26,6 +27,7 @@ using Digest = std::array<unsigned char, 32>;
 
 // None where memory ran out.
 std::optional<Digest> sha256(std::initializer_list<Bytes> parts) {
+    const core::LibcryptoNotes notes;
     const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                           EVP_MD_CTX_free);
     const std::unique_ptr<EVP_MD, decltype(&EVP_MD_free)> algorithm(

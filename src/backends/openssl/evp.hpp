@@ -6,11 +6,13 @@
 #include <openssl/evp.h>
 
 #include <memory>
+#include <new>
 #include <string>
 
 #include <daelstrom/error.hpp>
 
 #include "core/libcrypto.hpp"
+#include "core/libcrypto_notes.hpp"
 
 namespace dael::openssl {
 
@@ -29,39 +31,50 @@ constexpr std::size_t by_size(int key_bytes) noexcept {
     return static_cast<std::size_t>(key_bytes / 8 - 2);
 }
 
-// The reason is the first of this thread's error queue, which is left empty. Where memory has run
-// out OpenSSL often says so, and else that a context could not be set up: of keys and IVs that are
-// right, as ours are, nothing else comes of that.
-inline Error failure(const char* call, Code code = Code::internal) {
-    char text[256] = "no reason given";
-    const auto first = ERR_get_error();
-    bool memory = first == 0;
-    for (auto reason = first; reason != 0; reason = ERR_get_error())
-        memory |= ERR_GET_REASON(reason) == ERR_R_MALLOC_FAILURE ||
-                  (ERR_GET_LIB(reason) == ERR_LIB_EVP &&
-                   ERR_GET_REASON(reason) == EVP_R_INITIALIZATION_ERROR);
-    ERR_clear_error();  // where each was, too, which takes memory
-    if (memory) return {Code::out_of_memory, "openssl: no memory"};
-    ERR_error_string_n(first, text, sizeof text);
-    return {code, std::string("openssl: ") + call + ": " + text};
+// What libcrypto notes of a failure goes with these, and what the caller's own calls have noted
+// stays. One around each call of the backend; what it calls is handed it.
+using Notes = core::LibcryptoNotes;
+
+inline Error no_memory() noexcept {
+    return {Code::out_of_memory, "no host memory"};  // so short that it takes none
+}
+
+// Of the call that has failed just now. Its reason is the last that libcrypto has noted. Does not
+// throw, since what is to be wiped after a failure is wiped by whoever hears of it.
+inline Error failure(const Notes& notes, const char* call, Code code = Code::internal) noexcept {
+    if (notes.lacked_memory()) return no_memory();
+    char text[256];
+    ERR_error_string_n(notes.last(), text, sizeof text);
+    try {
+        return {code, std::string("openssl: ") + call + ": " + text};
+    } catch (const std::bad_alloc&) {
+        return no_memory();
+    }
 }
 
 // Fetched once, when the backend is opened: a fetch costs more than encrypting a kilobyte.
 inline Result<> fetch(Algorithm& cipher, const std::string& algorithm) {
-    cipher.reset(EVP_CIPHER_fetch(core::libcrypto(), algorithm.c_str(), nullptr));
-    if (!cipher) return failure(("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
-    return {};
+    const Notes notes;
+    const auto find = [&] {
+        cipher.reset(EVP_CIPHER_fetch(core::libcrypto(), algorithm.c_str(), nullptr));
+        return cipher != nullptr;
+    };
+    if (find()) return {};
+    Error error = failure(notes, ("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
+    // Of a lack of memory the last note may say that there is no such cipher.
+    if (find()) return no_memory();
+    return error;
 }
 
-inline Result<> initialise(EVP_CIPHER_CTX* context, const EVP_CIPHER* cipher,
+inline Result<> initialise(const Notes& notes, EVP_CIPHER_CTX* context, const EVP_CIPHER* cipher,
                            const unsigned char* key, const unsigned char* iv, int encrypt) {
     if (EVP_CipherInit_ex2(context, cipher, key, iv, encrypt, nullptr)) return {};
-    return failure("EVP_CipherInit_ex2");
+    return failure(notes, "EVP_CipherInit_ex2");
 }
 
 inline Result<Context> new_context() {
     Context context(EVP_CIPHER_CTX_new());
-    if (!context) return Error{Code::out_of_memory, "openssl: no memory for a cipher context"};
+    if (!context) return no_memory();
     return context;
 }
 

@@ -28,47 +28,49 @@ std::size_t thread_number() noexcept {
     return number;
 }
 
-Result<Code> message(Keyed& keyed, const Key& key, const Cipher& cipher, const Message& m) {
+Result<Code> message(const Notes& notes, Keyed& keyed, const Key& key, const Cipher& cipher,
+                     const Message& m) {
     EVP_CIPHER_CTX* const context = keyed.context.get();
-    DAEL_TRY(begin(keyed, key, cipher.direction, m.start));
-    DAEL_TRY(feed(keyed, m.aad, nullptr, m.aad_size));
-    DAEL_TRY(feed(keyed, m.in, m.out, m.size));
+    DAEL_TRY(begin(notes, keyed, key, cipher.direction, m.start));
+    DAEL_TRY(feed(notes, keyed, m.aad, nullptr, m.aad_size));
+    DAEL_TRY(feed(notes, keyed, m.in, m.out, m.size));
     if (cipher.direction == Direction::encrypt) {
-        DAEL_TRY(end_sealing(keyed, m.tag, cipher.tag));
+        DAEL_TRY(end_sealing(notes, keyed, m.tag, cipher.tag));
         return Code::ok;
     }
     if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, cipher.tag, m.tag) <= 0)
-        return failure("EVP_CTRL_AEAD_SET_TAG");
+        return failure(notes, "EVP_CTRL_AEAD_SET_TAG");
     int written = 0;
     Block unused;
     if (EVP_CipherFinal_ex(context, unused.data(), &written)) return Code::ok;
-    ERR_clear_error();
+    notes.forget();
     return Code::authentication;
 }
 
 // What was decrypted before its tag turned out to be another must not remain. In place, the same
 // keystream once more makes it the ciphertext that it was.
-Result<> take_back(Keyed& keyed, const Key& key, Message m) {
+Result<> take_back(const Notes& notes, Keyed& keyed, const Key& key, Message m) {
     if (m.in != m.out) {
         wipe(m.out, m.size);
         return {};
     }
     Block tag;
     m.tag = tag.data();
-    auto done = message(keyed, key, {Mode::gcm, Direction::encrypt}, m);
+    auto done = message(notes, keyed, key, {Mode::gcm, Direction::encrypt}, m);
     if (!done) wipe(m.out, m.size);
     return done ? Result<>{} : std::move(done).error();
 }
 
-Result<> run_one(Keyed& keyed, const Key& key, const Cipher& cipher, const Message& m, Code& code) {
-    auto done = message(keyed, key, cipher, m);
+Result<> run_one(const Notes& notes, Keyed& keyed, const Key& key, const Cipher& cipher,
+                 const Message& m, Code& code) {
+    auto done = message(notes, keyed, key, cipher, m);
     if (!done) {
         if (cipher.direction == Direction::decrypt) wipe(m.out, m.size);
         return std::move(done).error();
     }
     if (*done != Code::authentication) return {};
     code = Code::authentication;
-    return take_back(keyed, key, m);
+    return take_back(notes, keyed, key, m);
 }
 
 // The context of each thread for keys that nobody made ready. A context that has its algorithm is
@@ -77,7 +79,8 @@ Result<> run_one(Keyed& keyed, const Key& key, const Cipher& cipher, const Messa
 struct ThreadsOwn {
     std::array<Keyed, 3> by_size;
 
-    Result<Keyed*> keyed(const Tables::Algorithms& algorithms, const core::KeySchedule& key) {
+    Result<Keyed*> keyed(const Notes& notes, const Tables::Algorithms& algorithms,
+                         const core::KeySchedule& key) {
         const std::size_t which = openssl::by_size(key.key_bytes);
         Keyed& mine = by_size[which];
         const bool fresh = !mine.context;
@@ -85,20 +88,21 @@ struct ThreadsOwn {
             DAEL_LET(context, new_context());
             mine.context = std::move(context);
         }
-        DAEL_TRY(initialise(mine.context.get(), fresh ? algorithms[which].get() : nullptr,
+        DAEL_TRY(initialise(notes, mine.context.get(), fresh ? algorithms[which].get() : nullptr,
                             key.raw.data(), nullptr, 1));
         return &mine;
     }
-    void forget(Keyed& used) {
+    void forget(Keyed& used) noexcept {
         static constexpr std::array<std::uint8_t, 32> kNoKey{};
-        if (initialise(used.context.get(), nullptr, kNoKey.data(), nullptr, 1)) return;
-        used = {};
+        if (!EVP_CipherInit_ex2(used.context.get(), nullptr, kNoKey.data(), nullptr, 1, nullptr))
+            used = {};
     }
 };
 
 }  // namespace
 
-Result<> begin(Keyed& keyed, const Key& key, Direction direction, const Block& start) {
+Result<> begin(const Notes& notes, Keyed& keyed, const Key& key, Direction direction,
+               const Block& start) {
     EVP_CIPHER_CTX* const context = keyed.context.get();
     Block iv = start;
     std::size_t size = gcm::kNonceSize;
@@ -111,31 +115,33 @@ Result<> begin(Keyed& keyed, const Key& key, Direction direction, const Block& s
     if (keyed.iv_size != size) {
         if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_IVLEN, static_cast<int>(size),
                                 nullptr) <= 0)
-            return failure("EVP_CTRL_AEAD_SET_IVLEN");
+            return failure(notes, "EVP_CTRL_AEAD_SET_IVLEN");
         keyed.iv_size = size;
     }
-    return initialise(context, nullptr, nullptr, iv.data(), direction == Direction::encrypt);
+    return initialise(notes, context, nullptr, nullptr, iv.data(), direction == Direction::encrypt);
 }
 
-Result<> feed(Keyed& keyed, const std::uint8_t* in, std::uint8_t* out, std::uint64_t size) {
+Result<> feed(const Notes& notes, Keyed& keyed, const std::uint8_t* in, std::uint8_t* out,
+              std::uint64_t size) {
     int written = 0;
     for (std::uint64_t done = 0; done < size;) {
         const auto piece = static_cast<int>(std::min<std::uint64_t>(kPiece, size - done));
         if (!EVP_CipherUpdate(keyed.context.get(), out ? out + done : nullptr, &written, in + done,
                               piece))
-            return failure("EVP_CipherUpdate");
+            return failure(notes, "EVP_CipherUpdate");
         done += static_cast<std::uint64_t>(piece);
     }
     return {};
 }
 
-Result<> end_sealing(Keyed& keyed, std::uint8_t* tag, std::size_t size) {
+Result<> end_sealing(const Notes& notes, Keyed& keyed, std::uint8_t* tag, std::size_t size) {
     EVP_CIPHER_CTX* const context = keyed.context.get();
     int written = 0;
     Block unused;
-    if (!EVP_CipherFinal_ex(context, unused.data(), &written)) return failure("EVP_CipherFinal_ex");
+    if (!EVP_CipherFinal_ex(context, unused.data(), &written))
+        return failure(notes, "EVP_CipherFinal_ex");
     if (EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, static_cast<int>(size), tag) <= 0)
-        return failure("EVP_CTRL_AEAD_GET_TAG");
+        return failure(notes, "EVP_CTRL_AEAD_GET_TAG");
     return {};
 }
 
@@ -180,14 +186,14 @@ std::atomic<Keyed*>& Tables::place(std::size_t i, std::size_t step) const noexce
     return idle_[i * places_ + (thread_number() + step) % places_];
 }
 
-Result<std::unique_ptr<Keyed>> Tables::take(std::size_t i) const {
+Result<std::unique_ptr<Keyed>> Tables::take(const Notes& notes, std::size_t i) const {
     for (std::size_t step = 0; step < places_; ++step) {
         auto& at = place(i, step);
         if (!at.load(std::memory_order_relaxed)) continue;
         if (Keyed* const idle = at.exchange(nullptr)) return std::unique_ptr<Keyed>(idle);
     }
     DAEL_LET(context, new_context());
-    DAEL_TRY(initialise(context.get(), algorithms_[by_size(raw_[i].size)].get(),
+    DAEL_TRY(initialise(notes, context.get(), algorithms_[by_size(raw_[i].size)].get(),
                         raw_[i].bytes.data(), nullptr, 1));
     // Not make_unique: an aggregate in round brackets is more than clang 14 knows of C++20.
     return std::unique_ptr<Keyed>(new Keyed{std::move(context)});
@@ -208,14 +214,14 @@ Result<> Gcm::open() {
     return {};
 }
 
-Result<> Gcm::run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
-                  std::span<Code> codes) const {
-    if (keys.tables) return run_prepared(cipher, keys, messages, codes);
+Result<> Gcm::run(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
+                  std::span<const Message> messages, std::span<Code> codes) const {
+    if (keys.tables) return run_prepared(notes, cipher, keys, messages, codes);
     thread_local ThreadsOwn own;
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Key& key = keys.list[messages[i].key];
-        DAEL_LET(keyed, own.keyed(algorithms_, key.schedule()));
-        auto done = run_one(*keyed, key, cipher, messages[i], codes[i]);
+        DAEL_LET(keyed, own.keyed(notes, algorithms_, key.schedule()));
+        auto done = run_one(notes, *keyed, key, cipher, messages[i], codes[i]);
         own.forget(*keyed);
         DAEL_TRY(std::move(done));
     }
@@ -223,14 +229,14 @@ Result<> Gcm::run(const Cipher& cipher, const core::Keys& keys, std::span<const 
 }
 
 // A context serves the messages of its key for as long as they follow each other.
-Result<> Gcm::run_prepared(const Cipher& cipher, const core::Keys& keys,
+Result<> Gcm::run_prepared(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
                            std::span<const Message> messages, std::span<Code> codes) const {
     const auto& tables = static_cast<const Tables&>(*keys.tables);
     for (std::size_t i = 0; i < messages.size();) {
         const std::uint32_t key = messages[i].key;
-        DAEL_LET(keyed, tables.take(key));
+        DAEL_LET(keyed, tables.take(notes, key));
         for (; i < messages.size() && messages[i].key == key; ++i)
-            DAEL_TRY(run_one(*keyed, keys.list[key], cipher, messages[i], codes[i]));
+            DAEL_TRY(run_one(notes, *keyed, keys.list[key], cipher, messages[i], codes[i]));
         tables.give_back(key, std::move(keyed));
     }
     return {};

@@ -21,10 +21,12 @@ struct Keyed {
 };
 
 // Starts a message, whose J0 is `start`, under the context's key, which is `key`.
-Result<> begin(Keyed& keyed, const Key& key, Direction direction, const Block& start);
+Result<> begin(const Notes& notes, Keyed& keyed, const Key& key, Direction direction,
+               const Block& start);
 // Additional data where `out` is null.
-Result<> feed(Keyed& keyed, const std::uint8_t* in, std::uint8_t* out, std::uint64_t size);
-Result<> end_sealing(Keyed& keyed, std::uint8_t* tag, std::size_t size);
+Result<> feed(const Notes& notes, Keyed& keyed, const std::uint8_t* in, std::uint8_t* out,
+              std::uint64_t size);
+Result<> end_sealing(const Notes& notes, Keyed& keyed, std::uint8_t* tag, std::size_t size);
 
 // The keys, and for each the contexts that nobody is using at the moment: as many as threads ever
 // used the key at once, if they have room. Nothing is locked, so that a child of fork() finds
@@ -39,7 +41,7 @@ class Tables final : public core::KeyTables {
     ~Tables() override;
     Result<> replace(std::uint32_t index, const Key& key, Stream stream) override;
 
-    Result<std::unique_ptr<Keyed>> take(std::size_t i) const;
+    Result<std::unique_ptr<Keyed>> take(const Notes& notes, std::size_t i) const;
     void give_back(std::size_t i, std::unique_ptr<Keyed> keyed) const;
 
   private:
@@ -57,11 +59,11 @@ class Gcm {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) const {
         return Tables::make(algorithms_, keys);
     }
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
-                 std::span<Code> codes) const;
+    Result<> run(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
+                 std::span<const Message> messages, std::span<Code> codes) const;
 
   private:
-    Result<> run_prepared(const Cipher& cipher, const core::Keys& keys,
+    Result<> run_prepared(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
                           std::span<const Message> messages, std::span<Code> codes) const;
 
     Tables::Algorithms algorithms_;  // read only once open

@@ -37,7 +37,7 @@ class Openssl final : public core::Backend {
                  std::span<Code> codes) override {
         switch (cipher.mode) {
             case Mode::gcm:
-                return gcm_.run(cipher, keys, messages, codes);
+                return gcm_.run(openssl::Notes(), cipher, keys, messages, codes);
             case Mode::xts:
                 return xts_.run(cipher, keys.list, messages);
             default:

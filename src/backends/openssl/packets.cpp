@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "core/guard.hpp"
 #include "core/key_schedule.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/counter.hpp"
@@ -47,13 +48,15 @@ class Packets final : public core::PacketCipher {
         wipe(zero_mask_.data(), zero_mask_.size());
     }
     Result<> prepare() {
+        const Notes notes;
         h_ = modes::hash_subkey(key_.schedule());
-        return counter_mode(gcm::start({}), kZeros.data(), zero_mask_.data(), kBlockSize);
+        return counter_mode(notes, gcm::start({}), kZeros.data(), zero_mask_.data(), kBlockSize);
     }
 
     Code seal(std::span<const Packet> packets) const noexcept override {
+        const Notes notes;
         for (const Packet& packet : packets) {
-            const auto sealed = seal(packet);
+            const auto sealed = core::guarded([&] { return seal(notes, packet); });
             if (sealed) continue;
             for (const Packet& any : packets) {
                 if (any.size != 0) wipe(any.out, any.size);
@@ -64,7 +67,12 @@ class Packets final : public core::PacketCipher {
         return Code::ok;
     }
     void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept override {
-        for (std::size_t i = 0; i < packets.size(); ++i) codes[i] = open(packets[i]);
+        const Notes notes;
+        for (std::size_t i = 0; i < packets.size(); ++i) {
+            const auto opened =
+                core::guarded([&]() -> Result<Code> { return open(notes, packets[i]); });
+            codes[i] = opened ? *opened : opened.code();
+        }
     }
 
   private:
@@ -74,88 +82,92 @@ class Packets final : public core::PacketCipher {
     static bool is_direct(const Packet& p) noexcept {
         return (!p.keystream || p.blocks == 0) && modes::is_of_nonce(p.first);
     }
-    Code run_direct(Direction direction, const Packet& p) const {
+    Code run_direct(const Notes& notes, Direction direction, const Packet& p) const {
         const Message message{p.in, p.out, p.size, p.aad, p.aad_size, p.tag, p.first};
         Code code = Code::ok;
-        const auto ran = gcm_.run({Mode::gcm, direction, static_cast<std::uint8_t>(p.tag_size)},
-                                  {{&key_, 1}, gcm_tables_.get()}, {&message, 1}, {&code, 1});
+        const auto ran =
+            gcm_.run(notes, {Mode::gcm, direction, static_cast<std::uint8_t>(p.tag_size)},
+                     {{&key_, 1}, gcm_tables_.get()}, {&message, 1}, {&code, 1});
         return ran ? code : ran.code();
     }
 
-    Result<> seal(const Packet& p) const {
+    Result<> seal(const Notes& notes, const Packet& p) const {
         if (is_direct(p)) {
-            const Code code = run_direct(Direction::encrypt, p);
+            const Code code = run_direct(notes, Direction::encrypt, p);
             if (code != Code::ok) return Error{code, {}};
             return {};
         }
-        DAEL_TRY(crypt(p));
-        DAEL_LET(tag, tag_of(p, p.out));
+        DAEL_TRY(crypt(notes, p));
+        DAEL_LET(tag, tag_of(notes, p, p.out));
         std::copy_n(tag.begin(), p.tag_size, p.tag);
         return {};
     }
-    Code open(const Packet& p) const {
-        if (is_direct(p) && p.size <= kMaxPrivate) return open_directly(p);
-        const auto tag = tag_of(p, p.in);
+    Code open(const Notes& notes, const Packet& p) const {
+        if (is_direct(p) && p.size <= kMaxPrivate) return open_directly(notes, p);
+        const auto tag = tag_of(notes, p, p.in);
         if (!tag) return tag.code();
         if (!modes::equal_tags(tag->data(), p.tag, p.tag_size)) return Code::authentication;
-        return crypt(p).code();
+        return crypt(notes, p).code();
     }
 
     // EVP decrypts before it knows the tag: into memory of this thread's, since others may see the
     // caller's, and a forged packet is none of theirs to have decrypted.
-    Code open_directly(const Packet& p) const {
+    Code open_directly(const Notes& notes, const Packet& p) const {
         std::array<std::uint8_t, kMaxPrivate> plain;
         const core::WipeAtEnd wipe(plain.data(), p.size);
         Packet here = p;
         here.out = plain.data();
-        const Code code = run_direct(Direction::decrypt, here);
+        const Code code = run_direct(notes, Direction::decrypt, here);
         if (code == Code::ok && p.size != 0) std::memcpy(p.out, plain.data(), p.size);
         return code;
     }
 
-    Result<> crypt(const Packet& p) const {
+    Result<> crypt(const Notes& notes, const Packet& p) const {
         const std::uint64_t there =
             p.keystream && p.blocks != 0
                 ? std::min<std::uint64_t>(p.size, (p.blocks - 1) * kBlockSize)
                 : 0;
+        // The rest first, which may fail: then nothing is done yet.
+        if (there != p.size)
+            DAEL_TRY(counter_mode(notes, modes::counter_add(p.first, 1 + there / kBlockSize),
+                                  p.in + there, p.out + there, p.size - there));
         if (there != 0) exclusive_or(p.out, p.in, p.keystream + kBlockSize, there);
-        if (there == p.size) return {};
-        return counter_mode(modes::counter_add(p.first, 1 + there / kBlockSize), p.in + there,
-                            p.out + there, p.size - there);
+        return {};
     }
-    Result<> counter_mode(const Block& start, const std::uint8_t* in, std::uint8_t* out,
-                          std::uint64_t size) const {
+    Result<> counter_mode(const Notes& notes, const Block& start, const std::uint8_t* in,
+                          std::uint8_t* out, std::uint64_t size) const {
         const auto& tables = static_cast<const Tables&>(*counter_tables_);
-        DAEL_LET(keyed, tables.take(0));
-        DAEL_TRY(initialise(keyed->context.get(), nullptr, nullptr, start.data(), 1));
-        DAEL_TRY(feed(*keyed, in, out, size));
+        DAEL_LET(keyed, tables.take(notes, 0));
+        DAEL_TRY(initialise(notes, keyed->context.get(), nullptr, nullptr, start.data(), 1));
+        DAEL_TRY(feed(notes, *keyed, in, out, size));
         tables.give_back(0, std::move(keyed));
         return {};
     }
 
-    Result<Block> tag_of(const Packet& p, const std::uint8_t* ciphertext) const {
+    Result<Block> tag_of(const Notes& notes, const Packet& p,
+                         const std::uint8_t* ciphertext) const {
         Block mask;
         const core::WipeAtEnd wipe(mask);
         if (p.keystream && p.blocks != 0)
             std::memcpy(mask.data(), p.keystream, kBlockSize);
         else
-            DAEL_TRY(counter_mode(p.first, kZeros.data(), mask.data(), kBlockSize));
-        DAEL_LET(tag, hash(p, ciphertext));
+            DAEL_TRY(counter_mode(notes, p.first, kZeros.data(), mask.data(), kBlockSize));
+        DAEL_LET(tag, hash(notes, p, ciphertext));
         exclusive_or(tag.data(), tag.data(), mask.data(), kBlockSize);
         return tag;
     }
     // GHASH is what GMAC of the same bytes under a nonce of zeros is without that nonce's mask, but
     // for its last block, which GMAC fills in as if all bytes were AAD.
-    Result<Block> hash(const Packet& p, const std::uint8_t* ciphertext) const {
+    Result<Block> hash(const Notes& notes, const Packet& p, const std::uint8_t* ciphertext) const {
         const auto& tables = static_cast<const Tables&>(*gcm_tables_);
         const std::size_t padding = (kBlockSize - p.aad_size % kBlockSize) % kBlockSize;
-        DAEL_LET(keyed, tables.take(0));
-        DAEL_TRY(begin(*keyed, key_, Direction::encrypt, gcm::start({})));
-        DAEL_TRY(feed(*keyed, p.aad, nullptr, p.aad_size));
-        DAEL_TRY(feed(*keyed, kZeros.data(), nullptr, padding));
-        DAEL_TRY(feed(*keyed, ciphertext, nullptr, p.size));
+        DAEL_LET(keyed, tables.take(notes, 0));
+        DAEL_TRY(begin(notes, *keyed, key_, Direction::encrypt, gcm::start({})));
+        DAEL_TRY(feed(notes, *keyed, p.aad, nullptr, p.aad_size));
+        DAEL_TRY(feed(notes, *keyed, kZeros.data(), nullptr, padding));
+        DAEL_TRY(feed(notes, *keyed, ciphertext, nullptr, p.size));
         Block y;
-        DAEL_TRY(end_sealing(*keyed, y.data(), y.size()));
+        DAEL_TRY(end_sealing(notes, *keyed, y.data(), y.size()));
         tables.give_back(0, std::move(keyed));
         const auto element = [](const Block& block) { return modes::load_element(block.data()); };
         const auto as_gmac = modes::lengths_block(p.aad_size + padding + p.size, 0);

@@ -13,46 +13,59 @@ class GcmPieces final : public core::Pieces {
   public:
     explicit GcmPieces(const Key& raw) : raw_(raw) {}
     Result<> take(Direction direction, const Tables& tables, std::uint32_t key) {
+        const Notes notes;
         for (Keyed* keyed : {&sealer_, &opener_}) {
             if (keyed == &opener_ && direction == Direction::encrypt) break;
-            DAEL_LET(taken, tables.take(key));
+            DAEL_LET(taken, tables.take(notes, key));
             *keyed = std::move(*taken);
         }
         return {};
     }
 
     Result<> restart(const Block& start) override {
-        DAEL_TRY(openssl::begin(sealer_, raw_, Direction::encrypt, start));
+        const Notes notes;
+        DAEL_TRY(openssl::begin(notes, sealer_, raw_, Direction::encrypt, start));
         if (!opener_.context) return {};
-        return openssl::begin(opener_, raw_, Direction::encrypt, start);
+        return openssl::begin(notes, opener_, raw_, Direction::encrypt, start);
     }
     Result<> aad(HostIn bytes) override {
-        return feed(sealer_, bytes.data(), nullptr, bytes.size());
+        const Notes notes;
+        return feed(notes, sealer_, bytes.data(), nullptr, bytes.size());
     }
     Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) override {
-        if (!opener_.context) return feed(sealer_, in, out, size);
+        const Notes notes;
+        if (!opener_.context) return feed(notes, sealer_, in, out, size);
         std::array<std::uint8_t, 4096> ciphertext;
         for (std::size_t done = 0; done < size;) {
             const std::size_t piece = std::min(ciphertext.size(), size - done);
-            DAEL_TRY(feed(opener_, in + done, out + done, piece));
-            DAEL_TRY(feed(sealer_, out + done, ciphertext.data(), piece));
+            DAEL_TRY(feed(notes, opener_, in + done, out + done, piece));
+            DAEL_TRY(feed(notes, sealer_, out + done, ciphertext.data(), piece));
             done += piece;
         }
         return {};
     }
     Result<Block> finish() override {
+        const Notes notes;
         Block tag;
-        DAEL_TRY(end_sealing(sealer_, tag.data(), tag.size()));
+        DAEL_TRY(end_sealing(notes, sealer_, tag.data(), tag.size()));
         return tag;
     }
     Result<std::unique_ptr<core::Pieces>> clone() const override {
+        const Notes notes;
         auto copy = std::make_unique<GcmPieces>(raw_);
         for (const auto& [from, to] :
              {std::pair(&sealer_, &copy->sealer_), std::pair(&opener_, &copy->opener_)}) {
             if (!from->context) continue;
             DAEL_LET(context, new_context());
-            if (!EVP_CIPHER_CTX_copy(context.get(), from->context.get()))
-                return failure("EVP_CIPHER_CTX_copy", Code::unsupported);
+            const auto copies = [&] {
+                return EVP_CIPHER_CTX_copy(context.get(), from->context.get()) == 1;
+            };
+            // Twice, since it says the same for want of memory as for want of a way to copy.
+            if (!copies() && !copies()) {
+                if (!Notes::memory_is_there()) return no_memory();
+                return Error{Code::unsupported,
+                             "openssl: this version does not copy a message of GCM that is begun"};
+            }
             *to = {std::move(context), from->iv_size};
         }
         return std::unique_ptr<core::Pieces>(std::move(copy));

@@ -10,15 +10,16 @@
 namespace dael::openssl {
 namespace {
 
-Result<> sectors(EVP_CIPHER_CTX* context, const Cipher& cipher, const Message& m) {
+Result<> sectors(const Notes& notes, EVP_CIPHER_CTX* context, const Cipher& cipher,
+                 const Message& m) {
     const int encrypt = cipher.direction == Direction::encrypt;
     Block number = m.start;
     for (std::uint64_t at = 0; at < m.size; at += cipher.sector) {
         const auto size = static_cast<int>(std::min<std::uint64_t>(cipher.sector, m.size - at));
-        DAEL_TRY(initialise(context, nullptr, nullptr, number.data(), encrypt));
+        DAEL_TRY(initialise(notes, context, nullptr, nullptr, number.data(), encrypt));
         int written = 0;
         if (!EVP_CipherUpdate(context, m.out + at, &written, m.in + at, size))
-            return failure("EVP_CipherUpdate");
+            return failure(notes, "EVP_CipherUpdate");
         number = modes::sector_add(number, 1);
     }
     return {};
@@ -33,6 +34,7 @@ Result<> Xts::open() {
 
 Result<> Xts::run(const Cipher& cipher, std::span<const Key> keys,
                   std::span<const Message> messages) const {
+    const Notes notes;
     DAEL_LET(context, new_context());
     const Key* key = nullptr;  // the context's
     for (const Message& m : messages) {
@@ -42,12 +44,12 @@ Result<> Xts::run(const Cipher& cipher, std::span<const Key> keys,
             const auto data = key->schedule().key(), tweak = key->tweak().key();
             std::ranges::copy(tweak, std::ranges::copy(data, both.begin()).out);
             const EVP_CIPHER* algorithm = (key->bits() == 128 ? aes128_ : aes256_).get();
-            auto ready = initialise(context.get(), algorithm, both.data(), nullptr,
+            auto ready = initialise(notes, context.get(), algorithm, both.data(), nullptr,
                                     cipher.direction == Direction::encrypt);
             wipe(both.data(), both.size());
             DAEL_TRY(std::move(ready));
         }
-        DAEL_TRY(sectors(context.get(), cipher, m));
+        DAEL_TRY(sectors(notes, context.get(), cipher, m));
     }
     return {};
 }
