@@ -198,8 +198,8 @@ class AeadEncryption final : public AeadContext {
   protected:
     void process(const std::uint8_t* in, std::uint64_t size, std::uint8_t* out,
                  std::uint64_t room) override {
-        updated_ = true;
         Context::process(in, size, out, room);
+        updated_ = true;  // not by an update that was refused
     }
 
   private:
@@ -242,16 +242,19 @@ class AeadDecryption final : public AeadContext {
   protected:
     void add_aad(const Memory& aad) override {
         AeadContext::add_aad(aad);
-        if (shadow_.get) check(dael_pieces_aad(shadow_.get, aad.data, aad.size));
+        if (!shadow_.get) return;
+        const dael_status status = dael_pieces_aad(shadow_.get, aad.data, aad.size);
+        finalized_ = status != DAEL_OK;  // the two have parted
+        check(status);
     }
     void process(const std::uint8_t* in, std::uint64_t size, std::uint8_t* out,
                  std::uint64_t) override {
-        updated_ = true;
         dael_status status;
         {
             std::vector<std::uint8_t> nowhere(shadow_.get ? size : 0);
             const Released released(size >= kWorthReleasing);
             status = dael_pieces_update_unverified(pieces_.get, in, out, size);
+            updated_ |= status == DAEL_OK;
             if (status == DAEL_OK && shadow_.get) {
                 status = dael_pieces_update(shadow_.get, out, size, nowhere.data(), size, nullptr);
                 finalized_ = status != DAEL_OK;  // the two have parted

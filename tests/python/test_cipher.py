@@ -187,6 +187,31 @@ def test_gcm_in_pieces():
         decryptor().finalize_with_tag(bytes(17))
 
 
+@pytest.mark.parametrize("least", [16, 4])  # which a decryptor does in two ways
+@pytest.mark.parametrize("direction", ["encryptor", "decryptor"])
+def test_an_update_that_is_refused_is_none(direction, least):
+    """Additional data may still follow it, and the message goes on as if nothing had been asked."""
+    key, data = bytes(32), os.urandom(100)
+    other = Theirs(their_algorithms.AES(key), their_modes.GCM(IV)).encryptor()
+    other.authenticate_additional_data(b"onetwo")
+    secret = other.update(data) + other.finalize()
+    context = getattr(Cipher(algorithms.AES(key), modes.GCM(IV, None, least)), direction)()
+    context.authenticate_additional_data(b"one")
+    both = memoryview(bytearray(64))
+    with pytest.raises(ValueError, match="overlap"):
+        context.update_into(both[:32], both[8:])
+    with pytest.raises(ValueError, match="at least"):
+        context.update_into(both, bytearray(8))
+    context.authenticate_additional_data(b"two")
+    if direction == "encryptor":
+        assert context.update(data) + context.finalize() == secret
+        assert context.tag == other.tag
+    else:
+        assert context.update(secret) + context.finalize_with_tag(other.tag) == data
+    with pytest.raises(AlreadyFinalized):
+        context.authenticate_additional_data(b"late")
+
+
 def test_what_modes_and_algorithms_refuse():
     for size in (15, 17, 0):
         with pytest.raises(ValueError, match=rf"Invalid key size \({8 * size}\) for AES"):
