@@ -197,7 +197,7 @@ DAEL_API dael_status dael_sa_load(dael_sa_table* table, const char* path,
 /* ESP.
  *
  * IPsec's Encapsulating Security Payload (RFC 4303) with AES-GCM (RFC 4106), for C, over tables of
- * security associations (SAs) as daelstrom_packets.h has them. docs/esp.md says what is
+ * security associations (SAs) as they are above. docs/esp.md says what is
  * promised.
  *
  * Safety. A sequence number is sent once, and sending stops for good when they are used up. A

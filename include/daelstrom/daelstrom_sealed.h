@@ -3,9 +3,9 @@
  * Sealed data for C: a stream of any size, encrypted and authenticated segment by segment, so that
  * it can be opened in constant memory, in parallel, and from anywhere. The format is Tink's
  * streaming AEAD AES-GCM-HKDF, byte for byte; docs/format.md describes it. daelstrom.h says what
- * holds for every call: errors, who owns what, threads, fork(). Recipients and passphrases:
- * daelstrom_sealed.h. For those who move the bytes themselves:
- * daelstrom_sealed.h.
+ * holds for every call: errors, who owns what, threads, fork(). Further down: chunks, for those who
+ * move the bytes themselves; keysets that are made and changed; recipients and passphrases; files
+ * put in their places.
  *
  * Safety: whoever opens gets verified plaintext only, segment by segment in order. That a stream
  * is whole is known once its last segment is verified: what was handed out before is authentic,
@@ -129,7 +129,7 @@ DAEL_API dael_status dael_sealed_file_read_all(dael_sealed_file* file, void* dev
 
 /* Chunks, for those who move bytes themselves.
  *
- * For C: sealed streams (daelstrom_sealed.h) chunk by chunk, without any reading or writing: the
+ * Sealed streams, as above, chunk by chunk, without any reading or writing: the
  * caller moves the bytes.
  *
  *     stream  = header | segment 0 | segment 1 | ... | the last segment
@@ -236,7 +236,7 @@ DAEL_API dael_status dael_opener_open_in_place(const dael_opener* opener,
 
 /* Keysets.
  *
- * For C: Tink's keysets (daelstrom_sealed.h) made and changed, for the rotation of keys: one is
+ * Tink's keysets, as above, made and changed, for the rotation of keys: one is
  * added and spread, then promoted, so that it seals; what the old one sealed is sealed anew, and
  * then the old one is disabled. dael_sealed_keys_parse() takes what comes out, and so does Tink.
  * daelstrom.h says what holds for every call: errors, who owns what, fork().
@@ -299,7 +299,7 @@ DAEL_API dael_status dael_sealed_keyset_write_json(const dael_sealed_keyset* key
 
 /* Recipients and passphrases.
  *
- * For C: sealed data (daelstrom_sealed.h) for people. An envelope stands in front of the stream
+ * Sealed data, as above, for people. An envelope stands in front of the stream
  * and holds its own random key, for everybody who has one of several secret keys, or for one
  * passphrase. An envelope is a whole age v1 file (age-encryption.org/v1), so the keys of age and
  * of those who read its files work, and `age -d` gets the stream's key out; docs/format.md has its

@@ -90,7 +90,7 @@ struct Options {
     std::uint8_t icv_size = 16;          // bytes: 8, 12 or 16
     bool esn = true;                     // extended sequence numbers, of 64 bits
     // UDP encapsulation (RFC 3948). Sending: with these ports, where they are not 0; the checksum
-    // is 0, which IPv6 does not allow: udp6_checksum() (esp.hpp). Receiving: whether the SA's
+    // is 0, which IPv6 does not allow: udp6_checksum(), below. Receiving: whether the SA's
     // packets begin with a UDP header is said with each call.
     std::uint16_t udp_source = 0, udp_destination = 0;
     // Receiving: how many packets late one may be, 32 to 2^20; 0, for SAs without ESN only: replays

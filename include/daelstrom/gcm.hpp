@@ -2,7 +2,7 @@
 // AES-GCM and GMAC (NIST SP 800-38D): encryption that also authenticates.
 //
 // Safety: a nonce must never repeat under one key, else the plaintexts' XOR and the authentication
-// key are lost. Use a counter for it (gcm.hpp), or at most 2^32 messages with random 96-bit
+// key are lost. Use a counter for it (NonceCounter), or at most 2^32 messages with random 96-bit
 // nonces under a key (SP 800-38D 8.3). Tags shorter than 16 bytes authenticate less (appendix C).
 // Opening releases no plaintext before its tag is verified: on failure the output holds zeros or
 // what it held before, never a byte of the forgery. A message without data is GMAC.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Security associations (SAs), as keystream.hpp takes them: what a packet's counters are, what an
-// SA promises, and files that list them.
+// Security associations (SAs), what a packet's counters are, what an SA promises, and files that
+// list them; and tables of them, whose keystream is made ahead of time.
 //
 // Safety: keys from files are static, and under a static key the counters would begin again with
 // each start. So what is read from a file can receive; it can send only where the file states that

@@ -63,7 +63,7 @@ class DAEL_API Keys {
 
 // Keysets of Tink's that are made and changed, for the rotation of keys: one is added and spread,
 // then promoted, so that it seals; what the old one sealed is sealed anew, and then the old one is
-// disabled. Keys::from_keyset() (sealed_keys.hpp) takes what comes out, and so does Tink.
+// disabled. Keys::from_keyset(), above, takes what comes out, and so does Tink.
 //
 // Safety: a keyset's text holds its keys as they are. It lies here in memory that is wiped; where
 // it comes from and where it goes is up to the caller, as is that nobody else changes the same file

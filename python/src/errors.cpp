@@ -75,7 +75,6 @@ namespace {
 std::string in_pythons_words(std::string said) {
     constexpr std::pair<const char*, const char*> kWords[] = {
         {"Key::import_xts()", "Key.xts()"},
-        {" (see nonce.hpp)", " (see NonceCounter)"},
         {"use keys() of this one", "make a KeySet with this one"},
     };
     for (const auto& [theirs, ours] : kWords)

@@ -58,7 +58,7 @@ Result<> check_starts(std::span<const Message> messages) {
     return Error{Code::limit, "messages " + std::to_string(twice->first) + " and " +
                                   std::to_string(twice->second) +
                                   " have the same key and the same nonce, IV or counter; "
-                                  "give each its own (see nonce.hpp)"};
+                                  "give each its own (see NonceCounter)"};
 }
 
 }  // namespace dael::modes

@@ -79,7 +79,7 @@ class CudaDevice final : public core::Device {
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker() override;
 
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
-    // GCM in pieces: pieces.cpp.
+    // GCM in pieces: gcm/pieces.cpp.
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
                                                 std::uint32_t key, const Block& start);
 
@@ -109,7 +109,7 @@ class CudaDevice final : public core::Device {
         void* arguments[] = {const_cast<void*>(work), const_cast<RoundKeys*>(&keys)};
         return launch(kernel, grid, cooperative, arguments, stream);
     }
-    // One message of XTS: xts.cpp. `most`: thread blocks.
+    // One message of XTS: modes/xts.cpp. `most`: thread blocks.
     Result<> run_xts(const Cipher& cipher, const Key& key, const Message& message, unsigned most,
                      Stream stream);
     // How GHASH is done here by keys that have matrices; which is looked up when the first keys are

@@ -57,14 +57,14 @@ struct Kernel {
 };
 
 // The kernels, by mode, rounds (10, 12, 14) and tables (4, 2, 1). Each is defined beside its code.
-Kernel ecb_kernel(bool decrypt, int rounds, int tables);  // BlocksWork; ecb.cu
-Kernel cbc_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
-Kernel cfb_decrypt_kernel(int rounds, int tables);        // BlocksWork; chained.cu
-// BlocksWork, in which no message's counter wraps its low 32 bits; ctr.cu
+Kernel ecb_kernel(bool decrypt, int rounds, int tables);  // BlocksWork; modes/ecb.cu
+Kernel cbc_decrypt_kernel(int rounds, int tables);        // BlocksWork; modes/chained.cu
+Kernel cfb_decrypt_kernel(int rounds, int tables);        // BlocksWork; modes/chained.cu
+// BlocksWork, in which no message's counter wraps its low 32 bits; ctr/ctr.cu
 Kernel ctr_kernel(int rounds, int tables);
 Kernel ctr_small_kernel(int rounds);  // DeviceSegment: little; any grid; ctr/small.cu
 enum class Serial { cbc_encrypt, cfb_encrypt, ofb };
-Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; serial.cu
+Kernel serial_kernel(Serial which, int rounds, int tables);  // SerialWork; modes/serial.cu
 
 // Neighbouring XTS sectors, all of one size.
 struct XtsWork {
@@ -79,7 +79,7 @@ struct XtsWork {
     RoundKeys tweak_keys;  // for encryption, whatever the direction
 };
 // XtsWork; rounds 10 or 14. For decryption `tables` may be 0: one inverse table, and none for the
-// tweaks. xts.cu
+// tweaks. modes/xts.cu
 Kernel xts_kernel(bool decrypt, int rounds, int tables);
 
 }  // namespace dael::cuda

@@ -63,7 +63,7 @@ Kernel ghash_mma_setup_kernel();
 Kernel gcm_finish_kernel(int rounds);
 
 // (KeyedWork): encrypts messages in CBC whose key has `rounds`, and writes their results and those
-// of invalid ones. Any grid. serial.cu
+// of invalid ones. Any grid. modes/serial.cu
 Kernel keyed_cbc_encrypt_kernel(int rounds, int tables);
 
 // A message in pieces. (GcmBatch, Words4* hash): adds the batch's only message to the hash;

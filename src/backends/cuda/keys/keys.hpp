@@ -53,7 +53,7 @@ struct KeyMemory final : Kept {
 // A set of keys and all batches under them have a share in them: the last to go wipes them.
 class DeviceKeys {
   public:
-    // `hash`: GHASH may need them. Without it they are for keystream.cpp alone.
+    // `hash`: GHASH may need them. Without it they are for keystream/keystream.cpp alone.
     static Result<std::shared_ptr<DeviceKeys>> make(CudaDevice& device, std::span<const Key> keys,
                                                     bool hash = true);
     DeviceKeys(CudaDevice& device, bool hash);
