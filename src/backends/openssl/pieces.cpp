@@ -57,8 +57,8 @@ class GcmPieces final : public core::Pieces {
              {std::pair(&sealer_, &copy->sealer_), std::pair(&opener_, &copy->opener_)}) {
             if (!from->context) continue;
             DAEL_LET(context, new_context());
-            const auto copies = [&] {
-                return EVP_CIPHER_CTX_copy(context.get(), from->context.get()) == 1;
+            const auto copies = [&, source = from->context.get()] {
+                return EVP_CIPHER_CTX_copy(context.get(), source) == 1;
             };
             // Twice, since it says the same for want of memory as for want of a way to copy.
             if (!copies() && !copies()) {
