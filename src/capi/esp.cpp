@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
+#include <optional>
+#include <utility>
 
 #include <daelstrom/esp.hpp>
 
@@ -25,8 +26,9 @@ struct dael_esp {
     std::shared_ptr<EspTable> its;
 };
 struct dael_esp_sender {
+    explicit dael_esp_sender(std::shared_ptr<EspTable> of) noexcept : table(std::move(of)) {}
     std::shared_ptr<EspTable> table;  // goes last
-    dael::esp::Encapsulator its;
+    std::optional<dael::esp::Encapsulator> its;
 };
 
 using dael::Code;
@@ -196,15 +198,17 @@ dael_status dael_esp_sender_open(dael_esp* in, const dael_key* key, const dael_e
     return hand_out(sender, "sender", [&]() -> Result<dael_esp_sender*> {
         DAEL_TRY(given({{in, "esp"}, {key, "key"}, {sa, "sa"}}));
         DAEL_LET(options, esp_options(sa));
+        auto made = std::make_unique<dael_esp_sender>(in->its);
         DAEL_LET(opened, esp::Encapsulator::open(in->its->table, key->key, options));
-        return new dael_esp_sender{in->its, std::move(opened)};
+        made->its = std::move(opened);
+        return made.release();
     });
 }
 dael_status dael_esp_sender_export(dael_esp_sender* sender, uint64_t more, dael_sa_state* out) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{sender, "sender"}, {out, "state"}}));
         DAEL_TRY(whole_state(out));
-        DAEL_LET(state, sender->its.export_state(more));
+        DAEL_LET(state, sender->its->export_state(more));
         return write_state(out, state);
     });
 }
@@ -214,8 +218,11 @@ dael_status dael_esp_sender_import(dael_esp* in, const dael_key* key, const dael
         DAEL_TRY(given({{in, "esp"}, {key, "key"}, {sa, "sa"}, {state, "state"}}));
         DAEL_LET(options, esp_options(sa));
         DAEL_LET(from, read_state(state));
+        // Made before the state is taken over, which is done once.
+        auto made = std::make_unique<dael_esp_sender>(in->its);
         DAEL_LET(opened, esp::Encapsulator::open(in->its->table, key->key, options, from));
-        return new dael_esp_sender{in->its, std::move(opened)};
+        made->its = std::move(opened);
+        return made.release();
     });
 }
 void dael_esp_sender_free(dael_esp_sender* sender) {
@@ -228,7 +235,7 @@ dael_status dael_esp_encapsulate(dael_esp_sender* sender, dael_esp_packet* packe
         if (rekey_soon) *rekey_soon = 0;
         DAEL_TRY(given({{sender, "sender"}}));
         DAEL_TRY(readable(packets, count, "packets"));
-        DAEL_LET(done, sender->its.encapsulate(esp_packets(packets, count)));
+        DAEL_LET(done, sender->its->encapsulate(esp_packets(packets, count)));
         if (sent) *sent = done.packets;
         if (rekey_soon) *rekey_soon = done.rekey_soon;
         return {};
@@ -262,7 +269,7 @@ dael_status dael_esp_udp6_checksum(uint8_t* datagram, size_t size, const uint8_t
 dael_status dael_esp_sender_count(const dael_esp_sender* of, dael_esp_counters* counters) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{of, "sender"}, {counters, "counters"}}));
-        write_out(counters, of->its.counters());
+        write_out(counters, of->its->counters());
         return {};
     });
 }
