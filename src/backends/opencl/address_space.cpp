@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
+
+#include "backends/opencl/room.hpp"
 
 namespace dael::opencl {
 namespace {
@@ -27,6 +30,7 @@ AddressSpace::~AddressSpace() {
 
 Result<void*> AddressSpace::add(cl::Buffer buffer, std::size_t size) {
     if (after_fork()) return fork_failure();
+    auto room = room_in(ranges_);
     void* const begin = mmap(nullptr, reserved(size), PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED)
@@ -39,7 +43,9 @@ Result<void*> AddressSpace::add(cl::Buffer buffer, std::size_t size) {
         give_back(reinterpret_cast<std::uintptr_t>(begin), size);
         return Error{Code::invalid_argument, "opencl: this buffer is adopted already"};
     }
-    ranges_[reinterpret_cast<std::uintptr_t>(begin)] = {size, std::move(buffer)};
+    room.key() = reinterpret_cast<std::uintptr_t>(begin);
+    room.mapped() = {size, std::move(buffer)};
+    put(ranges_, std::move(room));
     return begin;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/opencl/context.hpp"
 
+#include "backends/opencl/room.hpp"
+
 namespace dael::opencl {
 namespace {
 
@@ -50,16 +52,19 @@ std::shared_ptr<Context> Context::of(const cl::Context& context) {
 
 Result<void*> Context::allocate_pinned(std::size_t size, const cl::CommandQueue& queue) {
     cl_int status = CL_SUCCESS;
-    const std::size_t room = size + kPage;
-    const cl::Buffer buffer(handle_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, room, nullptr,
+    auto room = room_in(pinned_);
+    const std::size_t whole = size + kPage;
+    const cl::Buffer buffer(handle_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, whole, nullptr,
                             &status);
     DAEL_TRY(checked(status, "clCreateBuffer"));
     void* const mapped = queue.enqueueMapBuffer(buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                                room, nullptr, nullptr, &status);
+                                                whole, nullptr, nullptr, &status);
     DAEL_TRY(checked(status, "clEnqueueMapBuffer"));
     const auto begin = (reinterpret_cast<std::uintptr_t>(mapped) + kPage - 1) / kPage * kPage;
+    room.key() = begin;
+    room.mapped() = {size, buffer, mapped};
     const std::lock_guard lock(mutex_);
-    pinned_[begin] = {size, buffer, mapped};
+    put(pinned_, std::move(room));
     return reinterpret_cast<void*>(begin);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/opencl/kept.hpp"
+#include "backends/opencl/room.hpp"
 
 namespace dael::opencl {
 namespace {
@@ -162,10 +163,13 @@ Result<void*> OpenClMemory::allocate(std::size_t size) {
         if (status == CL_OUT_OF_RESOURCES) error.code = Code::out_of_memory;
         return error;
     }
+    auto room = room_in(allocated_);
     auto address = addresses_.add(buffer, size);
     if (address) {
+        room.key() = *address;
+        room.mapped() = size;
         const std::lock_guard lock(mutex_);
-        allocated_[*address] = size;
+        put(allocated_, std::move(room));
     }
     return address;
 }
