@@ -152,11 +152,6 @@ Result<Report> run(const Options& options, std::function<void(const std::string&
         for (const Benchmark& benchmark : benchmarks) DAEL_TRY(session.run(benchmark));
         return report;
     }
-    if (options.suite == "generations") {
-        DAEL_LET(benchmarks, generations(suite));
-        for (const Benchmark& benchmark : benchmarks) DAEL_TRY(session.run(benchmark));
-        return report;
-    }
     DAEL_TRY(run(suite, "one core", one_core(suite)));
     DAEL_TRY(run(suite, "all cores", all_cores(suite)));
     if (!workload.gcm_short.empty())

@@ -76,8 +76,6 @@ Result<Benchmark> resident(const Suite& suite, const DeviceUnderTest& subject);
 Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject);
 // A sealed file in the page cache, opened into device memory by one thread that reads and by more.
 Result<Benchmark> sealed_in(const Suite& suite, const DeviceUnderTest& subject);
-// Every kind of processor on the same data, and whether the speed depends on the data.
-Result<std::vector<Benchmark>> generations(const Suite& suite);
 
 // How the rows of a suite stand in a table.
 const measure::Columns& columns(const std::string& suite);

@@ -75,7 +75,6 @@ Workload full(std::uint64_t largest) {
 Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
-    if (options.suite == "generations") workload.through = 256 * MiB;  // the slowest takes a second
     workload.launched = {workload.device_sweep.front()};
     if (options.suite == "h200") {
         workload.gcm_many = {{256, 1'048'576}, {KiB, 1'048'576}, {16 * KiB, 16'384}};

@@ -17,7 +17,7 @@ struct Options {
     std::vector<std::string> modes{};     // "ctr", "xts", "gmac", ...; empty: all
     std::vector<int> bits{};              // empty: as the suite has them
     std::vector<std::uint64_t> sizes{};   // empty: as the suite has them
-    std::string suite = "quick";          // "full", "h200", "generations", "packets"
+    std::string suite = "quick";          // "full", "h200", "packets"
     int repeats = 15;
     int threads = 0;          // for "all cores"; 0: all
     std::string form{};       // of cpu; empty: every one that the machine has (quick: the best)

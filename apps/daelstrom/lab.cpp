@@ -73,7 +73,8 @@ void add_lab(CLI::App& app, Context& context) {
         ->check(CLI::Range(1, 10000));
     command
         ->add_option("--scale", arguments->scale,
-                     "run: divide the largest data of sizes and files by this, for small machines")
+                     "run: divide the largest data of sizes, files and generations by this, for small "
+                     "machines")
         ->type_name("N")
         ->check(CLI::Range(1, 1 << 20));
     command->add_flag("-q,--quiet", arguments->quiet, "No progress on standard error");

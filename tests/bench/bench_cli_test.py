@@ -55,12 +55,10 @@ class Bench(unittest.TestCase):
         self.assertEqual({(row["where"], row["measure"], row["size"], row["messages"]) for row in rows},
                          {("cache", "call", 16384, 1), ("cache", "call", 1024, 256), ("host", "call", 1 << 20, 2)})
 
-    def test_generations_is_one_comparison(self):
-        for arguments in ["--backend", "cpu"], ["--mode", "ctr"], ["--bits", "128"], ["--size", "4K"], ["--threads", "1"]:
-            with self.subTest(arguments=arguments):
-                ran = bench("--suite", "generations", *arguments)
-                self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-                self.assertIn("leave out --backend", ran.stderr)
+    def test_generations_are_the_labs(self):
+        ran = bench("--suite", "generations")
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertIn("daelstrom lab run generations", ran.stderr)
 
     def test_packets_are_one_comparison(self):
         for arguments in ["--backend", "cpu"], ["--mode", "ctr"], ["--threads", "1"]:
@@ -93,27 +91,6 @@ class Bench(unittest.TestCase):
                     self.assertEqual(ran.stdout, "")
                     self.assertEqual(ran.stderr.count("\n"), 1, ran.stderr)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
-
-
-class Generations(unittest.TestCase):
-    def test_generations(self):
-        if bench("--backend", "cpu", *SMALL[2:]).returncode != 0:
-            self.skipTest("this build or machine has no backend cpu")
-        ran = bench("--suite", "generations", "--repeats", "1", "--scale", "16384", "--json", "-")
-        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
-        report = json.loads(ran.stdout)
-        found = {}
-        for row in report["rows"]:
-            self.assertEqual(row["measure"], "call" if row["where"] == "host" else "kernel", row)
-            if row["where"] != "device" or row.get("data"):
-                self.assertEqual((row["mode"], row["direction"], row["bits"]), ("ecb", "encrypt", 128))
-                found.setdefault((row["where"], row["backend"], row.get("isa")), []).append(row.get("data", "random"))
-        self.assertIn(("host", "cpu", None), found)
-        for kinds in found.values():  # of the cpu twice, with all threads and with one
-            self.assertEqual(set(kinds) - {"random"}, {"ramp", "constant"}, found)
-        if ("host", "opengl", "gl-int") in found:
-            for form in "gl-int", "gl-float":
-                self.assertCountEqual(found["host", "opengl", form], ["random", "ramp", "constant"])
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Program(Lab):
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         names = [line.split()[0] for line in ran.stdout.splitlines()]
         self.assertEqual(set(names), {"placement", "granularity", "sizes", "overlap", "files", "energy", "packets",
-                                      "picture", "timing"})
+                                      "generations", "picture", "timing"})
 
     def test_picture(self):
         document = self.run_study("picture")
@@ -162,6 +162,24 @@ class Report(Lab):
         self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
         self.assertIn("has no 'daelstrom'", ran.stderr)
         self.assertIn("pip install", ran.stderr)
+
+
+class Generations(Lab):
+    def test_generations(self):
+        report = self.run_study("generations", "--repeats", "1")
+        found = {}
+        for row in report["rows"]:
+            self.assertEqual(row["measure"], "call" if row["where"] == "host" else "kernel", row)
+            if row["where"] != "device" or row.get("data"):
+                self.assertEqual((row["mode"], row["direction"], row["bits"]), ("ecb", "encrypt", 128))
+                found.setdefault((row["where"], row["backend"], row.get("isa")), []).append(row.get("data", "random"))
+        if ("host", "cpu", None) not in found:
+            self.assertTrue(any(line.startswith("kinds of data,") for line in report["skipped"]), report["skipped"])
+        for kinds in found.values():  # of the cpu twice, with all threads and with one
+            self.assertEqual(set(kinds) - {"random"}, {"ramp", "constant"}, found)
+        if ("host", "opengl", "gl-int") in found:
+            for form in "gl-int", "gl-float":
+                self.assertCountEqual(found["host", "opengl", form], ["random", "ramp", "constant"])
 
 
 class Kernels(Lab):

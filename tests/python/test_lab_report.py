@@ -108,7 +108,7 @@ def test_the_first_screen_says_how_far_it_has_come(full):
     assert "Not in this run" not in text
     assert "0.909×" in first  # a GPU beside the CPU, of whole files
     assert "A quick run, of small data" not in text
-    assert "lab-bias" not in first and 'href="#bias"' in text
+    assert "bias.md" not in first and 'href="#bias"' in text
 
 
 def test_sentences_are_those_of_the_data(full):

@@ -22,11 +22,11 @@ from .sections.other import section_of
 HERE = pathlib.Path(__file__).parent
 USUAL = 15  # samples of a figure
 OWN_COUNTS = ("energy", "timing")  # studies that take as many as their question needs
-PAGES = {"lab-method.md": "method", "lab-bias.md": "bias"}
+PAGES = {"method.md": "method", "bias.md": "bias"}
 
 
 class Embed(Treeprocessor):  # type: ignore[misc]  # of a library without types
-    """Makes a document of docs/ a part of the page: headings a step lower, its tables reachable, links that lead out of the
+    """Makes a document of lab/docs/ a part of the page: headings a step lower, its tables reachable, links that lead out of the
     page's reach plain text."""
 
     def run(self, root: Element) -> None:
@@ -52,7 +52,7 @@ class Embed(Treeprocessor):  # type: ignore[misc]  # of a library without types
 
 
 def embedded(name: str) -> markupsafe.Markup:
-    """A document of docs/, as HTML."""
+    """A document of lab/docs/, as HTML."""
     reader = markdown.Markdown(extensions=["tables", "fenced_code", "sane_lists"])
     reader.treeprocessors.register(Embed(reader), "embed", 0)
     return markupsafe.Markup(reader.convert((HERE / "pages" / name).read_text(encoding="utf-8")))

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The suite "generations": every kind of processor and every way to program it, on the same data in
-// one run. CUDA, OpenCL, OpenGL in its two forms, the CPU; in device memory and from host memory;
-// and whether the speed depends on the data, as it did on a GeForce 6800: a byte ramp, a constant,
-// and random bytes.
+// Every kind of processor and every way to program it, on the same data in one run: CUDA, OpenCL,
+// OpenGL in its two forms, the CPU; in device memory and from host memory; and whether the speed
+// depends on the data, as it did on a GeForce 6800: a byte ramp, a constant, and random bytes.
 #include <array>
 #include <cstring>
 
 #include "bench/check.hpp"
 #include "bench/suite.hpp"
+#include "lab/study.hpp"
 #include "measure/device.hpp"
 #include "measure/machine.hpp"
 
-namespace dael::bench {
+namespace dael::lab {
 namespace {
+
+using bench::DeviceUnderTest;
+using bench::HostCall;
+using bench::HostEngine;
+using bench::kPoison;
+using bench::Work;
 
 using measure::DeviceBuffer;
 using measure::DeviceClock;
@@ -72,7 +78,8 @@ struct Generations {
                                 std::make_shared<Engine>(std::move(opened))};
         std::vector<HostCall> calls;
         for (const HostBuffer& in : input) {
-            DAEL_LET(call, host_call(engine, work, lay_out(work, in.data(), out.data())));
+            DAEL_LET(call,
+                     bench::host_call(engine, work, bench::lay_out(work, in.data(), out.data())));
             calls.push_back(call);
         }
         DAEL_TRY(calls.front().call());
@@ -82,7 +89,8 @@ struct Generations {
             [=, this](std::size_t data) -> Result<> {
                 std::memset(out.data(), kPoison, work.bytes());
                 DAEL_TRY(calls[data].call());
-                return check_output(work, input[data].data(), measure::fetch_from(out.data()));
+                return bench::check_output(work, input[data].data(),
+                                           measure::fetch_from(out.data()));
             });
     }
 };
@@ -97,10 +105,10 @@ struct Generation {
     std::string label() const { return subject.name + (form.empty() ? "" : " " + form); }
 
     Result<measure::Launch> launch(const Work& work) const {
-        DAEL_LET(keys, make_keys(work));
+        DAEL_LET(keys, bench::make_keys(work));
         return measure::Launch(
             [engine = subject.engine, cipher = work.cipher,
-             message = lay_out(work, in.data(), out.data()).front(),
+             message = bench::lay_out(work, in.data(), out.data()).front(),
              key = std::make_shared<Key>(std::move(keys.front()))](Stream s) -> Result<> {
                 DAEL_TRY(engine->run(cipher, *key, message, s));
                 return {};
@@ -111,7 +119,7 @@ struct Generation {
         DAEL_TRY(clock.copy_in(in.data(), host.data(), work.bytes()));
         DAEL_TRY(clock.fill(out.data(), kPoison, work.bytes()));
         DAEL_TRY(clock.run(launch));
-        return check_output(work, host.data(), clock.fetch_from(out.data()));
+        return bench::check_output(work, host.data(), clock.fetch_from(out.data()));
     }
 };
 
@@ -163,17 +171,24 @@ Result<Heat> depend(const Generations& data, const Generation& one, Work work) {
         });
 }
 
-}  // namespace
+// A device in quick runs may be a processor that plays one. From host memory the slowest takes a
+// second.
+std::uint64_t largest(const Settings& settings, std::uint64_t size) {
+    constexpr std::uint64_t kLeast = 64 * KiB;
+    return settings.quick ? kLeast
+                          : std::max(kLeast, size / settings.scale / kBlockSize * kBlockSize);
+}
 
-Result<std::vector<Benchmark>> generations(const Suite& suite) {
+Result<std::vector<Benchmark>> generations(const Bench& lab) {
     // What has to fit into host memory at once: the three inputs with room to spare; and from host
     // memory the three, an output, and the pipelines' staging memory.
-    Report& report = suite.session.report;
-    const std::uint64_t on_device = measure::fitting(report, suite.workload.device, 4);
+    measure::Report& report = lab.report;
+    const std::uint64_t on_device =
+        measure::fitting(report, largest(lab.settings, std::uint64_t{1} << 30), 4);
     const std::uint64_t on_host =
-        std::min(on_device, measure::fitting(report, suite.workload.through, 5));
+        std::min(on_device, measure::fitting(report, largest(lab.settings, 256 * MiB), 5));
     const auto state = std::make_shared<Generations>();
-    state->sampling = suite.workload.sampling;
+    state->sampling = lab.session.sampling;
     DAEL_TRY(state->allocate(on_device, on_host));
     // CUDA in its own layout of tables and in the one that OpenCL has room for, and OpenCL.
     const auto all = std::make_shared<AllGenerations>();
@@ -193,8 +208,8 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     std::vector<Benchmark> benchmarks;
     if (!all->empty())
         benchmarks.push_back({"device memory",
-                              {measure::Axis{device}, measure::Axis{shape(on_device)},
-                               measure::axis("bits", std::vector{128, 256}), ways(suite.options)},
+                              {measure::Axis{device}, measure::Axis{bench::shape(on_device)},
+                               measure::axis("bits", std::vector{128, 256}), bench::ways({})},
                               [](const Point& point) {
                                   const Work work(point);
                                   return work.parallel() && !work.is(Mode::xts) &&
@@ -204,7 +219,7 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     measure::Axis which;
     for (std::uint64_t i = 0; i < all->size(); ++i) which.push_back({{"number", i}});
     benchmarks.push_back({"kinds of data, device memory",
-                          {measure::Axis{device}, measure::Axis{shape(on_device)},
+                          {measure::Axis{device}, measure::Axis{bench::shape(on_device)},
                            measure::Axis{ecb}, std::move(which)},
                           {},
                           [=](const Point& point) {
@@ -216,7 +231,7 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     benchmarks.push_back(
         {"kinds of data",
          {measure::Axis{Point{{"where", "host"}, {"measure", "call"}}},
-          measure::Axis{shape(on_host)}, measure::Axis{ecb},
+          measure::Axis{bench::shape(on_host)}, measure::Axis{ecb},
           measure::Axis{host("cpu", "", 0), host("cpu", "", 1), host("cuda", "", 0),
                         host("opencl", "", 0), host("opengl", "gl-int", 0),
                         host("opengl", "gl-float", 0)}},
@@ -225,4 +240,19 @@ Result<std::vector<Benchmark>> generations(const Suite& suite) {
     return benchmarks;
 }
 
-}  // namespace dael::bench
+Result<> run_generations(const Bench& lab) {
+    DAEL_LET(benchmarks, generations(lab));
+    for (const Benchmark& benchmark : benchmarks) DAEL_TRY(lab.session.run(benchmark));
+    return {};
+}
+
+}  // namespace
+
+const Study kGenerations{"generations",
+                         "Tartu 2007",
+                         "How fast is each way to program a processor, and does the data tell?",
+                         run_generations,
+                         [](const Point& point) { return bench::describe(Work(point)); },
+                         []() -> const measure::Columns& { return bench::columns("full"); }};
+
+}  // namespace dael::lab
