@@ -13,6 +13,7 @@
 
 #include "io/signals.hpp"
 #include "io/text.hpp"
+#include "lab/exhibits.hpp"
 #include "lab/study.hpp"
 
 namespace dael::lab {
@@ -156,7 +157,8 @@ int run_words(int argc, char** argv) {
     app.add_flag("--quick", arguments.quick, "Small data, few points, few samples");
     app.add_option("--repeats", arguments.repeats, "Samples of each figure")
         ->check(CLI::Range(1, 10000));
-    app.add_option("--scale", arguments.scale, "Divide the largest data of sizes, files and generations by this")
+    app.add_option("--scale", arguments.scale,
+                   "Divide the largest data of sizes, files and generations by this")
         ->check(CLI::Range(1, 1 << 20));
     app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error");
     try {
@@ -175,6 +177,7 @@ int run_words(int argc, char** argv) {
 }  // namespace dael::lab
 
 int main(int argc, char** argv) try {
+    if (argc > 1 && dael::cli::is_exhibit(argv[1])) return dael::cli::run_exhibit(argc, argv);
     dael::app::install_signal_handlers();
     return dael::lab::run_words(argc, argv);
 } catch (const std::exception& fault) {

@@ -22,9 +22,10 @@ using namespace app;  // what any program needs of files, secrets and terminals 
 
 struct Context {
     std::function<Result<>()> action;
-    Secret argument_password;  // of `daelstrom aes`, taken out of the arguments
     // The words that an option takes, for completion and the manual.
     std::map<const CLI::Option*, std::vector<std::string>> choices;
+    // The words about commands that have none in texts.cpp.
+    std::map<const CLI::App*, const struct CommandText*> texts;
 };
 
 inline Error usage(std::string message) {
@@ -46,8 +47,9 @@ std::span<const CommandText> command_texts();
 const CommandText& text_of(std::string_view command);
 std::string_view program_details();
 
-// Adds a subcommand with its summary, details and examples from texts.cpp.
+// Adds a subcommand with its summary, details and examples, from texts.cpp or of its own.
 CLI::App* add_command(CLI::App& app, std::string_view name);
+CLI::App* add_command(CLI::App& app, Context& context, const CommandText& text);
 
 void add_seal(CLI::App& app, Context& context);
 void add_open(CLI::App& app, Context& context);
@@ -58,7 +60,6 @@ void add_keyset(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_encrypt(CLI::App& app, Context& context);
 void add_decrypt(CLI::App& app, Context& context);
-void add_aes(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
@@ -68,5 +69,11 @@ void add_lab(CLI::App& app, Context& context);
 void add_completion(CLI::App& app, Context& context);
 void add_manual(CLI::App& app, Context& context);
 void add_help(CLI::App& app, Context& context);
+
+// Whether these are words for the lab's program as they are: its exhibits, which take options that
+// this program has not, and secrets that are its own to wipe.
+bool are_the_labs(int argc, char** argv);
+// Starts it with them; comes back only where it cannot be started.
+Error start_lab(int argc, char** argv);
 
 }  // namespace dael::cli

@@ -48,7 +48,9 @@ class Help final : public CLI::Formatter {
         out += "\nOptions:\n";
         for (const OptionHelp& option : options_of(*app, context_)) out += option_row(option);
         if (!parent) return out;
-        const CommandText& text = text_of(app->get_name());
+        const auto own = context_.texts.find(app);
+        const CommandText& text =
+            own == context_.texts.end() ? text_of(app->get_name()) : *own->second;
         out += wrapped_paragraphs(text.details);
         if (!text.examples.empty()) out += "\nExamples:\n";
         for (const Example& example : text.examples)

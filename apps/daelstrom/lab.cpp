@@ -3,6 +3,7 @@
 // lab's kernels are none of this program's business (lab/README.md).
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,14 +23,25 @@ struct LabArguments {
     bool quick = false, quiet = false;
 };
 
-Result<> start(const LabArguments& arguments) {
+// Where the lab's program is, or how to come by it.
+Result<std::string> lab_program() {
     std::error_code status;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", status);
-    const std::string program = (self.parent_path() / "daelstrom-lab").string();
-    if (access(program.c_str(), X_OK) != 0)
-        return Error{Code::unsupported, in_quotes(program) +
-                                            " is not there; build it: cmake --build --preset dev "
-                                            "--target daelstrom_lab"};
+    std::string program = (self.parent_path() / "daelstrom-lab").string();
+    if (access(program.c_str(), X_OK) == 0) return program;
+    return Error{Code::unsupported,
+                 in_quotes(program) +
+                     " is not there; build it: cmake --build --preset dev --target daelstrom_lab"};
+}
+
+Error start(const std::string& program, std::vector<char*> argv) {
+    argv.push_back(nullptr);
+    execv(program.c_str(), argv.data());
+    return {Code::io, "cannot start " + in_quotes(program) + ": " + std::strerror(errno)};
+}
+
+Result<> start(const LabArguments& arguments) {
+    DAEL_LET(program, lab_program());
     std::vector<std::string> words{program};
     if (!arguments.folder.empty()) words.push_back("--out=" + arguments.folder);
     if (!arguments.output.empty()) words.push_back("--output=" + arguments.output);
@@ -42,12 +54,30 @@ Result<> start(const LabArguments& arguments) {
     words.insert(words.end(), arguments.names.begin(), arguments.names.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    execv(program.c_str(), argv.data());
-    return Error{Code::io, "cannot start " + in_quotes(program) + ": " + std::strerror(errno)};
+    return start(program, std::move(argv));
+}
+
+constexpr std::string_view kExhibits[] = {"aes"};
+
+bool is_exhibit(std::string_view word) {
+    return std::ranges::find(kExhibits, word) != std::end(kExhibits);
 }
 
 }  // namespace
+
+bool are_the_labs(int argc, char** argv) {
+    if (argc > 1 && argv[1] == std::string_view("aes")) return true;
+    return argc > 2 && argv[1] == std::string_view("lab") && is_exhibit(argv[2]);
+}
+
+Error start_lab(int argc, char** argv) {
+    auto program = lab_program();
+    if (!program) return std::move(program).error();
+    const int first = argv[1] == std::string_view("lab") ? 2 : 1;
+    std::vector<char*> words{argv[0]};  // by which the messages go
+    words.insert(words.end(), argv + first, argv + argc);
+    return start(*program, std::move(words));
+}
 
 void add_lab(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "lab");

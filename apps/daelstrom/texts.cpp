@@ -89,12 +89,6 @@ constexpr std::array kInfo{
     Example{"What these files look like", "daelstrom info notes.txt.sealed notes.tink keys.json"},
     Example{"The same for a program", "daelstrom info --json notes.txt.sealed"},
 };
-constexpr std::array kAes{
-    Example{"Encrypt and decrypt as in the thesis",
-            "daelstrom aes -e -m CTR -l 128 -p hello -i notes.txt -o notes.thesis && "
-            "daelstrom aes -d -m CTR -l 128 -p hello -i notes.thesis -o notes.back"},
-};
-
 constexpr std::array kDevices{
     Example{"What this machine has, and what is missing for the rest", "daelstrom devices"},
     Example{"The same for a program", "daelstrom devices --json"},
@@ -232,14 +226,6 @@ constexpr std::array kTexts{
         "the last buffer has gone out by the time that the padding is seen to be wrong: check "
         "the exit status before you use what you got.",
         kDecrypt},
-    CommandText{
-        "aes", "Encrypt or decrypt with a password on the command line",
-        "The interface of the program in Potesil's thesis: the key is the leading bytes of "
-        "SHA-256 of the password. CBC and ECB pad; a random IV stands in the first 16 bytes of "
-        "the output (the thesis does not say how it travels). Such a key can be guessed as fast "
-        "as SHA-256 runs, and others can see the password: for anything that matters use "
-        "`daelstrom encrypt --openssl`.",
-        kAes},
     CommandText{"devices", "List every backend, and what this machine has of it",
                 "The first word of a line is what --backend takes.", kDevices},
     CommandText{
@@ -274,7 +260,8 @@ constexpr std::array kTexts{
         "compare holds two runs against each other, row by row. report makes one page of HTML of a "
         "folder of documents, by daelstrom's Python package. What the machine lacks, a GPU for "
         "one, is left out with a line; outputs are compared with OpenSSL's before they are timed. "
-        "The studies are a program of their own, daelstrom-lab, which lies beside this one.",
+        "The studies are a program of their own, daelstrom-lab, which lies beside this one. It has "
+        "exhibits too: aes, which takes a password as the program of a thesis of 2011 did.",
         kLab},
     CommandText{
         "provider", "Give programs that use OpenSSL this program's AES",
@@ -307,10 +294,24 @@ std::string_view program_details() {
            "`daelstrom COMMAND --help` explains a command and shows examples.";
 }
 
-CLI::App* add_command(CLI::App& app, std::string_view name) {
-    CLI::App* command = app.add_subcommand(std::string(name), std::string(text_of(name).summary));
+namespace {
+
+CLI::App* add(CLI::App& app, const CommandText& text) {
+    CLI::App* command = app.add_subcommand(std::string(text.name), std::string(text.summary));
     command->get_help_ptr()->description("Show this help and exit");
     command->allow_extras();  // main() refuses them, without echoing what may be a secret
+    return command;
+}
+
+}  // namespace
+
+CLI::App* add_command(CLI::App& app, std::string_view name) {
+    return add(app, text_of(name));
+}
+
+CLI::App* add_command(CLI::App& app, Context& context, const CommandText& text) {
+    CLI::App* command = add(app, text);
+    context.texts[command] = &text;
     return command;
 }
 

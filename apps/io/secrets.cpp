@@ -184,39 +184,6 @@ Result<Secret> read_identity_file(const std::string& path) {
     return read_source({.file = path, .fd = {}}, "identity", -1, kMax);
 }
 
-Result<Secret> take_password_argument(int argc, char** argv) {
-    int first = 1;
-    while (first < argc && std::strcmp(argv[first], "aes") != 0) ++first;
-    char* value = nullptr;
-    for (int i = first + 1; i < argc && !value; ++i) {
-        char* argument = argv[i];
-        constexpr std::string_view kLong = "--password";
-        if (std::strncmp(argument, kLong.data(), kLong.size()) == 0) {
-            if (argument[kLong.size()] == '=')
-                value = argument + kLong.size() + 1;
-            else if (argument[kLong.size()] == '\0' && i + 1 < argc)
-                value = argv[i + 1];
-        } else if (argument[0] == '-' && argument[1] != '-') {  // -p X, -pX, and behind flags: -dpX
-            const char* letter = argument + 1;
-            while (*letter != '\0' && std::strchr("edfq", *letter)) ++letter;
-            if (*letter == 'p')
-                value = letter[1] != '\0' ? argument + (letter + 1 - argument)
-                        : i + 1 < argc    ? argv[i + 1]
-                                          : nullptr;
-        }
-    }
-    if (!value || *value == '\0') return Secret();
-    auto password = Secret::create();
-    if (!password) return password;
-    for (char* c = value; *c != '\0'; ++c) {
-        if (!password->append(static_cast<std::uint8_t>(*c)))
-            return Error{Code::invalid_argument, "the password is longer than " +
-                                                     std::to_string(Secret::kCapacity) + " bytes"};
-        *c = 'x';
-    }
-    return password;
-}
-
 Result<Block> parse_iv(std::string_view hex) {
     const std::span text(reinterpret_cast<const std::uint8_t*>(hex.data()), hex.size());
     const bool is_hex =

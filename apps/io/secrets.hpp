@@ -69,10 +69,6 @@ Result<Secret> in_hex(std::span<const std::uint8_t> bytes);
 // All of an identity file's text, age's secret keys, up to 128 KiB. "-" is standard input.
 Result<Secret> read_identity_file(const std::string& path);
 
-// Takes the value of the password option of `daelstrom aes` out of the arguments and overwrites it
-// there, before anything copies it. Empty when there is none.
-Result<Secret> take_password_argument(int argc, char** argv);
-
 // An IV in hexadecimal. Errors: iv_size, with what was found.
 Result<Block> parse_iv(std::string_view hex);
 

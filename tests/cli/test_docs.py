@@ -33,7 +33,7 @@ class Documents(CliTest):
 
     def test_every_document(self):
         counts = {}
-        for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]:
+        for document in [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md")), *sorted((SOURCE / "lab").rglob("*.md"))]:
             name = str(document.relative_to(SOURCE))
             folder = self.dir / name.replace("/", "-")
             folder.mkdir()
@@ -41,3 +41,4 @@ class Documents(CliTest):
             with self.subTest(document=name):
                 counts[name] = self.run_document(document, folder)
         self.assertGreaterEqual(counts["docs/cli.md"], 25, counts)
+        self.assertGreaterEqual(counts["lab/README.md"], 1, counts)

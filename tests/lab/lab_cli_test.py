@@ -103,6 +103,16 @@ class Program(Lab):
         self.assertIn("1 rows only in the first", ran.stdout)
         self.assertIn("1 rows only in the second", ran.stdout)
 
+    def test_without_the_labs_program(self):
+        alone = self.folder / "daelstrom"
+        shutil.copy(PROGRAM, alone)
+        for arguments in ["lab", "list"], ["lab", "aes", "--help"], ["aes", "-e", "-p", "secret", "-i", "-", "-o", "-"]:
+            with self.subTest(arguments=arguments):
+                ran = subprocess.run([alone, *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+                self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
+                self.assertIn("is not there; build it: ", ran.stderr)
+                self.assertNotIn("secret", ran.stderr)
+
     def test_faults_name_the_thing(self):
         wrong = self.folder / "wrong.json"
         wrong.write_text('{"suite": "picture", "rows": [{"gbps": {"median": 1}}]}')

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`daelstrom aes`: the key is the leading bytes of SHA-256 of the password; a random IV stands in front."""
 import hashlib
+import os
 import pathlib
+import re
 import subprocess
 
 from harness import PROGRAM, CliTest, data, openssl
@@ -54,6 +56,13 @@ class Thesis(CliTest):
         self.assertEqual(program.returncode, 0)
         if shown is not None:
             self.assertIn(b"\0-p\0" + b"x" * len(PASSWORD) + b"\0", shown)
+
+    def test_the_example_runs(self):
+        self.write("notes.txt", data(12345))
+        (example,) = re.findall(r"^  \$ (.+)", self.ok("aes", "--help").decode(), re.M)
+        subprocess.run(["bash", "-euo", "pipefail", "-c", example], cwd=self.dir, check=True, capture_output=True,
+                       env=dict(os.environ, PATH=f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"))
+        self.assertEqual(self.read("notes.back"), data(12345))
 
     def test_quiet(self):
         self.ok("aes", "-e", "-q", "-p", PASSWORD, "-i", "plain", "-o", "out")
