@@ -73,7 +73,7 @@ Point shape(std::uint64_t size, std::uint64_t messages = 1, std::uint64_t keys =
 // which hardly anybody uses them, only where they were asked for.
 bool has_bits(const Options& options, const Work& work);
 // Those that are worth a benchmark, and may be named in Options::backends: the reference is for
-// reading, opengl for show.
+// reading.
 inline constexpr std::array kHostBackends{"cpu", "openssl"}, kDeviceBackends{"cuda", "opencl"};
 std::vector<std::string> backend_names();
 bool wants_backend(const Options& options, const std::string& name);

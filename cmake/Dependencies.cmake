@@ -48,18 +48,6 @@ else()
     message(STATUS "OpenCL: no CL/opencl.hpp, the backend 'opencl' is left out")
 endif()
 
-# Headers only: the libraries are loaded when the backend 'opengl' is first asked for.
-find_path(EGL_INCLUDE EGL/eglext.h)
-find_path(GLES_INCLUDE GLES3/gl3.h)
-if(EGL_INCLUDE AND GLES_INCLUDE)
-    set(DAELSTROM_WITH_OPENGL ON)
-    set(OPENGL_INCLUDE ${EGL_INCLUDE} ${GLES_INCLUDE})
-    message(STATUS "OpenGL: ${EGL_INCLUDE}/EGL, ${GLES_INCLUDE}/GLES3")
-else()
-    set(DAELSTROM_WITH_OPENGL OFF)
-    message(STATUS "OpenGL: no headers of EGL and OpenGL ES 3, the backend 'opengl' is left out")
-endif()
-
 # LibTomCrypt, for the plug-in below it and the benchmark beside it. Its hooks are those of 1.18.
 find_path(TOMCRYPT_INCLUDE tomcrypt.h)
 find_library(TOMCRYPT_LIBRARY tomcrypt)

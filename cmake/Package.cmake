@@ -23,7 +23,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME daelstrom)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION utils)
 # What it is linked to, by the versions that are here. Drivers for GPUs are loaded where they are found.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "ocl-icd-libopencl1, libegl1, libgles2")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "ocl-icd-libopencl1")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
 "Encrypts, seals and opens files with AES on the vector units of CPUs and on GPUs.
 What is sealed is authenticated, can be read from anywhere, and is what Tink's

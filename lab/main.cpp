@@ -14,6 +14,7 @@
 #include "io/signals.hpp"
 #include "io/text.hpp"
 #include "lab/exhibits.hpp"
+#include "lab/opengl/exhibit.hpp"
 #include "lab/study.hpp"
 
 namespace dael::lab {
@@ -177,6 +178,7 @@ int run_words(int argc, char** argv) {
 }  // namespace dael::lab
 
 int main(int argc, char** argv) try {
+    dael::opengl::enter_into_list();
     if (argc > 1 && dael::cli::is_exhibit(argv[1])) return dael::cli::run_exhibit(argc, argv);
     dael::app::install_signal_handlers();
     return dael::lab::run_words(argc, argv);

@@ -175,9 +175,9 @@ typedef struct dael_key_set dael_key_set;
 /* Zero is the default of every member but the first. */
 typedef struct dael_engine_options {
     size_t struct_size; /* sizeof(dael_engine_options) */
-    /* "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl",
-     * "opengl". Null or "": the environment's DAELSTROM_BACKEND, else "auto". A named backend is
-     * used or refused, never replaced. */
+    /* "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl".
+     * Null or "": the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or
+     * refused, never replaced. */
     const char* backend;
     /* The form of the backend, null or "" for its best: "avx2" for cpu, "tables=1" for cuda, ...;
      * EngineOptions in engine.hpp has them all. */

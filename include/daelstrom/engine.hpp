@@ -32,13 +32,13 @@
 namespace dael {
 
 struct EngineOptions {
-    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl",
-    // "opengl". Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or
-    // refused, never replaced.
+    // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl".
+    // Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused,
+    // never replaced.
     std::string backend = {};
     // The form of the backend, empty for its best. cpu, and auto's host side: "sse", "avx2",
     // "avx512". cuda: "tables=4", 2 or 1. opencl: "tables=1,teams=16,held=4,groups=4" or a part of
-    // that (docs/opencl.md). opengl: "gl-int", "gl-float".
+    // that (docs/opencl.md).
     std::string form = {};
     int threads = 0;         // host threads for data in host memory; 0: all cores
     std::size_t chunk = 0;   // most bytes of a chunk between host and device; 0: as calibrated

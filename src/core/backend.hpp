@@ -135,7 +135,7 @@ Error cannot(std::string_view name, const Cipher& cipher, const Can& can);
 struct BackendOptions {
     // Which form of itself a backend takes, "" for its best; each parses its own. cpu: "sse",
     // "avx2", "avx512". cuda: how many tables its kernels have, "tables=1". opencl: a form of its
-    // kernels (Forms). opengl: "gl-int", "gl-float".
+    // kernels (Forms).
     std::string form;
     int index = 0;  // which device, for backends with several
     // opencl: the caller's own, in place of one by index.

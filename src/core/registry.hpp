@@ -41,6 +41,10 @@ class BackendList {
 // Defined in src/backends/list.cpp.
 BackendList backend_list() noexcept;
 
+// Enters one more, behind the library's own: an exhibit of a program that links the static library.
+// Before anything else of the library is called, by one thread. False: there is no room.
+bool add_backend(const BackendEntry& entry) noexcept;
+
 // Every device that may be used without being asked for by name, in the list's order, with what its
 // driver calls it, until `visit` returns true. Drivers of kinds after that are not touched.
 using DeviceVisit = std::function<bool(const BackendEntry&, int index, const std::string& name)>;

@@ -40,7 +40,6 @@ int main(void) {
     EXPECT(present.count >= 2); /* reference and openssl are everywhere */
     for (int i = 0; i < present.count; ++i) {
         const char* const name = present.names[i];
-        if (strncmp(name, "opengl", 6) == 0) continue; /* an exhibit of two modes */
         if (strncmp(name, "cuda", 4) == 0 || strncmp(name, "opencl", 6) == 0) {
             device_tests(name);
             continue;

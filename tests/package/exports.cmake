@@ -5,7 +5,7 @@ execute_process(COMMAND ${NM} --dynamic --defined-only --demangle --format=posix
                 OUTPUT_VARIABLE names COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" ":" names "${names}")
 string(REPLACE "\n" ";" names "${names}")
-set(rooms "core|modes|backends|pipeline|keystream|esp_packets|formats|capi|vectors|kernels|reference|openssl|cpu|cuda|opencl_driver|opengl")
+set(rooms "core|modes|backends|pipeline|keystream|esp_packets|formats|capi|vectors|kernels|reference|openssl|cpu|cuda|opencl_driver")
 set(strange "")
 set(count 0)
 foreach(name IN LISTS names)

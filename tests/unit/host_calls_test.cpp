@@ -52,8 +52,7 @@ std::vector<HostForm> host_forms() {
     std::vector<HostForm> all;
     for (const core::BackendEntry& entry : core::backend_list()) {
         std::string why;
-        if (entry.device_name || std::string(entry.name) == "opengl" || entry.count(&why) == 0)
-            continue;
+        if (entry.device_name || entry.count(&why) == 0) continue;
         for (const std::string& form :
              entry.forms ? entry.forms() : std::vector<std::string>{std::string()})
             all.push_back({entry.name, form});

@@ -15,10 +15,10 @@
 #include <system_error>
 #include <thread>
 
-#include "backends/opengl/opengl.hpp"
-#include "core/backend.hpp"
 #include "core/known_answers.hpp"
 #include "core/process.hpp"
+#include "lab/opengl/entry.hpp"
+#include "lab/opengl/opengl.hpp"
 
 namespace dael::opengl {
 namespace {
@@ -200,18 +200,12 @@ std::vector<std::string> forms() {
     return {kFormNames.begin(), kFormNames.end()};
 }
 
-constexpr core::BackendEntry kEntry{.name = "opengl",
-                                    .summary = "OpenGL ES: AES as drawing, an exhibit",
-                                    .count = count,
-                                    .open = open,
-                                    .forms = forms};
-
 }  // namespace
+
+constinit const core::BackendEntry kEntry{.name = "opengl",
+                                          .summary = "OpenGL ES: AES as drawing, an exhibit",
+                                          .count = count,
+                                          .open = open,
+                                          .forms = forms};
+
 }  // namespace dael::opengl
-
-namespace dael::backends {
-
-extern const core::BackendEntry opengl;
-const core::BackendEntry opengl = dael::opengl::kEntry;
-
-}  // namespace dael::backends

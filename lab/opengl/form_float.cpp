@@ -3,9 +3,9 @@
 // encryption, as a GeForce 6800 did it.
 #include <daelstrom/device/detail/aes_math.hpp>
 
-#include "backends/opengl/form.hpp"
-#include "backends/opengl/shaders.hpp"
 #include "core/key_schedule.hpp"
+#include "lab/opengl/form.hpp"
+#include "lab/opengl/shaders.hpp"
 
 namespace dael::opengl {
 namespace {

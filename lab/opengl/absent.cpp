@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for the opengl backend in a build without the headers of EGL and OpenGL ES.
-#include "core/backend.hpp"
+#include "lab/opengl/entry.hpp"
 
-namespace dael::backends {
+namespace dael::opengl {
 
-extern const core::BackendEntry opengl;
-const core::BackendEntry opengl{
+const core::BackendEntry kEntry{
     .name = "opengl",
     .summary = "OpenGL ES: AES as drawing, an exhibit",
     .count =
@@ -17,4 +16,4 @@ const core::BackendEntry opengl{
         return Error{Code::backend_absent, "this build has no OpenGL"};
     }};
 
-}  // namespace dael::backends
+}  // namespace dael::opengl

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backends/opengl/opengl.hpp"
+#include "lab/opengl/opengl.hpp"
 
 namespace {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/opengl/gl.hpp"
+#include "lab/opengl/gl.hpp"
 
 #include <string_view>
 
-#include "backends/opengl/context.hpp"
-#include "backends/opengl/shaders.hpp"
+#include "lab/opengl/context.hpp"
+#include "lab/opengl/shaders.hpp"
 
 namespace dael::opengl {
 namespace {

@@ -3,11 +3,11 @@
 // own thread, and what is left behind. That the bytes are right, every suite over backends shows.
 #include <thread>
 
-#include "backends/opengl/context.hpp"
-#include "backends/opengl/gl.hpp"
-#include "backends/opengl/opengl.hpp"
 #include "core/key_schedule.hpp"
 #include "core/registry.hpp"
+#include "lab/opengl/context.hpp"
+#include "lab/opengl/gl.hpp"
+#include "lab/opengl/opengl.hpp"
 #include "modes/counter.hpp"
 #include "support/child.hpp"
 #include "support/oracle.hpp"

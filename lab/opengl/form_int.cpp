@@ -2,9 +2,9 @@
 // gl-int: textures of integers, T-tables. ECB both ways, and CTR.
 #include <daelstrom/device/detail/ttable.hpp>
 
-#include "backends/opengl/form.hpp"
-#include "backends/opengl/shaders.hpp"
 #include "core/key_schedule.hpp"
+#include "lab/opengl/form.hpp"
+#include "lab/opengl/shaders.hpp"
 
 namespace dael::opengl {
 namespace {

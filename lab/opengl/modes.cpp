@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/opengl/opengl.hpp"
+#include "lab/opengl/opengl.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "backends/opengl/context.hpp"
-#include "backends/opengl/form.hpp"
-#include "backends/opengl/gl.hpp"
+#include "lab/opengl/context.hpp"
+#include "lab/opengl/form.hpp"
+#include "lab/opengl/gl.hpp"
 #include "modes/counter.hpp"
 
 namespace dael::opengl {

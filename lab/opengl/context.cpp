@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/opengl/context.hpp"
+#include "lab/opengl/context.hpp"
 
 #define EGL_NO_PLATFORM_SPECIFIC_TYPES  // no window system's headers
 #include <EGL/egl.h>

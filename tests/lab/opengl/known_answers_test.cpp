@@ -9,9 +9,9 @@
 
 #include <daelstrom/engine.hpp>
 
-#include "backends/opengl/gl.hpp"
-#include "backends/opengl/opengl.hpp"
 #include "core/registry.hpp"
+#include "lab/opengl/gl.hpp"
+#include "lab/opengl/opengl.hpp"
 #include "support/subject.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 // What each program is asked, for keys of each size, before its first use (core/known_answers.hpp).
 #include "core/known_answers.hpp"
 
-#include "backends/opengl/opengl.hpp"
+#include "lab/opengl/opengl.hpp"
 
 namespace dael::opengl {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "backends/opengl/gl.hpp"
-#include "backends/opengl/opengl.hpp"
+#include "lab/opengl/gl.hpp"
+#include "lab/opengl/opengl.hpp"
 
 namespace dael::opengl {
 
