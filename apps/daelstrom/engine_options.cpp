@@ -9,19 +9,41 @@
 
 namespace dael::cli {
 
+namespace {
+
+bool any(const std::string& backend) {
+    return backend.empty() || backend == "auto";
+}
+
+// AES by drawing is an exhibit, which the lab's program has and this one has not.
+Result<> check_drawing(const std::string& backend, const std::string& form) {
+    const std::string draws = "opengl";
+    const bool by_form = any(backend) && form.starts_with("gl-");
+    if (!by_form && backend.substr(0, backend.find(':')) != draws) return {};
+    for (const BackendInfo& kind : backend_kinds())
+        if (kind.name == draws)
+            return by_form ? usage("--form " + in_quotes(form) +
+                                   " needs a backend that has it: add --backend opengl")
+                           : Result<>{};
+    return Error{Code::unknown_backend,
+                 (by_form ? "form " + in_quotes(form) : "backend " + in_quotes(backend)) +
+                     ", AES by drawing, is an exhibit of the lab: `daelstrom lab encrypt --backend "
+                     "opengl`, `daelstrom lab decrypt`"};
+}
+
+}  // namespace
+
 Result<Engine> EngineChoice::open() const {
     EngineOptions options{.backend = backend, .form = form, .threads = threads};
     const char* const usual = ::secure_getenv("DAELSTROM_BACKEND");
     const std::string named = !backend.empty() || !usual ? backend : usual;
-    const bool any = named.empty() || named == "auto";
-    if (any && (form.starts_with("gl-") || form.find('=') != form.npos))
-        return Error{Code::invalid_argument, "--form " + in_quotes(form) +
-                                                 " needs a backend that has it: add --backend " +
-                                                 (form.starts_with("gl-")       ? "opengl"
-                                                  : form.starts_with("tables=") ? "cuda or opencl"
-                                                                                : "opencl")};
+    DAEL_TRY(check_drawing(named, form));
+    if (any(named) && form.find('=') != form.npos)
+        return Error{Code::invalid_argument,
+                     "--form " + in_quotes(form) + " needs a backend that has it: add --backend " +
+                         (form.starts_with("tables=") ? "cuda or opencl" : "opencl")};
     if (device >= 0) {
-        const std::string kind = any ? "cuda" : named;
+        const std::string kind = any(named) ? "cuda" : named;
         if (kind != "cuda" && kind != "opencl" && kind != "opengl")
             return Error{Code::invalid_argument, "--device chooses a GPU, but --backend is " +
                                                      in_quotes(named) + "; leave one of them out"};
@@ -45,15 +67,14 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
         .add_option(
             "--device", choice.device,
             "Use the device of this number, as `devices` lists them: of the backend cuda, or of "
-            "opencl or opengl where that is named")
+            "opencl where that is named")
         ->type_name("N")
         ->check(CLI::Range(0, 4095));
     add_choice(
-        command, context, "--form", choice.form, {"sse", "avx2", "avx512", "gl-int", "gl-float"},
-        "Instruction set of the backend cpu (default: the best that the machine has), or form "
-        "of the backend opengl (default: gl-int); for cuda and opencl the layout of the tables, "
-        "tables=4, 2 or 1, for opencl also 0 or -1 and more (docs/opencl.md; default: what is "
-        "fastest)");
+        command, context, "--form", choice.form, {"sse", "avx2", "avx512"},
+        "Instruction set of the backend cpu (default: the best that the machine has); for cuda and "
+        "opencl the layout of the tables, tables=4, 2 or 1, for opencl also 0 or -1 and more "
+        "(docs/opencl.md; default: what is fastest)");
     command.add_option("--threads", choice.threads, "CPU threads (default: all cores)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));

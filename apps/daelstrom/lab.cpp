@@ -57,7 +57,8 @@ Result<> start(const LabArguments& arguments) {
     return start(program, std::move(argv));
 }
 
-constexpr std::string_view kExhibits[] = {"aes"};
+// As lab/exhibits.cpp has them.
+constexpr std::string_view kExhibits[] = {"aes", "encrypt", "decrypt", "devices"};
 
 bool is_exhibit(std::string_view word) {
     return std::ranges::find(kExhibits, word) != std::end(kExhibits);
@@ -82,10 +83,15 @@ Error start_lab(int argc, char** argv) {
 void add_lab(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "lab");
     const auto arguments = std::make_shared<LabArguments>();
-    auto* action = command->add_option("ACTION", arguments->action, "list, run, compare or report")
-                       ->type_name("");
+    auto* action =
+        command
+            ->add_option(
+                "ACTION", arguments->action,
+                "list, run, compare or report; or an exhibit: encrypt, decrypt, devices, aes")
+            ->type_name("");
     action->required();
     context.choices[action] = {"list", "run", "compare", "report"};
+    for (const auto exhibit : kExhibits) context.choices[action].emplace_back(exhibit);
     command
         ->add_option(
             "NAME", arguments->names,
@@ -102,9 +108,10 @@ void add_lab(CLI::App& app, Context& context) {
         ->type_name("N")
         ->check(CLI::Range(1, 10000));
     command
-        ->add_option("--scale", arguments->scale,
-                     "run: divide the largest data of sizes, files and generations by this, for small "
-                     "machines")
+        ->add_option(
+            "--scale", arguments->scale,
+            "run: divide the largest data of sizes, files and generations by this, for small "
+            "machines")
         ->type_name("N")
         ->check(CLI::Range(1, 1 << 20));
     command->add_flag("-q,--quiet", arguments->quiet, "No progress on standard error");

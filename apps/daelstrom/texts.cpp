@@ -261,7 +261,10 @@ constexpr std::array kTexts{
         "folder of documents, by daelstrom's Python package. What the machine lacks, a GPU for "
         "one, is left out with a line; outputs are compared with OpenSSL's before they are timed. "
         "The studies are a program of their own, daelstrom-lab, which lies beside this one. It has "
-        "exhibits too: aes, which takes a password as the program of a thesis of 2011 did.",
+        "exhibits too, each with a --help: encrypt and decrypt take the backend opengl, which is "
+        "AES by drawing, as on a graphics card of 2004; devices lists it; and aes (`daelstrom "
+        "aes`) "
+        "takes a password as the program of a thesis of 2011 did.",
         kLab},
     CommandText{
         "provider", "Give programs that use OpenSSL this program's AES",

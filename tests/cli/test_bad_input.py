@@ -35,10 +35,10 @@ class CommandLine(CliTest):
         self.refused("must be a device number", "--backend", "cuda:x")
         self.refused("not available", "--device", "4000", status=FAILED)
         self.refused("opencl:4000", "--backend", "opencl", "--device", "4000", status=FAILED)
-        self.refused("opengl:4000", "--backend", "opengl", "--device", "4000", status=FAILED)
         self.refused("form 'sse' has no meaning for 'openssl'", "--form", "sse", "--backend", "openssl")
         self.refused("form 'gl-int' has no meaning for 'reference'", "--form", "gl-int", "--backend", "reference")
-        self.refused("add --backend opengl", "--form", "gl-float")
+        for drawn in ["--backend", "opengl"], ["--backend", "opengl:1", "--form", "gl-int"], ["--form", "gl-float"]:
+            self.refused("of the lab: `daelstrom lab encrypt --backend opengl`", *drawn)
         self.refused("add --backend cuda or opencl", "--form", "tables=1")
         self.refused("--device chooses a GPU, but --backend is 'openssl'", "--backend", "openssl", "--device", "0")
         ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--form", "mmx")
