@@ -91,11 +91,10 @@ constexpr const char* kStart = R"python(
 import sys
 sys.path[:] = [folder for folder in sys.argv[1:2] + sys.path if folder]
 try:
-    from daelstrom.lab.__main__ import main
+    from daelstrom_lab.__main__ import main
 except ModuleNotFoundError as fault:
-    sys.exit(f"daelstrom: the report is made by daelstrom's Python package, and {sys.executable} "
-             f"has no {fault.name!r}; in a clone build it (cmake --build --preset dev --target "
-             "python_package), or install it: pip install '.[lab]'")
+    sys.exit(f"daelstrom: the report is made by Python, and {sys.executable} has no {fault.name!r}; "
+             "build it in a clone: cmake --build --preset dev --target python_package")
 sys.exit(main(sys.argv[2:]))
 )python";
 
@@ -108,7 +107,7 @@ Result<> report(const Arguments& arguments) {
 #ifdef DAEL_LAB_PYTHON
     std::error_code status;
     const std::filesystem::path built = own_folder().parent_path() / "python";
-    if (std::filesystem::exists(built / "daelstrom/lab", status) &&
+    if (std::filesystem::exists(built / "daelstrom_lab", status) &&
         access(DAEL_LAB_PYTHON, X_OK) == 0) {
         python = DAEL_LAB_PYTHON;
         package = built.string();

@@ -164,14 +164,13 @@ class Report(Lab):
         python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -E -S "$@"\n')
         python.chmod(0o755)
         # Nothing is taken from the folder in which somebody happens to be.
-        (self.folder / "daelstrom" / "lab").mkdir(parents=True)
-        for package in "daelstrom", "daelstrom/lab":
-            (self.folder / package / "__init__.py").touch()
-        (self.folder / "daelstrom" / "lab" / "__main__.py").write_text("raise SystemExit(5)")
+        (self.folder / "daelstrom_lab").mkdir()
+        (self.folder / "daelstrom_lab" / "__init__.py").touch()
+        (self.folder / "daelstrom_lab" / "__main__.py").write_text("raise SystemExit(5)")
         ran = self.report()
         self.assertEqual((ran.returncode, ran.stdout), (1, ""), ran.stderr)
-        self.assertIn("has no 'daelstrom'", ran.stderr)
-        self.assertIn("pip install", ran.stderr)
+        self.assertIn("has no 'daelstrom_lab'", ran.stderr)
+        self.assertIn("--target python_package", ran.stderr)
 
 
 class Generations(Lab):

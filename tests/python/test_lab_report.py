@@ -17,9 +17,9 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 pytest.importorskip("markdown")
 
-from daelstrom import lab  # noqa: E402
-from daelstrom.lab import _documents, _words  # noqa: E402
-from daelstrom.lab.sections import SECTIONS, overlap, placement  # noqa: E402
+import daelstrom_lab as lab  # noqa: E402
+from daelstrom_lab import _documents, _words  # noqa: E402
+from daelstrom_lab.sections import SECTIONS, overlap, placement  # noqa: E402
 
 LIMIT = 2 << 20  # bytes of a page
 VOID = {"meta", "link", "img", "br", "hr"}
@@ -245,7 +245,7 @@ def test_the_page_is_put_in_its_place_and_nothing_else_is_touched(tmp_path):
     (tmp_path / "page").chmod(0o640)
     (tmp_path / "report.html").symlink_to("page")
     before = sorted(tmp_path.iterdir())
-    program = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from daelstrom.lab.__main__ import main; " \
+    program = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); from daelstrom_lab.__main__ import main; " \
         "sys.exit(main(sys.argv[1:]))"
     ran = run_module("report", tmp_path / "run", "-o", tmp_path / "report.html", program=(sys.executable, "-c", program))
     assert ran.returncode == 1 and "cannot write" in ran.stderr and ran.stderr.count("\n") == 1, ran.stderr
@@ -258,7 +258,7 @@ def test_the_page_is_put_in_its_place_and_nothing_else_is_touched(tmp_path):
     assert ran.returncode == 1 and "no regular file" in ran.stderr and ran.stderr.count("\n") == 1, ran.stderr
 
 
-def run_module(*arguments, program=(sys.executable, "-m", "daelstrom.lab")):
+def run_module(*arguments, program=(sys.executable, "-m", "daelstrom_lab")):
     return subprocess.run([*program, *map(str, arguments)], capture_output=True, text=True)
 
 
@@ -277,7 +277,7 @@ def test_the_command_line(tmp_path):
 
 def test_without_the_extra_it_says_what_to_install(tmp_path):
     samples.write(tmp_path / "run", [samples.energy])
-    program = "import sys; sys.modules['matplotlib'] = None; from daelstrom.lab.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    program = "import sys; sys.modules['matplotlib'] = None; from daelstrom_lab.__main__ import main; sys.exit(main(sys.argv[1:]))"
     ran = run_module("report", tmp_path / "run", "-o", tmp_path / "page", program=(sys.executable, "-c", program))
     assert ran.returncode == 1 and "'matplotlib'" in ran.stderr and "pip install" in ran.stderr, ran.stderr
 

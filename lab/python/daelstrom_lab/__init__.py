@@ -2,9 +2,9 @@
 """The page that shows a run of `daelstrom lab`: one file of HTML, which needs no network.
 
     daelstrom lab report runs/today -o report.html
-    python3 -m daelstrom.lab report runs/today -o report.html      the same
+    python3 -m daelstrom_lab report runs/today -o report.html      the same
 
-It takes what the extra `lab` brings: pip install 'daelstrom[lab]'. Each study has a module in `sections`; a study that
+It is of the clone, on daelstrom's own package, and takes matplotlib, Jinja2 and Markdown. Each study has a module in `sections`; a study that
 has none gets a plot and a table from the fields of its rows.
 """
 
@@ -25,7 +25,8 @@ def report(folder: str | os.PathLike[str], output: str | os.PathLike[str]) -> No
     Raises `ReportError` for what is no document of the lab's, and for an output that is no regular file, naming the
     file; `OSError` where the page cannot be written; `ImportError` without matplotlib, Jinja2 or Markdown.
     """
-    from .._appear import Appearing
+    from daelstrom._appear import Appearing
+
     from ._documents import read_run
     from ._page import page_of
 

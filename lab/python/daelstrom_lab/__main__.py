@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m daelstrom.lab report DIR -o FILE. Exit status: 0 done, 1 it failed, 2 the command line is wrong."""
+"""python3 -m daelstrom_lab report DIR -o FILE. Exit status: 0 done, 1 it failed, 2 the command line is wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
         report(chosen.folder, chosen.output)
     except ModuleNotFoundError as fault:
         missing = f"the report needs the Python package {fault.name!r}, which {sys.executable} does not have"
-        return complain(f"{missing}; install it there: pip install 'daelstrom[lab]'")
+        return complain(f"{missing}; install it there: pip install matplotlib Jinja2 Markdown")
     except ReportError as fault:
         return complain(str(fault))
     except OSError as fault:
