@@ -148,7 +148,7 @@ void offer_keys(Tables& tables) noexcept {
         OSSL_PROVIDER_query_operation(tables.default_provider, kOperationKeys, &no_cache);
     while (theirs && theirs->algorithm_names && !first_of(theirs->algorithm_names, "AES")) ++theirs;
     if (!theirs || !theirs->algorithm_names) return;
-    Keys& keys = tables.keys;
+    KeyManagement& keys = tables.keys;
     std::size_t count = 0;
     for (const OSSL_DISPATCH* f = theirs->implementation; f->function_id != 0; ++f)
         if (f->function_id < 8 && count < 7) keys.functions[count++] = *f;

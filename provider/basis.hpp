@@ -108,7 +108,7 @@ inline constexpr std::size_t kMaxFunctions = 40;  // of a cipher, of which OpenS
 // Keys by reference (OpenSSL 3.5, EVP_SKEY): the default provider's, its functions by their
 // numbers. A cipher takes such a key from its own provider alone, so ours has to have them too.
 inline constexpr int kOperationKeys = 15;
-struct Keys {
+struct KeyManagement {
     void* (*import)(void* provider, int selection, const OSSL_PARAM* params);
     void* (*generate)(void* provider, const OSSL_PARAM* params);
     const OSSL_PARAM* (*import_settable)(void* provider);
@@ -126,7 +126,7 @@ struct Tables {
     Basis basis[kOfferCount] = {};
     OSSL_DISPATCH functions[kOfferCount][kMaxFunctions] = {};
     OSSL_ALGORITHM algorithms[kOfferCount + 1] = {};
-    Keys keys = {};
+    KeyManagement keys = {};
 };
 
 // What stands behind one loading of the provider.

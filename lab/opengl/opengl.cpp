@@ -143,7 +143,7 @@ class OpenGlBackend final : public core::Backend {
         return std::unique_ptr<core::KeyTables>(std::make_unique<NoTables>());
     }
 
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code>) override {
         if (std::ranges::all_of(messages, [](const auto& message) { return message.size == 0; }))
             return {};
@@ -160,7 +160,7 @@ class OpenGlBackend final : public core::Backend {
         });
     }
 
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys&,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList&,
                                                 std::uint32_t, const Block&) override {
         return core::cannot(profile_.name, cipher, can(cipher, 128));
     }

@@ -38,7 +38,7 @@ class KeyTables {
 };
 
 // The keys of a call; messages name theirs by index. All are of one kind: for XTS, or not.
-struct Keys {
+struct KeyList {
     std::span<const Key> list;
     const KeyTables* tables = nullptr;  // this backend's; null: nothing was made ready
 };
@@ -107,12 +107,12 @@ class Backend {
     // Without tables every mode still works, GCM by expanding a key for the call in memory of the
     // thread's own, and one message then costs no allocation and no lock. A backend whose memory is
     // its own (device() is not null) answers Code::unsupported.
-    virtual Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,
-                         std::span<Code> codes) = 0;
+    virtual Result<> run(const Cipher& cipher, const KeyList& keys,
+                         std::span<const Message> messages, std::span<Code> codes) = 0;
 
     // A message in pieces, for modes that authenticate (the other modes' pieces are made of run(),
     // in src/pipeline/pieces.cpp); on a device backend too, through the device. `keys` has tables.
-    virtual Result<std::unique_ptr<Pieces>> begin(const Cipher& cipher, const Keys& keys,
+    virtual Result<std::unique_ptr<Pieces>> begin(const Cipher& cipher, const KeyList& keys,
                                                   std::uint32_t key, const Block& start) = 0;
 
     // GCM for packets under this key, which is copied, with keystream that was made ahead of time:

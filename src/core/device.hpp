@@ -77,14 +77,14 @@ class Device {
     // stream and returns. No allocation, no synchronisation, no tables needed (opencl: but for the
     // first use of a kernel, which compiles it, and of scratch memory on a stream). CBC, CFB and
     // OFB that cannot be parallelised are refused (Code::unsupported), and so is GCM: prepare it.
-    virtual Result<> run(const Cipher& cipher, const Keys& keys, const Message& message,
+    virtual Result<> run(const Cipher& cipher, const KeyList& keys, const Message& message,
                          Stream stream) = 0;
 
     // The same for a message in page-locked memory of the host, both ends aligned to 16 bytes,
     // which kernels read and write themselves, across the bus. reach(): bytes up to which this is
     // sooner done than copies there and back with a kernel in between; 0: kernels do not reach it.
     virtual std::size_t reach() const { return 0; }
-    virtual Result<> run_in_reach(const Cipher& cipher, const Keys& keys, const Message& message,
+    virtual Result<> run_in_reach(const Cipher& cipher, const KeyList& keys, const Message& message,
                                   Stream stream) {
         return run(cipher, keys, message, stream);
     }
@@ -99,7 +99,7 @@ class Device {
     // Lists in device memory are taken for gcm, gcm_ctr and cbc encryption. Messages under
     // different keys are taken for those and for ctr; for the other modes, whose kernels take one
     // key, they are Code::unsupported (the pipeline divides such batches).
-    virtual Result<std::unique_ptr<Prepared>> prepare(const Cipher& cipher, const Keys& keys,
+    virtual Result<std::unique_ptr<Prepared>> prepare(const Cipher& cipher, const KeyList& keys,
                                                       const Messages& messages) = 0;
     virtual Result<> run(Prepared& prepared, Stream stream) = 0;
 
@@ -109,8 +109,9 @@ class Device {
     // else's work. `keys` has tables, which must outlive the work or wait for it
     // at their end. Errors: unsupported, where the device does not take lists along, and for
     // messages that need a workspace on a stream that is captured.
-    virtual Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,
-                         const LaunchOptions& options, Stream stream);
+    virtual Result<> run(const Cipher& cipher, const KeyList& keys,
+                         std::span<const Message> messages, const LaunchOptions& options,
+                         Stream stream);
 
     // What not every device has; null where it has not.
     virtual Result<std::unique_ptr<KeystreamMaker>> keystream_maker() {

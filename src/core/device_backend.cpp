@@ -8,12 +8,13 @@ DeviceBackend::DeviceBackend(std::string name, std::string_view processors,
     : profile_{std::move(name), description_of(device->info(), processors)},
       device_(std::move(device)) {}
 
-Result<> DeviceBackend::run(const Cipher&, const Keys&, std::span<const Message>, std::span<Code>) {
+Result<> DeviceBackend::run(const Cipher&, const KeyList&, std::span<const Message>,
+                            std::span<Code>) {
     return Error{Code::unsupported,
                  profile_.name + ": data in host memory goes through the pipeline"};
 }
 
-Result<> Device::run(const Cipher& cipher, const Keys&, std::span<const Message>,
+Result<> Device::run(const Cipher& cipher, const KeyList&, std::span<const Message>,
                      const LaunchOptions&, Stream) {
     return Error{Code::unsupported, info().name + ": messages of " +
                                         std::string(name(cipher.mode)) +

@@ -14,7 +14,7 @@ namespace dael::core {
 class DeviceBackend : public Backend {
   public:
     const Profile& profile() const override { return profile_; }
-    Result<> run(const Cipher& cipher, const Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) final;
     Device* device() final { return device_.get(); }
 

@@ -138,7 +138,7 @@ Result<std::vector<std::uint32_t>> run_there(Device& device, const MakeTables& t
         return codes;
     }
     DAEL_LET(made, tables(keys));
-    const Keys with{keys, made.get()};
+    const KeyList with{keys, made.get()};
     const std::size_t bytes = codes.size() * sizeof codes[0];
     if (q.by == Question::By::list) {
         const DeviceMemory memory(device, bytes);

@@ -73,7 +73,7 @@ Result<> check_device_list(const Messages& messages, const Cipher& cipher) {
 }
 
 // A part for each key, of modes whose kernels take one.
-Result<std::vector<Part>> prepare_by_key(core::Device& device, const core::Keys& keys,
+Result<std::vector<Part>> prepare_by_key(core::Device& device, const core::KeyList& keys,
                                          const Cipher& cipher, std::span<const Message> list) {
     std::map<std::uint32_t, std::vector<std::uint32_t>> by_key;
     for (std::uint32_t i = 0; i < list.size(); ++i) by_key[list[i].key].push_back(i);

@@ -124,8 +124,8 @@ class Calibrator {
         return messages;
     }
 
-    Result<double> host_rate(core::Backend& backend, const Cipher& cipher, const core::Keys& keys,
-                             int threads, std::size_t count) {
+    Result<double> host_rate(core::Backend& backend, const Cipher& cipher,
+                             const core::KeyList& keys, int threads, std::size_t count) {
         const auto cores = static_cast<std::size_t>(threads);
         const std::size_t bytes = threads == 1 ? effort_.one_core : effort_.every_core * cores;
         const auto list = messages(count, bytes);
@@ -169,7 +169,7 @@ class Calibrator {
                 if (backend.can(cipher, key.bits()).answer == core::Can::no) continue;
                 const std::span one(&key, 1);
                 DAEL_LET(tables, backend.tables(one));
-                const core::Keys keys{one, tables.get()};
+                const core::KeyList keys{one, tables.get()};
                 HostRate rate{backend.profile().name, cipher.mode, cipher.direction, key.bits()};
                 const int all = pool_.threads();
                 const auto each = static_cast<std::size_t>(all);

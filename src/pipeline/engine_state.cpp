@@ -434,7 +434,7 @@ Result<Ran> Engine::State::run_rest(const Worker& host, const Request& request, 
 Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
                                      const Message& message, Code& code) {
     code = Code::internal;
-    core::Keys keys{set ? std::span<const Key>(set->list) : std::span(&key, 1)};
+    core::KeyList keys{set ? std::span<const Key>(set->list) : std::span(&key, 1)};
     const int bits = key.bits();
     Worker host{nullptr, short_hosts_[Planner::kind(cipher, bits)]};
     if (host.number == hosts_.size() || message.size == 0) {

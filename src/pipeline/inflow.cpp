@@ -43,7 +43,7 @@ std::size_t list_at(std::size_t data) noexcept {
 class Inflow {
   public:
     // `room`: bytes of a chunk, a multiple of source.piece.
-    Inflow(core::Device& device, ThreadPool& pool, const core::Keys& keys, const Source& source,
+    Inflow(core::Device& device, ThreadPool& pool, const core::KeyList& keys, const Source& source,
            SlotSet& set, std::size_t room, Stream stream)
         : device_(device),
           pool_(pool),
@@ -158,7 +158,7 @@ class Inflow {
     ThreadPool& pool_;
     Memory& memory_;
     Order& order_;
-    const core::Keys keys_;
+    const core::KeyList keys_;
     const Source& source_;
     SlotSet& set_;
     const std::size_t room_;
@@ -173,7 +173,7 @@ namespace {
 
 // Returns the number of chunks.
 Result<std::uint64_t> flow(core::Device& device, SlotPool& slots, ThreadPool& pool,
-                           const core::Keys& keys, const Source& source, std::size_t chunk,
+                           const core::KeyList& keys, const Source& source, std::size_t chunk,
                            Stream stream) {
     const std::size_t piece = source.piece;
     const std::uint64_t all = source.size / piece + (source.size % piece != 0);

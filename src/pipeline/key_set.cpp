@@ -53,7 +53,7 @@ Result<> KeySet::State::settle() {
     return {};
 }
 
-Result<core::Keys> KeySet::State::on(const pipeline::Worker& worker) {
+Result<core::KeyList> KeySet::State::on(const pipeline::Worker& worker) {
     auto& mine = tables_[worker.number];
     core::KeyTables* tables = mine.load(std::memory_order_acquire);
     if (!tables) {
@@ -66,7 +66,7 @@ Result<core::Keys> KeySet::State::on(const pipeline::Worker& worker) {
             mine.store(tables, std::memory_order_release);
         }
     }
-    return core::Keys{list, tables};
+    return core::KeyList{list, tables};
 }
 
 Result<> KeySet::State::check(const Cipher& cipher, const Engine::State& user) const {

@@ -22,7 +22,7 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
 
     // The keys with the tables of a backend of the engine, made at the first need, which may be
     // beside replace(). Errors: as Backend::tables.
-    Result<core::Keys> on(const pipeline::Worker& worker);
+    Result<core::KeyList> on(const pipeline::Worker& worker);
     // Waits for a replacement that is under way on a stream of the caller's. For work in host
     // memory through a device, whose own streams are in no order with that. Errors: device.
     Result<> settle();

@@ -16,7 +16,7 @@ namespace dael::pipeline {
 // it first. One that the mode refuses is not touched, and has the reason as its code.
 struct Request {
     Cipher cipher;
-    core::Keys keys;
+    core::KeyList keys;
     std::span<const Message> messages;
     std::span<Code> codes;  // as many
 };

@@ -301,7 +301,7 @@ TEST_P(Cuda, PinnedMemoryIsKnownAsSuch) {
 TEST_F(CudaTest, LittleThatOverlapsKeepsTheOrder) {
     Random random(77);
     const KeyRing ring(random, 1);
-    const core::Keys keys{ring.keys};
+    const core::KeyList keys{ring.keys};
     const Bytes plain = random.bytes(600'000);
     std::uint8_t* const data = put(plain);
     // All that is done is undone: counter mode twice, ECB there and back.
@@ -340,7 +340,7 @@ TEST_F(CudaTest, LittleThatOverlapsKeepsTheOrder) {
 TEST_F(CudaTest, LittleThatOverlapsKeepsTheOrderOfStream0) {
     Random random(79);
     const KeyRing ring(random, 1);
-    const core::Keys keys{ring.keys};
+    const core::KeyList keys{ring.keys};
     const Bytes plain = random.bytes(std::size_t{32} << 20);
     std::uint8_t* const data = put(plain);
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);

@@ -107,14 +107,14 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
         }
         return list;
     }
-    std::unique_ptr<core::Prepared> prepared(const Cipher& cipher, const core::Keys& keys,
+    std::unique_ptr<core::Prepared> prepared(const Cipher& cipher, const core::KeyList& keys,
                                              const std::vector<Message>& list) {
         auto batch =
             device_->prepare(cipher, keys, {list.data(), static_cast<std::uint32_t>(list.size())});
         EXPECT_TRUE(batch) << batch.error().message;
         return batch ? std::move(*batch) : nullptr;
     }
-    void seal(const core::Keys& keys, const std::vector<Message>& list) {
+    void seal(const core::KeyList& keys, const std::vector<Message>& list) {
         const auto batch = prepared(kSeal, keys, list);
         ASSERT_TRUE(batch && device_->run(*batch, stream_));
         ASSERT_TRUE(device_->order().wait(stream_));
@@ -122,7 +122,8 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
 
     // What the tags of messages of `size` bytes are, if their ciphertext is the input: what comes
     // of sealing it is the plaintext of which it comes.
-    std::map<const std::uint8_t*, void*> tags_of_inputs(const core::Keys& keys, std::size_t size) {
+    std::map<const std::uint8_t*, void*> tags_of_inputs(const core::KeyList& keys,
+                                                        std::size_t size) {
         std::map<const std::uint8_t*, void*> tags;
         void* const sealed = *device_->memory().allocate(kSize);
         for (const auto& kind : in_)
@@ -149,7 +150,7 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
         const std::vector<Key> list = keys_of(key_bytes);
         const auto tables = device_->tables(list);
         ASSERT_TRUE(tables) << tables.error().message;
-        const core::Keys keys{list, tables->get()};
+        const core::KeyList keys{list, tables->get()};
         void* const new_tags = *device_->memory().allocate(kSize / size * 16);
         const bool opening = authenticates(cipher.mode) && cipher.direction == Direction::decrypt;
         std::map<const std::uint8_t*, void*> tags;
@@ -191,7 +192,7 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
         const std::vector<Key> list = keys_of(key_bytes);
         const auto tables = device_->tables(list);
         ASSERT_TRUE(tables) << tables.error().message;
-        const core::Keys keys{list, tables->get()};
+        const core::KeyList keys{list, tables->get()};
         void* const new_tags = *device_->memory().allocate(count * 16);
         const bool opening = cipher.direction == Direction::decrypt;
         std::map<const std::uint8_t*, void*> tags;
@@ -326,7 +327,7 @@ TEST_P(CudaTiming, GcmDoesNotDependOnTheKey) {
     const std::vector<Key> list = keys_of(key_bytes);
     const auto tables = device_->tables(list);
     ASSERT_TRUE(tables) << tables.error().message;
-    const core::Keys keys{list, tables->get()};
+    const core::KeyList keys{list, tables->get()};
     void* const tags = *device_->memory().allocate(kSize / 64);
     const auto of_key = [&](std::size_t size, std::uint32_t key) {
         auto its = messages(in_[1][0], out_, tags, size, kSize / size, 1);

@@ -47,7 +47,7 @@ class LaunchCalls final : public DeviceCalls {
     }
 
   private:
-    Result<> all(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> all(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  Stream stream, std::uint32_t* pinned, void* there, std::span<Code> codes) {
         std::size_t most = 1;
         for (std::size_t at = 0; at < messages.size();) {

@@ -230,7 +230,7 @@ class Recorder final : public core::Backend {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
         return inner_->tables(keys);
     }
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
         {
             const std::lock_guard lock(notes_.mutex);
@@ -243,7 +243,7 @@ class Recorder final : public core::Backend {
         }
         return inner_->run(cipher, keys, messages, codes);
     }
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         return inner_->begin(cipher, keys, key, start);
     }
@@ -472,11 +472,11 @@ class Plain final : public core::Backend {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key>) override {
         return core::cannot("plain", gcm::sealing(), can(gcm::sealing(), 128));
     }
-    Result<> run(const Cipher&, const core::Keys&, std::span<const Message>,
+    Result<> run(const Cipher&, const core::KeyList&, std::span<const Message>,
                  std::span<Code>) override {
         return {};
     }
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher&, const core::Keys&, std::uint32_t,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher&, const core::KeyList&, std::uint32_t,
                                                 const Block&) override {
         return core::cannot("plain", gcm::sealing(), can(gcm::sealing(), 128));
     }

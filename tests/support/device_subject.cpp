@@ -238,7 +238,7 @@ class CoreCalls final : public DeviceCalls {
 
   private:
     // Modes whose kernels take one key: the pipeline divides such batches, too.
-    Result<> key_by_key(const Cipher& cipher, const core::Keys& keys, const Messages& messages,
+    Result<> key_by_key(const Cipher& cipher, const core::KeyList& keys, const Messages& messages,
                         Stream stream) {
         for (std::uint32_t k = 0; k < keys.list.size(); ++k) {
             std::vector<Message> of_key;

@@ -59,21 +59,21 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Memory& memory() override { return *this; }
     Order& order() override { return *this; }
     core::Forms* forms() override { return options_.forms.empty() ? nullptr : this; }
-    Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                  Stream stream) override;
-    Result<> run_in_reach(const Cipher& cipher, const core::Keys& keys, const Message& message,
+    Result<> run_in_reach(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                           Stream stream) override;
-    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::KeyList& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  const LaunchOptions& options, Stream stream) override;
 
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker() override;
 
     // What its backend passes on.
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start);
 
     Result<void*> allocate(std::size_t size) override;
@@ -158,13 +158,13 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     bool in_use(const void* memory, std::size_t size) const;  // under the mutex
     void check_device_range(const void* memory, std::size_t size, const std::string& what);
     void check_pinned_range(const void* memory, std::size_t size, const std::string& what);
-    Result<> run_one(const Cipher& cipher, const core::Keys& keys, const Message& message,
+    Result<> run_one(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                      Stream stream, const char* call);
     void check_message(const Cipher& cipher, const Message& message, const std::string& call);
     Result<> check_host_list(const Cipher& cipher, const Tables& tables, const Messages& messages);
     Result<> check_device_list(const Cipher& cipher, const Messages& messages);
-    Result<const Tables*> own(const core::Keys& keys) const;
-    Code compute(Cipher cipher, const core::Keys& keys, Message message);
+    Result<const Tables*> own(const core::KeyList& keys) const;
+    Code compute(Cipher cipher, const core::KeyList& keys, Message message);
     void execute(HeldBatch& batch);
 
     HostDeviceOptions options_;
@@ -198,11 +198,11 @@ class HostDeviceBackend : public core::Backend {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
         return device_.tables(keys);
     }
-    Result<> run(const Cipher&, const core::Keys&, std::span<const Message>,
+    Result<> run(const Cipher&, const core::KeyList&, std::span<const Message>,
                  std::span<Code>) override {
         return Error{Code::unsupported, device_.name() + " does not reach host memory"};
     }
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         return device_.begin(cipher, keys, key, start);
     }

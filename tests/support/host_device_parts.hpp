@@ -69,7 +69,7 @@ struct HostDevice::Mark {
 struct HostDevice::HeldTables {
     explicit HeldTables(HostDevice& owner) : device(owner) { ++device.batches_; }
     ~HeldTables() { --device.batches_; }
-    core::Keys keys() const { return {copies, maths.get()}; }
+    core::KeyList keys() const { return {copies, maths.get()}; }
 
     HostDevice& device;
     std::vector<Key> copies;

@@ -51,15 +51,15 @@ Result<> HostDevice::Tables::replace(std::uint32_t index, const Key& key, Stream
     return hashed;
 }
 
-Result<const HostDevice::Tables*> HostDevice::own(const core::Keys& keys) const {
+Result<const HostDevice::Tables*> HostDevice::own(const core::KeyList& keys) const {
     const auto* tables = dynamic_cast<const Tables*>(keys.tables);
     if (!tables || &tables->device != this) return core::made_for_another(name(), "keys");
     return tables;
 }
 
 Result<std::unique_ptr<core::Pieces>> HostDevice::begin(const Cipher& cipher,
-                                                        const core::Keys& keys, std::uint32_t key,
-                                                        const Block& start) {
+                                                        const core::KeyList& keys,
+                                                        std::uint32_t key, const Block& start) {
     DAEL_TRY(attempt("begin"));
     DAEL_LET(tables, own(keys));
     return maths_->begin(cipher, tables->held->keys(), key, start);
@@ -89,7 +89,7 @@ void HostDevice::check_message(const Cipher& cipher, const Message& m, const std
 
 // What a kernel would make of one valid message. A device verifies before it writes: what does not
 // authenticate leaves its output as it was.
-Code HostDevice::compute(Cipher cipher, const core::Keys& keys, Message message) {
+Code HostDevice::compute(Cipher cipher, const core::KeyList& keys, Message message) {
     if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;
     std::vector<std::uint8_t> apart;
     std::uint8_t* const out = message.out;
@@ -108,18 +108,18 @@ Code HostDevice::compute(Cipher cipher, const core::Keys& keys, Message message)
 
 // Takes what it needs of the key at the call, as a kernel's parameters do: the caller may drop the
 // key as soon as the launch returns.
-Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys, const Message& message,
+Result<> HostDevice::run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                          Stream stream) {
     return run_one(cipher, keys, message, stream, "run");
 }
 
-Result<> HostDevice::run_in_reach(const Cipher& cipher, const core::Keys& keys,
+Result<> HostDevice::run_in_reach(const Cipher& cipher, const core::KeyList& keys,
                                   const Message& message, Stream stream) {
     return run_one(cipher, keys, message, stream, "run_in_reach");
 }
 
-Result<> HostDevice::run_one(const Cipher& cipher, const core::Keys& keys, const Message& message,
-                             Stream stream, const char* call) {
+Result<> HostDevice::run_one(const Cipher& cipher, const core::KeyList& keys,
+                             const Message& message, Stream stream, const char* call) {
     DAEL_TRY(attempt(call));
     if (sequential(cipher)) return core::sequential_within_message(name(), cipher);
     if (!modes::takes(cipher, message, keys.list.size()))
@@ -171,7 +171,7 @@ Result<> HostDevice::check_device_list(const Cipher& cipher, const Messages& mes
 }
 
 Result<std::unique_ptr<core::Prepared>> HostDevice::prepare(const Cipher& cipher,
-                                                            const core::Keys& keys,
+                                                            const core::KeyList& keys,
                                                             const Messages& messages) {
     DAEL_TRY(attempt("prepare"));
     DAEL_LET(tables, own(keys));
@@ -244,7 +244,7 @@ Result<> HostDevice::run(core::Prepared& prepared, Stream stream) {
 }
 
 // All that the caller may drop at once is taken at the call: the list, and AAD of the host's.
-Result<> HostDevice::run(const Cipher& cipher, const core::Keys& keys,
+Result<> HostDevice::run(const Cipher& cipher, const core::KeyList& keys,
                          std::span<const Message> messages, const LaunchOptions& options,
                          Stream stream) {
     DAEL_TRY(attempt("run list"));
@@ -299,7 +299,7 @@ void HostDevice::execute(HeldBatch& batch) {
             gcm::set_start(const_cast<Message&>(list[i]), nonce.data());
         }
     }
-    const core::Keys keys = batch.tables->keys();
+    const core::KeyList keys = batch.tables->keys();
     const auto longer = [most = batch.given.longest](const Message& m) {
         return most != 0 && (m.size > most || m.aad_size > most - m.size);
     };

@@ -163,7 +163,7 @@ TEST_P(HostCalls, PiecesAreClonedAndBegunAnew) {
         for (const std::uint32_t key : {0u, 1u, 2u})
             for (const bool of_nonce : {true, false}) {
                 const Cipher cipher{Mode::gcm, direction};
-                const core::Keys keys{ring_.keys, tables_.get()};
+                const core::KeyList keys{ring_.keys, tables_.get()};
                 const auto start = [&] {
                     const Block block = random_.block();
                     return of_nonce ? gcm::start({block[0], block[1]}) : block;

@@ -162,7 +162,7 @@ TEST(LibcryptoNotes, OfTheBackendWithLittleMemory) {
     auto backend = core::open_backend("openssl");
     ASSERT_TRUE(backend) << backend.error().message;
     Sealed sealed(**backend);
-    const core::Keys keys{{&sealed.key, 1}, nullptr};
+    const core::KeyList keys{{&sealed.key, 1}, nullptr};
     const auto tables = (*backend)->tables(keys.list);
     ASSERT_TRUE(tables);
     const Block start = gcm::start({});

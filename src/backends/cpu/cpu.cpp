@@ -32,7 +32,7 @@ class Cpu final : public core::Backend {
         DAEL_LET(workspace, cpu::workspace(level_));
         return cpu::Tables::make(*workspace->manager, keys);
     }
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
         if (wide_ && cipher.mode == Mode::gcm) return cpu::wide_gcm(cipher, keys, messages, codes);
         if (wide_ && cpu::has_wide(cipher.mode, cipher.direction)) {
@@ -49,7 +49,7 @@ class Cpu final : public core::Backend {
         cpu::gcm(workspace, cipher, keys, messages, codes);
         return {};
     }
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         if (wide_) {
             const auto& tables = static_cast<const cpu::WideTables&>(*keys.tables);

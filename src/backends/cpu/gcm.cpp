@@ -104,7 +104,7 @@ GcmIv::GcmIv(const core::KeySchedule& key, const Block& start) noexcept
     size_ = bytes_.size();
 }
 
-void gcm(Workspace* workspace, const Cipher& cipher, const core::Keys& keys,
+void gcm(Workspace* workspace, const Cipher& cipher, const core::KeyList& keys,
          std::span<const Message> messages, std::span<Code> codes) {
     const auto* const tables = static_cast<const Tables*>(keys.tables);
     const Key* expanded = nullptr;  // the one in the workspace

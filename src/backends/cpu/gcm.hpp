@@ -77,7 +77,7 @@ class GcmIv {
 
 // Messages under prepared keys; or where there are no tables, under keys expanded one after the
 // other in the workspace, which is not needed else.
-void gcm(Workspace* workspace, const Cipher& cipher, const core::Keys& keys,
+void gcm(Workspace* workspace, const Cipher& cipher, const core::KeyList& keys,
          std::span<const Message> messages, std::span<Code> codes);
 
 }  // namespace dael::cpu

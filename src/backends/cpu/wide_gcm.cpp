@@ -210,8 +210,8 @@ void open(const Cipher& cipher, const core::KeySchedule& key, const Powers& powe
 
 }  // namespace
 
-Result<> wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
-                  std::span<Code> codes) {
+Result<> wide_gcm(const Cipher& cipher, const core::KeyList& keys,
+                  std::span<const Message> messages, std::span<Code> codes) {
     const auto* const tables = static_cast<const WideTables*>(keys.tables);
     PowersOfCall own;
     for (std::size_t i = 0, count = 0; i < messages.size(); i += count) {

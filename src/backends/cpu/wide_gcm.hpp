@@ -27,8 +27,8 @@ class WideTables final : public core::KeyTables {
 
 // Messages under prepared keys; or where there are no tables, with powers that are made of a key
 // for as long as the call runs. Errors: out_of_memory.
-Result<> wide_gcm(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
-                  std::span<Code> codes);
+Result<> wide_gcm(const Cipher& cipher, const core::KeyList& keys,
+                  std::span<const Message> messages, std::span<Code> codes);
 
 std::unique_ptr<core::Pieces> begin_wide(Direction direction, const Powers& powers, const Key& key,
                                          const Block& start);

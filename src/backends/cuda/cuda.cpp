@@ -81,7 +81,7 @@ class CudaBackend final : public core::DeviceBackend {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
         return cuda_.tables(keys);
     }
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         return cuda_.begin(cipher, keys, key, start);
     }

@@ -179,7 +179,7 @@ Result<> CudaDevice::launch(const Kernel& kernel, unsigned grid, bool cooperativ
 }
 
 Result<std::unique_ptr<core::Prepared>> CudaDevice::prepare(const Cipher& cipher,
-                                                            const core::Keys& keys,
+                                                            const core::KeyList& keys,
                                                             const Messages& messages) {
     const bool listed_here = messages.place == Place::device;
     if (listed_here) DAEL_TRY(check_places(memory_, info_, messages));

@@ -65,22 +65,22 @@ class CudaDevice final : public core::Device {
     Memory& memory() override { return memory_; }
     Order& order() override { return order_; }
 
-    Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                  Stream stream) override;
-    Result<> run_in_reach(const Cipher& cipher, const core::Keys& keys, const Message& message,
+    Result<> run_in_reach(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                           Stream stream) override;
-    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::KeyList& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
     // A few messages of GCM: gcm/launch.cpp.
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  const LaunchOptions& options, Stream stream) override;
 
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker() override;
 
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
     // GCM in pieces: gcm/pieces.cpp.
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start);
 
     // Whether kernels of a kind, for keys of so many rounds, compute AES here: they are asked once

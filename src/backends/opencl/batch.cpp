@@ -155,7 +155,7 @@ Error wraps() {
 }  // namespace
 
 Result<std::unique_ptr<core::Prepared>> OpenClDevice::prepare(const Cipher& cipher,
-                                                              const core::Keys& keys,
+                                                              const core::KeyList& keys,
                                                               const Messages& messages) {
     if (messages.place == dael::Place::device)
         return Error{Code::unsupported,

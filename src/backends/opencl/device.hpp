@@ -45,9 +45,9 @@ class OpenClDevice final : public core::Device, public core::Forms, public core:
     core::Adoption* adoption() override { return this; }
 
     // modes.cpp; batch.cpp
-    Result<> run(const Cipher& cipher, const core::Keys& keys, const Message& message,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                  Stream stream) override;
-    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Prepared>> prepare(const Cipher& cipher, const core::KeyList& keys,
                                                     const Messages& messages) override;
     Result<> run(core::Prepared& prepared, Stream stream) override;
 

@@ -15,7 +15,7 @@ constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
 
 }  // namespace
 
-Result<> OpenClDevice::run(const Cipher& asked, const core::Keys& keys, const Message& message,
+Result<> OpenClDevice::run(const Cipher& asked, const core::KeyList& keys, const Message& message,
                            Stream stream) {
     if (message.size == 0) return {};
     Cipher cipher = asked;

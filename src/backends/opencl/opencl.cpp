@@ -173,7 +173,7 @@ class OpenClBackend final : public core::DeviceBackend {
         return std::unique_ptr<core::KeyTables>(std::move(made));
     }
 
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         const auto* tables = dynamic_cast<const OpenClKeys*>(keys.tables);
         if (!tables || &tables->device() != &own_device())

@@ -214,7 +214,7 @@ Result<> Gcm::open() {
     return {};
 }
 
-Result<> Gcm::run(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
+Result<> Gcm::run(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,
                   std::span<const Message> messages, std::span<Code> codes) const {
     if (keys.tables) return run_prepared(notes, cipher, keys, messages, codes);
     thread_local ThreadsOwn own;
@@ -229,7 +229,7 @@ Result<> Gcm::run(const Notes& notes, const Cipher& cipher, const core::Keys& ke
 }
 
 // A context serves the messages of its key for as long as they follow each other.
-Result<> Gcm::run_prepared(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
+Result<> Gcm::run_prepared(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,
                            std::span<const Message> messages, std::span<Code> codes) const {
     const auto& tables = static_cast<const Tables&>(*keys.tables);
     for (std::size_t i = 0; i < messages.size();) {

@@ -59,11 +59,11 @@ class Gcm {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) const {
         return Tables::make(algorithms_, keys);
     }
-    Result<> run(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
+    Result<> run(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,
                  std::span<const Message> messages, std::span<Code> codes) const;
 
   private:
-    Result<> run_prepared(const Notes& notes, const Cipher& cipher, const core::Keys& keys,
+    Result<> run_prepared(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,
                           std::span<const Message> messages, std::span<Code> codes) const;
 
     Tables::Algorithms algorithms_;  // read only once open

@@ -33,7 +33,7 @@ class Openssl final : public core::Backend {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
         return gcm_.tables(keys);
     }
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
         switch (cipher.mode) {
             case Mode::gcm:
@@ -44,7 +44,7 @@ class Openssl final : public core::Backend {
                 return modes_.run(cipher, keys.list, messages);
         }
     }
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         return openssl::begin(cipher.direction, static_cast<const openssl::Tables&>(*keys.tables),
                               key, keys.list[key], start);

@@ -44,7 +44,7 @@ class Reference final : public core::Backend {
         return std::unique_ptr<core::KeyTables>(std::make_unique<Tables>(keys));
     }
 
-    Result<> run(const Cipher& cipher, const core::Keys& keys, std::span<const Message> messages,
+    Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
         for (std::size_t i = 0; i < messages.size(); ++i) {
             const Message& message = messages[i];
@@ -60,7 +60,7 @@ class Reference final : public core::Backend {
         return {};
     }
 
-    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::Keys& keys,
+    Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
         return reference::begin(cipher, static_cast<const Tables&>(*keys.tables)[key], start);
     }

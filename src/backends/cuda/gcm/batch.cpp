@@ -12,7 +12,7 @@
 namespace dael::cuda {
 
 Result<std::unique_ptr<GcmPrepared>> GcmPrepared::make(CudaDevice& device, const Cipher& cipher,
-                                                       const core::Keys& keys,
+                                                       const core::KeyList& keys,
                                                        const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
     DAEL_TRY(tables->ready(parts_for(cipher)));
@@ -115,7 +115,7 @@ Result<> GcmPrepared::allocate(const SetUp& set_up, const Messages& messages) {
 }
 
 // A list of the host's: copied, and looked at for which kernels it takes.
-Result<> GcmPrepared::put(const SetUp& set_up, const core::Keys& its_keys,
+Result<> GcmPrepared::put(const SetUp& set_up, const core::KeyList& its_keys,
                           std::span<const Message> messages) {
     from_host_ = true;
     if (messages.empty()) return {};

@@ -69,7 +69,7 @@ class GcmPrepared final : public Batch {
   public:
     // As Device::prepare. Of ctr the messages' counters must not wrap in their low 32 bits.
     static Result<std::unique_ptr<GcmPrepared>> make(CudaDevice& device, const Cipher& cipher,
-                                                     const core::Keys& keys,
+                                                     const core::KeyList& keys,
                                                      const Messages& messages);
     GcmPrepared(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher)
         : Batch(on, std::move(its_keys), its_cipher) {}
@@ -83,7 +83,7 @@ class GcmPrepared final : public Batch {
     Result<> believe();
     void order_messages(const Messages& messages);
     Result<> allocate(const SetUp& set_up, const Messages& messages);
-    Result<> put(const SetUp& set_up, const core::Keys& keys, std::span<const Message> messages);
+    Result<> put(const SetUp& set_up, const core::KeyList& keys, std::span<const Message> messages);
     GcmSteps steps(const GcmBatch& batch, Stream stream) const {
         return {device, *keys, batch, stream, many_keys_, only_key_};
     }

@@ -180,7 +180,7 @@ Result<std::shared_ptr<GcmRooms>> CudaDevice::gcm_rooms(const SetUp&) {
     return gcm_rooms_;
 }
 
-Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys,
+Result<> CudaDevice::run(const Cipher& cipher, const core::KeyList& keys,
                          std::span<const Message> messages, const LaunchOptions& options,
                          Stream stream) {
     if (messages.empty()) return {};

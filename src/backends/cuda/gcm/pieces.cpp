@@ -36,7 +36,7 @@ class CudaPieces final : public core::Pieces {
     Result<> allocate() {
         const Message one{.start = {}, .key = key_};
         const CudaKeys tables(keys_);
-        DAEL_LET(batch, GcmPrepared::make(device_, cipher_, core::Keys{{}, &tables},
+        DAEL_LET(batch, GcmPrepared::make(device_, cipher_, core::KeyList{{}, &tables},
                                           {&one, 1, Place::host, nullptr, nullptr}));
         batch_ = std::move(batch);
         const SetUp set_up(device_.index());
@@ -172,7 +172,7 @@ class CudaPieces final : public core::Pieces {
         return keys_->with(key_, [&](const Key& key) {
             return modes::in_stretches(
                 counter_, size_, size, [&](std::size_t at, std::size_t here, std::uint8_t skip) {
-                    return device_.run({Mode::ctr}, core::Keys{std::span(&key, 1)},
+                    return device_.run({Mode::ctr}, core::KeyList{std::span(&key, 1)},
                                        Message{.in = piece + at,
                                                .out = piece + at,
                                                .size = here,
@@ -228,8 +228,8 @@ class CudaPieces final : public core::Pieces {
 }  // namespace
 
 Result<std::unique_ptr<core::Pieces>> CudaDevice::begin(const Cipher& cipher,
-                                                        const core::Keys& keys, std::uint32_t key,
-                                                        const Block& start) {
+                                                        const core::KeyList& keys,
+                                                        std::uint32_t key, const Block& start) {
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->keep(key, keys.list[key]));
     DAEL_TRY(believe(Kind::ctr_small, tables->rounds(key)));

@@ -322,7 +322,7 @@ Result<> DeviceKeys::replace(std::uint32_t index, const Key& key, Stream stream)
     return {};
 }
 
-Result<std::shared_ptr<DeviceKeys>> tables_of(const core::Keys& keys, const CudaDevice& device) {
+Result<std::shared_ptr<DeviceKeys>> tables_of(const core::KeyList& keys, const CudaDevice& device) {
     const auto* tables = dynamic_cast<const CudaKeys*>(keys.tables);
     if (!tables || &tables->keys->device() != &device)
         return core::made_for_another("cuda", "keys");

@@ -148,6 +148,6 @@ class CudaKeys final : public core::KeyTables {
 };
 
 // The tables of a call, as this device's. Errors: invalid_argument.
-Result<std::shared_ptr<DeviceKeys>> tables_of(const core::Keys& keys, const CudaDevice& device);
+Result<std::shared_ptr<DeviceKeys>> tables_of(const core::KeyList& keys, const CudaDevice& device);
 
 }  // namespace dael::cuda

@@ -16,7 +16,7 @@ class KeyedBatch final : public Batch {
   public:
     using Batch::Batch;
 
-    Result<> put(const SetUp& set_up, const core::Keys& its_keys, const Messages& messages) {
+    Result<> put(const SetUp& set_up, const core::KeyList& its_keys, const Messages& messages) {
         const bool listed_here = messages.place == Place::device;
         const std::size_t count = messages.count;
         work_.keys = keys->keys();
@@ -60,7 +60,7 @@ class KeyedBatch final : public Batch {
   private:
     // Lanes of a warp wait for the longest of their messages, and leave each other's key sizes to
     // other launches: like beside like.
-    static std::vector<std::uint32_t> by_key_and_size(const core::Keys& its_keys,
+    static std::vector<std::uint32_t> by_key_and_size(const core::KeyList& its_keys,
                                                       std::span<const Message> messages) {
         std::vector<std::uint32_t> order(messages.size());
         std::iota(order.begin(), order.end(), 0u);
@@ -79,7 +79,7 @@ class KeyedBatch final : public Batch {
 }  // namespace
 
 Result<std::unique_ptr<Batch>> prepare_keyed(CudaDevice& device, const Cipher& cipher,
-                                             const core::Keys& keys, const Messages& messages) {
+                                             const core::KeyList& keys, const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
     DAEL_TRY(tables->ready(KeyParts::schedule));
     for (const int rounds : tables->sizes()) DAEL_TRY(device.believe(Kind::cbc_keys, rounds));

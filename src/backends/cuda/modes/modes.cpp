@@ -115,7 +115,7 @@ class PlainBatch final : public Batch {
   public:
     using Batch::Batch;
 
-    Result<> put(const SetUp& set_up, const core::Keys& its_keys,
+    Result<> put(const SetUp& set_up, const core::KeyList& its_keys,
                  std::span<const Message> messages) {
         std::vector<DeviceSegment> list;
         list.reserve(messages.size());
@@ -190,7 +190,7 @@ class XtsBatch final : public Batch {
   public:
     using Batch::Batch;
 
-    Result<> put(const core::Keys& its_keys, std::span<const Message> messages) {
+    Result<> put(const core::KeyList& its_keys, std::span<const Message> messages) {
         messages_.assign(messages.begin(), messages.end());
         DAEL_TRY(runs.prepare());
         for (const Message& m : messages_) DAEL_TRY(keys->keep(m.key, its_keys.list[m.key]));
@@ -212,7 +212,7 @@ class XtsBatch final : public Batch {
 
 }  // namespace
 
-Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys, const Message& message,
+Result<> CudaDevice::run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                          Stream stream) {
     if (authenticates(cipher.mode))
         return Error{Code::unsupported, "cuda: gcm takes a batch, of one message too: prepare it"};
@@ -226,7 +226,7 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::Keys& keys, const Mes
     return run_blocks(cipher, key, message, ~0u, stream);
 }
 
-Result<> CudaDevice::run_in_reach(const Cipher& cipher, const core::Keys& keys,
+Result<> CudaDevice::run_in_reach(const Cipher& cipher, const core::KeyList& keys,
                                   const Message& message, Stream stream) {
     if (message.size == 0 || serial_mode(cipher)) return run(cipher, keys, message, stream);
     const Key& key = keys.list[message.key];
@@ -264,7 +264,7 @@ Result<> CudaDevice::run_small(const Key& key, const Message& message, unsigned 
 }
 
 Result<std::unique_ptr<Batch>> prepare_plain(CudaDevice& device, const Cipher& cipher,
-                                             const core::Keys& keys, const Messages& messages) {
+                                             const core::KeyList& keys, const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
