@@ -17,7 +17,7 @@
 
 namespace dael::core {
 
-struct Packet {
+struct CipherPacket {
     const std::uint8_t* in = nullptr;
     std::uint8_t* out = nullptr;  // `in` itself, or apart from it
     std::size_t size = 0;         // bytes of `in` and of `out`; below gcm::kMaxData
@@ -45,12 +45,13 @@ class PacketCipher {
 
     // Every packet's `out` and `tag`. Not ok (internal, out_of_memory: of libcrypto alone): then
     // the outputs and tags of all are wiped, and nothing may be sent.
-    [[nodiscard]] virtual Code seal(std::span<const Packet> packets) const noexcept = 0;
+    [[nodiscard]] virtual Code seal(std::span<const CipherPacket> packets) const noexcept = 0;
 
     // codes[i] becomes ok, or authentication (or, as above, a fault): then nothing of the plaintext
     // was in `out` at any time, which is left as it was; in place the ciphertext. What a library
     // decrypts before it knows the tag it decrypts elsewhere.
-    virtual void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept = 0;
+    virtual void open(std::span<const CipherPacket> packets,
+                      std::span<Code> codes) const noexcept = 0;
 
     // Where what a packet reads of the key lies: before this address, 16 bytes for each block of
     // data, AAD and lengths, nearest first; behind it, kNearBehind bytes. For those who fetch it

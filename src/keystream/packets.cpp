@@ -116,7 +116,7 @@ struct Tally {
 constexpr std::uint64_t kAhead = 2048;
 
 // Keystream for a packet that starts with number n, which is in the window that `track` aims at.
-inline void point_to(core::Packet& to, const Track& track, std::uint64_t n, bool stream,
+inline void point_to(core::CipherPacket& to, const Track& track, std::uint64_t n, bool stream,
                      std::uint64_t need, Tally& tally) noexcept {
     const std::uint64_t bytes = std::uint64_t{16} * track.blocks;  // of a number
     const std::uint64_t at = (n - track.first) * bytes, end = track.count * bytes;
@@ -128,7 +128,7 @@ inline void point_to(core::Packet& to, const Track& track, std::uint64_t n, bool
         tally.missing += need - to.blocks;
     }
 }
-inline void no_keystream(core::Packet& to, std::uint64_t need, Tally& tally) noexcept {
+inline void no_keystream(core::CipherPacket& to, std::uint64_t need, Tally& tally) noexcept {
     to.keystream = to.soon = nullptr;
     to.blocks = 0;
     ++tally.direct;
@@ -172,19 +172,20 @@ class Taking {
 class Group {
   public:
     Group() noexcept {}
-    core::Packet& operator[](std::size_t i) noexcept { return packets_[i]; }
-    std::span<const core::Packet> first(std::size_t count) const noexcept {
+    core::CipherPacket& operator[](std::size_t i) noexcept { return packets_[i]; }
+    std::span<const core::CipherPacket> first(std::size_t count) const noexcept {
         return {packets_, count};
     }
 
   private:
     union {
-        core::Packet packets_[kMaxGroup];
+        core::CipherPacket packets_[kMaxGroup];
     };
 };
 
 // But for the keystream.
-inline void fill_in(core::Packet& to, const SaPacket& from, const SaOptions& options) noexcept {
+inline void fill_in(core::CipherPacket& to, const SaPacket& from,
+                    const SaOptions& options) noexcept {
     to.in = from.in;
     to.out = from.out;
     to.size = from.size;
@@ -306,7 +307,7 @@ Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets
         Taking taking(slot->tracks[0]);
         for (std::size_t i = 0; i < count; ++i) {
             const SaPacket& from = packets[done + i];
-            core::Packet& to = group[i];
+            core::CipherPacket& to = group[i];
             fill_in(to, from, sa_options);
             const std::uint64_t need = needed(from.size);
             const std::size_t which = by_size ? class_of(need) : 0;
@@ -398,7 +399,7 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 codes[next] = Code::invalid_argument;
                 continue;
             }
-            core::Packet& to = group[count];
+            core::CipherPacket& to = group[count];
             fill_in(to, from, sa_options);
             const std::uint64_t need = needed(from.size);
             From& its = origin[count++];

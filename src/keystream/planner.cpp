@@ -24,9 +24,9 @@ Result<Measured> measure(core::Backend& host) {
     DAEL_LET(cipher, host.packets(key));
     std::vector<std::uint8_t> data(kPackets * kSize), tags(kPackets * 16), aad(12);
     std::vector<std::uint8_t> ahead(kRounds * kPackets * kBlocks * 16);
-    std::array<core::Packet, kPackets> packets;
+    std::array<core::CipherPacket, kPackets> packets;
     for (std::size_t i = 0; i < kPackets; ++i) {
-        core::Packet& packet = packets[i];
+        core::CipherPacket& packet = packets[i];
         packet.in = packet.out = data.data() + i * kSize;
         packet.size = kSize;
         packet.aad = aad.data();

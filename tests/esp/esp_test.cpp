@@ -116,16 +116,16 @@ TEST_F(Esp, TestVectors) {
                                            Bytes(v.plaintext.size() + 32));
             for (const bool ahead : {false, true}) {
                 Bytes out(v.plaintext.size()), tag(16);
-                const core::Packet packet{v.plaintext.data(),
-                                          out.data(),
-                                          out.size(),
-                                          v.aad.data(),
-                                          v.aad.size(),
-                                          tag.data(),
-                                          16,
-                                          first,
-                                          ahead ? keystream.data() : nullptr,
-                                          ahead ? keystream.size() / 16 : 0};
+                const core::CipherPacket packet{v.plaintext.data(),
+                                                out.data(),
+                                                out.size(),
+                                                v.aad.data(),
+                                                v.aad.size(),
+                                                tag.data(),
+                                                16,
+                                                first,
+                                                ahead ? keystream.data() : nullptr,
+                                                ahead ? keystream.size() / 16 : 0};
                 ASSERT_EQ(cipher->seal({&packet, 1}), Code::ok);
                 EXPECT_EQ(out, v.ciphertext) << v.name << ", " << backend;
                 EXPECT_EQ(tag, v.tag) << v.name << ", " << backend;

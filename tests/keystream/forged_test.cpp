@@ -37,7 +37,7 @@ TEST_P(Forged, NothingIsWritten) {
         if (slow && size > 2000) continue;
         for (const std::size_t aad_size : {8u, 12u}) {
             Bytes ahead(16 * (2 + size / 16 + 1));
-            core::Packet packet;
+            core::CipherPacket packet;
             packet.in = packet.out = locked;
             packet.size = size;
             packet.aad = aad;
@@ -57,7 +57,7 @@ TEST_P(Forged, NothingIsWritten) {
                 for (const std::size_t blocks :
                      {std::size_t{0}, std::size_t{1}, ahead.size() / 32, 1 + (size + 15) / 16})
                     for (const bool in_place : {true, false}) {
-                        core::Packet forged = packet;
+                        core::CipherPacket forged = packet;
                         std::uint8_t wrong[16];
                         std::ranges::copy(tag, wrong);
                         wrong[3] ^= 0x40;

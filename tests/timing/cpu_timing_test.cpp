@@ -144,7 +144,7 @@ class FusedTiming : public testing::TestWithParam<bool> {
     Bytes in_, out_, keystream_;
     Block tag_{};
     cpu::Powers powers_;
-    core::Packet packet_;
+    core::CipherPacket packet_;
 };
 
 TEST_P(FusedTiming, SealingDoesNotDependOnDataOrKeystream) {

@@ -127,11 +127,11 @@ TEST_P(CpuMemory, PacketsLeaveNoKeystreamOnTheStack) {
     for (const std::size_t size : {std::size_t{1400}, in.size()}) {
         for (const std::size_t there : {0u, 20u}) {
             Block tag;
-            const core::Packet packet{in.data(),  out.data(), size,  nullptr,          0,
-                                      tag.data(), 16,         first, keystream.data(), there};
+            const core::CipherPacket packet{in.data(),  out.data(), size,  nullptr,          0,
+                                            tag.data(), 16,         first, keystream.data(), there};
             struct Call {
                 const core::PacketCipher& cipher;
-                const core::Packet& packet;
+                const core::CipherPacket& packet;
             } call{cipher, packet};
             std::vector<std::uint8_t> stack(256 << 10);
             pthread_attr_t attributes;

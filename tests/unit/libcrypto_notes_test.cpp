@@ -144,7 +144,7 @@ TEST(LibcryptoNotes, OfTheBackendAreNoneOfTheCallers) {
             EXPECT_TRUE(refused) << refused.error().message;
         }
     test::Bytes out(sealed.data.size()), wrong(16);
-    core::Packet packet{.in = sealed.data.data(),
+    core::CipherPacket packet{.in = sealed.data.data(),
                         .out = out.data(),
                         .size = out.size(),
                         .tag = wrong.data(),
@@ -180,7 +180,7 @@ TEST(LibcryptoNotes, OfTheBackendWithLittleMemory) {
                 },
                 [&]() -> Result<> {
                     DAEL_LET(fresh, (*backend)->packets(sealed.key));
-                    core::Packet packet{.in = data.data(),
+                    core::CipherPacket packet{.in = data.data(),
                                         .out = data.data(),
                                         .size = data.size(),
                                         .tag = tag.data(),

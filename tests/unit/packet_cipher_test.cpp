@@ -104,7 +104,7 @@ class PacketCipher : public testing::TestWithParam<Form> {
         Poisoned keystream(keystream_of(c), c.keystream_at);
         Poisoned tag_there = seal ? Poisoned(c.tag_size, c.in_at) : Poisoned(tag, c.in_at);
         Poisoned& target = c.in_place ? source : apart;
-        const core::Packet packet{
+        const core::CipherPacket packet{
             source.data(), target.data(), from.size(),
             aad.data(),    c.aad.size(),  tag_there.data(),
             c.tag_size,    c.first,       c.blocks ? keystream.data() : nullptr,
@@ -130,7 +130,7 @@ class PacketCipher : public testing::TestWithParam<Form> {
         Poisoned& target = c.in_place ? source : apart;
         Bytes tag = sealed.tag;
         const Bytes keystream = keystream_of(c);
-        const core::Packet packet{
+        const core::CipherPacket packet{
             source.data(), target.data(), c.plain.size(),
             c.aad.data(),  c.aad.size(),  tag.data(),
             c.tag_size,    c.first,       c.blocks ? keystream.data() : nullptr,
@@ -297,7 +297,7 @@ TEST_P(PacketCipher, BatchesWithForgeriesAmongThem) {
         std::vector<Case> cases;
         std::vector<test::Sealed> sealed;
         std::vector<Bytes> keystreams, out, tags;
-        std::vector<core::Packet> packets;
+        std::vector<core::CipherPacket> packets;
         for (std::size_t i = 0; i < count; ++i) {
             Case c = any(random_.below(slow() ? 100 : 1500));
             c.key = one_key;
@@ -357,16 +357,16 @@ TEST_P(PacketCipher, StaysBetweenGuardPages) {
             };
             const auto sealed = expected(c);
             const Bytes tag_bytes(c.tag_size);
-            core::Packet p{place(in, c.plain),
-                           place(out, c.plain),
-                           size,
-                           place(aad, c.aad),
-                           c.aad.size(),
-                           place(tag, tag_bytes),
-                           c.tag_size,
-                           c.first,
-                           place(keystream, keystream_of(c)),
-                           c.blocks};
+            core::CipherPacket p{place(in, c.plain),
+                                 place(out, c.plain),
+                                 size,
+                                 place(aad, c.aad),
+                                 c.aad.size(),
+                                 place(tag, tag_bytes),
+                                 c.tag_size,
+                                 c.first,
+                                 place(keystream, keystream_of(c)),
+                                 c.blocks};
             if (c.in_place) p.out = const_cast<std::uint8_t*>(p.in);
             ASSERT_EQ(cipher(c.key).seal({&p, 1}), Code::ok);
             ASSERT_EQ(test::difference(sealed.ciphertext, {p.out, size}), "") << c.text();
@@ -391,7 +391,7 @@ TEST_P(PacketCipher, ServesManyThreadsAtOnce) {
             Bytes out(c.plain.size()), tag(c.tag_size);
             for (int round = 0; round < (slow() ? 3 : 200); ++round) {
                 const bool ahead = c.blocks != 0 && round % 2 == 0;
-                core::Packet p{
+                core::CipherPacket p{
                     c.plain.data(),      out.data(),   out.size(),
                     c.aad.data(),        c.aad.size(), tag.data(),
                     c.tag_size,          c.first,      ahead ? keystream.data() : nullptr,

@@ -82,7 +82,7 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
                 const std::size_t shift = on_lines ? kLine - 16 : 0;
                 const std::size_t count = ring / slot,
                                   room = (size + 16 + kLine - 1) / kLine * kLine;
-                std::vector<core::Packet> packets(count + 2);
+                std::vector<core::CipherPacket> packets(count + 2);
                 for (std::size_t i = 0; i < packets.size(); ++i) {
                     const std::size_t at = i % (16384 / room + 1) * room;
                     packets[i] = {
@@ -108,7 +108,7 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
                 // The library's GHASH, of AAD, data and lengths, after an exclusive-or.
                 const double apart = time_of(count, [&] {
                     for (std::size_t k = 0; k < count; ++k) {
-                        const core::Packet& p = packets[k];
+                        const core::CipherPacket& p = packets[k];
                         const std::uint8_t* const stream = keystream.at(shift + k * slot);
                         fused.exclusive_or(p.out, p.in, stream + 16, p.size);
                         Block y{}, lengths = modes::lengths_block(p.aad_size, p.size);

@@ -36,9 +36,9 @@ struct Fused {
     // All powers of the key's hash subkey.
     void (*expand)(const core::KeySchedule& key, Powers& powers) noexcept;
     // A packet whose keystream is all there, and whose AAD is at most a block.
-    void (*seal)(const Powers& powers, const core::Packet& packet) noexcept;
+    void (*seal)(const Powers& powers, const core::CipherPacket& packet) noexcept;
     // False: the tag does not match, and nothing was written.
-    bool (*open)(const Powers& powers, const core::Packet& packet) noexcept;
+    bool (*open)(const Powers& powers, const core::CipherPacket& packet) noexcept;
     // GHASH of `size` bytes, filled up with zeros to whole blocks, on top of what `y` has hashed.
     void (*hash)(const Powers& powers, Block& y, const std::uint8_t* bytes,
                  std::size_t size) noexcept;

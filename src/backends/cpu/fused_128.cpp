@@ -16,7 +16,7 @@ namespace dael::cpu {
 namespace {
 namespace narrow {
 
-using core::Packet;
+using core::CipherPacket;
 
 DAEL_AES_NI_INLINE __m128i load(const std::uint8_t* from) noexcept {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
@@ -114,7 +114,7 @@ DAEL_AES_NI_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
 }
 
 template <Do what>
-DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const Packet& p) noexcept {
+DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const CipherPacket& p) noexcept {
     const std::uint8_t *in = p.in, *keystream = nullptr, *next = p.soon;
     std::uint8_t* out = p.out;
     if constexpr (what == Do::encrypt) keystream = p.keystream + kBlockSize;
@@ -145,7 +145,7 @@ DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const Packet& p) no
 }
 
 // As bytes, under the mask that the keystream begins with.
-DAEL_AES_NI_INLINE Block tag_of(__m128i y, const Packet& p) noexcept {
+DAEL_AES_NI_INLINE Block tag_of(__m128i y, const CipherPacket& p) noexcept {
     Block tag;
     store(tag.data(), _mm_xor_si128(reversed(y), load(p.keystream)));
     return tag;
@@ -183,12 +183,12 @@ DAEL_AES_NI void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
     for (; i < size; ++i) out[i] = in[i] ^ keystream[i];
 }
 
-DAEL_AES_NI void seal(const Powers& powers, const Packet& p) noexcept {
+DAEL_AES_NI void seal(const Powers& powers, const CipherPacket& p) noexcept {
     const Block tag = tag_of(hash_packet<Do::encrypt>(powers, p), p);
     std::memcpy(p.tag, tag.data(), p.tag_size);
 }
 
-DAEL_AES_NI bool open(const Powers& powers, const Packet& p) noexcept {
+DAEL_AES_NI bool open(const Powers& powers, const CipherPacket& p) noexcept {
     Block tag = tag_of(hash_packet<Do::hash>(powers, p), p);
     const core::WipeAtEnd wipe(tag);
     if (!modes::equal_tags(tag.data(), p.tag, p.tag_size)) return false;

@@ -7,7 +7,7 @@
 namespace dael::cpu {
 namespace {
 
-using core::Packet;
+using core::CipherPacket;
 using namespace wide;
 
 enum class Do { encrypt, hash };
@@ -86,7 +86,7 @@ DAEL_AVX512_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
 
 // GHASH of short AAD, the ciphertext and the lengths, byte-reversed.
 template <Do what>
-DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const Packet& p) noexcept {
+DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const CipherPacket& p) noexcept {
     // A masked load of nothing is right at any address, and slow at those that nobody has.
     const __m128i aad = p.aad_size == 0
                             ? _mm_setzero_si128()
@@ -128,7 +128,7 @@ DAEL_AVX512_INLINE __m128i hash_packet(const Powers& powers, const Packet& p) no
 }
 
 // As bytes, under the mask that the keystream begins with.
-DAEL_AVX512_INLINE __m128i masked(__m128i y, const Packet& p) noexcept {
+DAEL_AVX512_INLINE __m128i masked(__m128i y, const CipherPacket& p) noexcept {
     return _mm_xor_si128(reversed(y), load_block(p.keystream));
 }
 
@@ -145,12 +145,12 @@ DAEL_AVX512_INLINE void exclusive_or_all(std::uint8_t* out, const std::uint8_t* 
                                              _mm512_maskz_loadu_epi8(mask, keystream + i)));
 }
 
-DAEL_AVX512 void seal(const Powers& powers, const Packet& p) noexcept {
+DAEL_AVX512 void seal(const Powers& powers, const CipherPacket& p) noexcept {
     const __m128i y = hash_packet<Do::encrypt>(powers, p);
     _mm_mask_storeu_epi8(p.tag, first_of_16(p.tag_size), masked(y, p));
 }
 
-DAEL_AVX512 bool open(const Powers& powers, const Packet& p) noexcept {
+DAEL_AVX512 bool open(const Powers& powers, const CipherPacket& p) noexcept {
     const __m128i tag = masked(hash_packet<Do::hash>(powers, p), p);
     const __mmask16 mask = first_of_16(p.tag_size);
     if (_mm_mask_cmpneq_epi8_mask(mask, tag, _mm_maskz_loadu_epi8(mask, p.tag)) != 0) return false;

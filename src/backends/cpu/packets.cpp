@@ -16,7 +16,7 @@
 namespace dael::cpu {
 namespace {
 
-using core::Packet;
+using core::CipherPacket;
 
 // What is made of the key, in locked memory that is wiped.
 struct alignas(64) PacketKey {
@@ -60,14 +60,14 @@ class Packets final : public core::PacketCipher {
     Packets(const Fused& fused, OwnedPacketKey key) noexcept
         : fused_(fused), key_(std::move(key)) {}
 
-    Code seal(std::span<const Packet> packets) const noexcept override {
-        for (const Packet& p : packets) {
+    Code seal(std::span<const CipherPacket> packets) const noexcept override {
+        for (const CipherPacket& p : packets) {
             switch (way(p)) {
                 case Way::fused:
                     fused_.seal(key_->powers, p);
                     break;
                 case Way::completed:
-                    with_all_keystream(p, [&](const Packet& whole) {
+                    with_all_keystream(p, [&](const CipherPacket& whole) {
                         fused_.seal(key_->powers, whole);
                         return true;
                     });
@@ -82,7 +82,8 @@ class Packets final : public core::PacketCipher {
         return Code::ok;
     }
 
-    void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept override {
+    void open(std::span<const CipherPacket> packets,
+              std::span<Code> codes) const noexcept override {
         for (std::size_t i = 0; i < packets.size(); ++i)
             codes[i] = open(packets[i]) ? Code::ok : Code::authentication;
     }
@@ -91,7 +92,7 @@ class Packets final : public core::PacketCipher {
 
   private:
     enum class Way { fused, completed, direct, steps };
-    Way way(const Packet& p) const noexcept {
+    Way way(const CipherPacket& p) const noexcept {
         const std::size_t there = p.keystream ? p.blocks : 0, needed = 1 + blocks_of(p.size);
         const bool in_one_sum = p.aad_size <= kBlockSize;
         if (there >= needed && in_one_sum) return Way::fused;
@@ -104,14 +105,16 @@ class Packets final : public core::PacketCipher {
             return Way::direct;
         return on_stack ? Way::completed : Way::steps;
     }
-    static bool has_keystream(const Packet& p) noexcept { return p.keystream && p.blocks != 0; }
-    bool open(const Packet& p) const noexcept {
+    static bool has_keystream(const CipherPacket& p) noexcept {
+        return p.keystream && p.blocks != 0;
+    }
+    bool open(const CipherPacket& p) const noexcept {
         switch (way(p)) {
             case Way::fused:
                 return fused_.open(key_->powers, p);
             case Way::completed:
                 return with_all_keystream(
-                    p, [&](const Packet& whole) { return fused_.open(key_->powers, whole); });
+                    p, [&](const CipherPacket& whole) { return fused_.open(key_->powers, whole); });
             case Way::direct:
                 if (p.size <= kMaxPrivate) return open_directly(p);
                 break;
@@ -122,7 +125,7 @@ class Packets final : public core::PacketCipher {
     }
 
     template <class Run>
-    bool with_all_keystream(const Packet& p, Run run) const noexcept {
+    bool with_all_keystream(const CipherPacket& p, Run run) const noexcept {
         alignas(64) std::array<std::uint8_t, kAtOnce * kBlockSize> keystream;
         const std::size_t needed = 1 + blocks_of(p.size);
         const core::WipeAtEnd wipe(keystream.data(), needed * kBlockSize);
@@ -130,13 +133,13 @@ class Packets final : public core::PacketCipher {
         if (there != 0) std::memcpy(keystream.data(), p.keystream, there * kBlockSize);
         make(keystream.data() + there * kBlockSize, modes::counter_add(p.first, there),
              needed - there);
-        Packet whole = p;
+        CipherPacket whole = p;
         whole.keystream = keystream.data();
         whole.blocks = needed;
         return run(whole);
     }
 
-    void seal_directly(const Packet& p) const noexcept {
+    void seal_directly(const CipherPacket& p) const noexcept {
         if (fused_.message) {
             fused_.message(Direction::encrypt, key_->schedule, key_->powers, p.first, p.aad,
                            p.aad_size, p.in, p.out, p.size, p.tag, p.tag_size);
@@ -151,7 +154,7 @@ class Packets final : public core::PacketCipher {
     // Both decrypt before the tag is known: into memory of this thread's, from where the plaintext
     // goes on if the tag is right. Others may see the caller's, as of a network card's rings, and a
     // forged packet is none of theirs to have decrypted. The copy stays in the nearest cache.
-    bool open_directly(const Packet& p) const noexcept {
+    bool open_directly(const CipherPacket& p) const noexcept {
         alignas(64) std::array<std::uint8_t, kMaxPrivate> plain;
         const core::WipeAtEnd wipe(plain.data(), p.size);
         Block tag;
@@ -168,19 +171,19 @@ class Packets final : public core::PacketCipher {
         return true;
     }
 
-    void seal_in_steps(const Packet& p) const noexcept {
+    void seal_in_steps(const CipherPacket& p) const noexcept {
         crypt(p);
         Block tag = tag_of(p, p.out);
         std::memcpy(p.tag, tag.data(), p.tag_size);
     }
-    bool open_in_steps(const Packet& p) const noexcept {
+    bool open_in_steps(const CipherPacket& p) const noexcept {
         Block tag = tag_of(p, p.in);
         const core::WipeAtEnd wipe(tag);
         if (!modes::equal_tags(tag.data(), p.tag, p.tag_size)) return false;
         crypt(p);
         return true;
     }
-    void crypt(const Packet& p) const noexcept {
+    void crypt(const CipherPacket& p) const noexcept {
         std::size_t done = 0;
         if (has_keystream(p)) {
             done = std::min(p.size, (p.blocks - 1) * kBlockSize);
@@ -201,7 +204,7 @@ class Packets final : public core::PacketCipher {
     void make(std::uint8_t* keystream, const Block& counter, std::size_t blocks) const noexcept {
         fused_.keystream(key_->schedule, counter, keystream, blocks);
     }
-    Block tag_of(const Packet& p, const std::uint8_t* ciphertext) const noexcept {
+    Block tag_of(const CipherPacket& p, const std::uint8_t* ciphertext) const noexcept {
         Block y{}, mask;
         const core::WipeAtEnd wipe(mask);
         fused_.hash(key_->powers, y, p.aad, p.aad_size);

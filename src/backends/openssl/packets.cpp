@@ -15,7 +15,7 @@
 namespace dael::openssl {
 namespace {
 
-using core::Packet;
+using core::CipherPacket;
 
 // So much of a packet may be decrypted on the stack before its tag is known; longer ones are hashed
 // first.
@@ -53,12 +53,12 @@ class Packets final : public core::PacketCipher {
         return counter_mode(notes, gcm::start({}), kZeros.data(), zero_mask_.data(), kBlockSize);
     }
 
-    Code seal(std::span<const Packet> packets) const noexcept override {
+    Code seal(std::span<const CipherPacket> packets) const noexcept override {
         const Notes notes;
-        for (const Packet& packet : packets) {
+        for (const CipherPacket& packet : packets) {
             const auto sealed = core::guarded([&] { return seal(notes, packet); });
             if (sealed) continue;
-            for (const Packet& any : packets) {
+            for (const CipherPacket& any : packets) {
                 if (any.size != 0) wipe(any.out, any.size);
                 wipe(any.tag, any.tag_size);
             }
@@ -66,7 +66,7 @@ class Packets final : public core::PacketCipher {
         }
         return Code::ok;
     }
-    void open(std::span<const Packet> packets, std::span<Code> codes) const noexcept override {
+    void open(std::span<const CipherPacket> packets, std::span<Code> codes) const noexcept override {
         const Notes notes;
         for (std::size_t i = 0; i < packets.size(); ++i) {
             const auto opened =
@@ -79,10 +79,10 @@ class Packets final : public core::PacketCipher {
     static constexpr Block kZeros{};
 
     // GCM's own order, both at once, where it is GCM's counter and there is nothing to XOR.
-    static bool is_direct(const Packet& p) noexcept {
+    static bool is_direct(const CipherPacket& p) noexcept {
         return (!p.keystream || p.blocks == 0) && modes::is_of_nonce(p.first);
     }
-    Code run_direct(const Notes& notes, Direction direction, const Packet& p) const {
+    Code run_direct(const Notes& notes, Direction direction, const CipherPacket& p) const {
         const Message message{p.in, p.out, p.size, p.aad, p.aad_size, p.tag, p.first};
         Code code = Code::ok;
         const auto ran =
@@ -91,7 +91,7 @@ class Packets final : public core::PacketCipher {
         return ran ? code : ran.code();
     }
 
-    Result<> seal(const Notes& notes, const Packet& p) const {
+    Result<> seal(const Notes& notes, const CipherPacket& p) const {
         if (is_direct(p)) {
             const Code code = run_direct(notes, Direction::encrypt, p);
             if (code != Code::ok) return Error{code, {}};
@@ -102,7 +102,7 @@ class Packets final : public core::PacketCipher {
         std::copy_n(tag.begin(), p.tag_size, p.tag);
         return {};
     }
-    Code open(const Notes& notes, const Packet& p) const {
+    Code open(const Notes& notes, const CipherPacket& p) const {
         if (is_direct(p) && p.size <= kMaxPrivate) return open_directly(notes, p);
         const auto tag = tag_of(notes, p, p.in);
         if (!tag) return tag.code();
@@ -112,17 +112,17 @@ class Packets final : public core::PacketCipher {
 
     // EVP decrypts before it knows the tag: into memory of this thread's, since others may see the
     // caller's, and a forged packet is none of theirs to have decrypted.
-    Code open_directly(const Notes& notes, const Packet& p) const {
+    Code open_directly(const Notes& notes, const CipherPacket& p) const {
         std::array<std::uint8_t, kMaxPrivate> plain;
         const core::WipeAtEnd wipe(plain.data(), p.size);
-        Packet here = p;
+        CipherPacket here = p;
         here.out = plain.data();
         const Code code = run_direct(notes, Direction::decrypt, here);
         if (code == Code::ok && p.size != 0) std::memcpy(p.out, plain.data(), p.size);
         return code;
     }
 
-    Result<> crypt(const Notes& notes, const Packet& p) const {
+    Result<> crypt(const Notes& notes, const CipherPacket& p) const {
         const std::uint64_t there =
             p.keystream && p.blocks != 0
                 ? std::min<std::uint64_t>(p.size, (p.blocks - 1) * kBlockSize)
@@ -144,7 +144,7 @@ class Packets final : public core::PacketCipher {
         return {};
     }
 
-    Result<Block> tag_of(const Notes& notes, const Packet& p,
+    Result<Block> tag_of(const Notes& notes, const CipherPacket& p,
                          const std::uint8_t* ciphertext) const {
         Block mask;
         const core::WipeAtEnd wipe(mask);
@@ -158,7 +158,7 @@ class Packets final : public core::PacketCipher {
     }
     // GHASH is what GMAC of the same bytes under a nonce of zeros is without that nonce's mask, but
     // for its last block, which GMAC fills in as if all bytes were AAD.
-    Result<Block> hash(const Notes& notes, const Packet& p, const std::uint8_t* ciphertext) const {
+    Result<Block> hash(const Notes& notes, const CipherPacket& p, const std::uint8_t* ciphertext) const {
         const auto& tables = static_cast<const Tables&>(*gcm_tables_);
         const std::size_t padding = (kBlockSize - p.aad_size % kBlockSize) % kBlockSize;
         DAEL_LET(keyed, tables.take(notes, 0));

@@ -14,17 +14,17 @@ class Packets final : public core::PacketCipher {
   public:
     explicit Packets(std::span<const std::uint8_t> key) : w_(key) {}
 
-    Code seal(std::span<const core::Packet> packets) const noexcept override {
-        for (const core::Packet& p : packets) {
+    Code seal(std::span<const core::CipherPacket> packets) const noexcept override {
+        for (const core::CipherPacket& p : packets) {
             crypt(p);
             std::copy_n(tag_of(p, p.out).begin(), p.tag_size, p.tag);
         }
         return Code::ok;
     }
-    void open(std::span<const core::Packet> packets,
+    void open(std::span<const core::CipherPacket> packets,
               std::span<Code> codes) const noexcept override {
         for (std::size_t i = 0; i < packets.size(); ++i) {
-            const core::Packet& p = packets[i];
+            const core::CipherPacket& p = packets[i];
             const bool same = modes::equal_tags(tag_of(p, p.in).data(), p.tag, p.tag_size);
             codes[i] = same ? Code::ok : Code::authentication;
             if (same) crypt(p);
@@ -32,7 +32,7 @@ class Packets final : public core::PacketCipher {
     }
 
   private:
-    void crypt(const core::Packet& p) const {
+    void crypt(const core::CipherPacket& p) const {
         Block counter = p.first, keystream{};
         for (std::size_t i = 0; i < p.size; ++i) {
             if (i % kBlockSize == 0) {
@@ -43,7 +43,7 @@ class Packets final : public core::PacketCipher {
         }
         wipe(keystream.data(), keystream.size());
     }
-    Block tag_of(const core::Packet& p, const std::uint8_t* ciphertext) const {
+    Block tag_of(const core::CipherPacket& p, const std::uint8_t* ciphertext) const {
         Gcm one(Direction::encrypt, w_, p.first);
         one.aad({p.aad, p.aad_size});
         one.authenticate({ciphertext, p.size});
