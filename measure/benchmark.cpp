@@ -23,7 +23,7 @@ std::size_t Heat::enter(std::string name, Sampler sample, Check check, Point poi
 }
 
 Result<> Heat::run(const Sampling& sampling, const std::string& what, Report& report) {
-    for (Entry& entry : entries_) {
+    for (Entrant& entry : entries_) {
         if (!entry.has_row || !entry.check) continue;
         auto checked = entry.check();
         if (checked.code() == Code::unsupported) {
@@ -36,7 +36,7 @@ Result<> Heat::run(const Sampling& sampling, const std::string& what, Report& re
     // Who has no row, and is nobody's yardstick, need not run.
     std::vector<std::size_t> running;
     for (std::size_t i = 0; i < entries_.size(); ++i)
-        if (entries_[i].has_row || std::ranges::any_of(entries_, [i](const Entry& entry) {
+        if (entries_[i].has_row || std::ranges::any_of(entries_, [i](const Entrant& entry) {
                 return entry.has_row && std::ranges::count(entry.against, i) != 0;
             }))
             running.push_back(i);
@@ -49,7 +49,7 @@ Result<> Heat::run(const Sampling& sampling, const std::string& what, Report& re
                                                running.begin())];
     };
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-        const Entry& entry = entries_[i];
+        const Entrant& entry = entries_[i];
         if (!entry.has_row) continue;
         const Series& own = series_of(i);
         Row row{entry.point,

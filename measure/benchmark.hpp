@@ -42,7 +42,7 @@ class Heat {
     Result<> run(const Sampling& sampling, const std::string& what, Report& report);
 
   private:
-    struct Entry {
+    struct Entrant {
         Contestant contestant;
         Check check;
         Point point;
@@ -51,7 +51,7 @@ class Heat {
         bool has_row = false;
         std::function<Figures(double seconds)> figures = {};
     };
-    std::vector<Entry> entries_;
+    std::vector<Entrant> entries_;
     std::vector<std::shared_ptr<void>> kept_;
 };
 

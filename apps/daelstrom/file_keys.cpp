@@ -173,7 +173,7 @@ class OfPassphrase final : public KeySource {
         return made_for(recipients, options_.segment);
     }
 
-    struct Entry {
+    struct KnownEnvelope {
         std::mutex mutex;
         std::shared_ptr<const sealed::Keys> keys;  // once somebody has them
         std::optional<Error> wrong;                // once somebody knows that it does not open
@@ -181,13 +181,13 @@ class OfPassphrase final : public KeySource {
 
     // What is known of an envelope. Files of several calls may lie side by side; of very many,
     // some are forgotten.
-    std::shared_ptr<Entry> entry_of(const std::vector<std::uint8_t>& envelope) {
+    std::shared_ptr<KnownEnvelope> entry_of(const std::vector<std::uint8_t>& envelope) {
         constexpr std::size_t kMax = 64;  // their keys take locked memory
         const std::lock_guard guard(mutex_);
         const auto found = known_.find(envelope);
         if (found != known_.end()) return found->second;
         if (known_.size() == kMax) known_.erase(known_.begin());
-        return known_[envelope] = std::make_shared<Entry>();
+        return known_[envelope] = std::make_shared<KnownEnvelope>();
     }
 
     Once<Secret> passphrase_;
@@ -195,7 +195,7 @@ class OfPassphrase final : public KeySource {
     bool may_ask_;  // again
     Once<FileKeys> sealing_{[this] { return make(); }};
     std::mutex mutex_;
-    std::map<std::vector<std::uint8_t>, std::shared_ptr<Entry>> known_;
+    std::map<std::vector<std::uint8_t>, std::shared_ptr<KnownEnvelope>> known_;
     std::counting_semaphore<4> at_once_{4};  // each takes some hundred MiB
 };
 

@@ -32,13 +32,14 @@ Result<> RewrapJob::ready() {
     return {};
 }
 
-std::shared_ptr<RewrapJob::Entry> RewrapJob::entry_of(const std::vector<std::uint8_t>& envelope) {
+std::shared_ptr<RewrapJob::RewrappedEnvelope> RewrapJob::entry_of(
+    const std::vector<std::uint8_t>& envelope) {
     constexpr std::size_t kMax = 1000;
     const std::lock_guard guard(mutex_);
     const auto found = known_.find(envelope);
     if (found != known_.end()) return found->second;
     if (known_.size() == kMax) known_.erase(known_.begin());
-    return known_[envelope] = std::make_shared<Entry>();
+    return known_[envelope] = std::make_shared<RewrappedEnvelope>();
 }
 
 Result<std::vector<std::uint8_t>> RewrapJob::fresh_for(const std::vector<std::uint8_t>& envelope) {

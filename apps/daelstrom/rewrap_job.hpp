@@ -43,18 +43,18 @@ class RewrapJob {
   private:
     // What became of an envelope. With a passphrase on either side, files that had the same one get
     // the same one, and scrypt is paid once for all of them, whether it opened or not.
-    struct Entry {
+    struct RewrappedEnvelope {
         std::mutex mutex;
         std::optional<Result<std::vector<std::uint8_t>>> fresh;
     };
     Result<std::vector<std::uint8_t>> fresh_for(const std::vector<std::uint8_t>& envelope);
-    std::shared_ptr<Entry> entry_of(const std::vector<std::uint8_t>& envelope);
+    std::shared_ptr<RewrappedEnvelope> entry_of(const std::vector<std::uint8_t>& envelope);
 
     const RewrapOptions& options_;
     std::mutex reading_, mutex_;
     std::optional<sealed::Identities> identities_;
     std::optional<sealed::Recipients> recipients_;
-    std::map<std::vector<std::uint8_t>, std::shared_ptr<Entry>> known_;
+    std::map<std::vector<std::uint8_t>, std::shared_ptr<RewrappedEnvelope>> known_;
     std::counting_semaphore<4> at_once_{4};  // scrypt takes some hundred MiB
 };
 

@@ -199,12 +199,12 @@ Result<> check_state(const SaOptions& sa, const SaState& from) {
 }  // namespace
 
 // Whatever may fail of taking a key, before anything changes. The claim comes last.
-Result<SaTable::State::Entry> SaTable::State::prepare(const Key& key, const SaOptions& sa,
-                                                      const SaState* from) {
+Result<SaTable::State::PreparedSa> SaTable::State::prepare(const Key& key, const SaOptions& sa,
+                                                           const SaState* from) {
     DAEL_TRY(check(key, sa, from));
     if (from) DAEL_TRY(check_state(sa, *from));
     DAEL_LET(copy, key.duplicate());
-    Entry entry;
+    PreparedSa entry;
     entry.key = std::make_shared<const Key>(std::move(copy));
     DAEL_LET(cipher, host->packets(*entry.key));
     entry.cipher = std::move(cipher);
@@ -226,7 +226,7 @@ std::uint64_t next_owner() noexcept {
 }  // namespace
 
 // A key in a place where nothing is left of another; under its mutex and the scheduler's.
-void SaTable::State::enter(Slot& slot, Entry entry, const SaOptions& sa,
+void SaTable::State::enter(Slot& slot, PreparedSa entry, const SaOptions& sa,
                            const SaState& from) noexcept {
     const bool stream = sa.layout == SaLayout::stream;
     slot.cipher = std::move(entry.cipher);

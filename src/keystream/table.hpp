@@ -80,13 +80,13 @@ struct SaTable::State {
         std::array<std::unique_ptr<keystream::Slot>, kChunk> slots;
     };
     static Result<> check(const Key& key, const SaOptions& options, const SaState* from);
-    struct Entry {
+    struct PreparedSa {
         std::shared_ptr<const Key> key;
         std::unique_ptr<core::PacketCipher> cipher;
         std::uint64_t print = 0;
     };
-    Result<Entry> prepare(const Key& key, const SaOptions& options, const SaState* from);
-    void enter(keystream::Slot& slot, Entry entry, const SaOptions& options,
+    Result<PreparedSa> prepare(const Key& key, const SaOptions& options, const SaState* from);
+    void enter(keystream::Slot& slot, PreparedSa entry, const SaOptions& options,
                const SaState& from) noexcept;
     void leave(keystream::Slot& slot) noexcept;
 
