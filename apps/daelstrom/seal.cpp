@@ -106,8 +106,8 @@ void add_options(CLI::App& command, Context& context, SealOptions& options) {
     add_json(command, options.show);
 }
 
-Result<SealedJob::Range> parse_range(std::string_view text) {
-    SealedJob::Range range;
+Result<SealedJob::ByteRange> parse_range(std::string_view text) {
+    SealedJob::ByteRange range;
     const char* const end = text.data() + text.size();
     const auto first = std::from_chars(text.data(), end, range.first);
     bool good = first.ec == std::errc{} && first.ptr != end && *first.ptr == '-';

@@ -29,12 +29,12 @@ struct SealedJob {
     std::vector<std::uint8_t> aad;
     bool bind_names = false;
     std::unique_ptr<KeySource> keys;
-    struct Range {
+    struct ByteRange {
         std::uint64_t first = 0;
         std::optional<std::uint64_t> last;  // the byte itself included; none: to the end
     };
-    std::optional<Range> range;  // opening: this part of the plaintext
-    OutputOptions output;        // but for the path
+    std::optional<ByteRange> range;  // opening: this part of the plaintext
+    OutputOptions output;            // but for the path
 };
 
 // What became of a file.

@@ -95,7 +95,7 @@ Result<Region> AddressSpace::find(const void* address, std::uint64_t size) const
     if (size > found->second.size - offset)
         return Error{Code::invalid_argument, "opencl: " + std::to_string(size) +
                                                  " bytes reach beyond the end of the buffer"};
-    const Range& range = found->second;
+    const AddressRange& range = found->second;
     return Region{range.buffer, range.buffer() ? nullptr : reinterpret_cast<void*>(found->first),
                   offset};
 }

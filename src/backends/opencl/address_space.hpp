@@ -49,11 +49,11 @@ class AddressSpace {
     bool holds(const void* address) const;
 
   private:
-    struct Range {
+    struct AddressRange {
         std::size_t size = 0;
         cl::Buffer buffer;  // null: shared memory
     };
-    using Ranges = std::map<std::uintptr_t, Range>;
+    using Ranges = std::map<std::uintptr_t, AddressRange>;
     Ranges::const_iterator around(std::uintptr_t address) const;
 
     mutable std::shared_mutex mutex_;
