@@ -31,7 +31,7 @@ class Planner {
   public:
     explicit Planner(const FileRequest& request) : request_(request) {}
 
-    Result<Plan> run() {
+    Result<FilePlan> run() {
         DAEL_TRY(check_options());
         plan_.files.set_naming(request_.naming, request_.output_dir);
         if (request_.inputs.empty() || request_.inputs.front() == "-") {
@@ -280,7 +280,7 @@ class Planner {
     }
 
     const FileRequest& request_;
-    Plan plan_;
+    FilePlan plan_;
     bool walked_ = false;
     std::set<Identity> named_;               // those inputs that were named
     std::map<std::string, mode_t> folders_;  // for outputs; in this order outer ones come first
@@ -289,7 +289,7 @@ class Planner {
 
 }  // namespace
 
-Result<Plan> plan_files(const FileRequest& request) {
+Result<FilePlan> plan_files(const FileRequest& request) {
     return Planner(request).run();
 }
 

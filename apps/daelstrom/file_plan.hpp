@@ -32,7 +32,7 @@ struct FileRequest {
     bool to_stdout = false;                 // where no output is named
 };
 
-struct Plan {
+struct FilePlan {
     PlannedFiles files;
     bool single = false;                // one file, which was named
     std::vector<std::string> failures;  // messages about what cannot be done
@@ -48,6 +48,6 @@ struct Plan {
 
 // Errors (invalid_argument, overlap), after which nothing should be done: options that do not go
 // together, two inputs that would go to one output, an output that is also an input.
-Result<Plan> plan_files(const FileRequest& request);
+Result<FilePlan> plan_files(const FileRequest& request);
 
 }  // namespace dael::cli

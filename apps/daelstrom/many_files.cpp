@@ -40,7 +40,7 @@ std::string count_of(std::uint64_t count) {
 // go again.
 class Folders {
   public:
-    Result<> make(const Plan& plan) {
+    Result<> make(const FilePlan& plan) {
         for (const auto& [path, below, mode] : plan.folders) {
             if (below.empty()) {
                 DAEL_TRY(make_one(AT_FDCWD, path, path, mode, ""));
@@ -105,7 +105,7 @@ class Folders {
 
 class Run {
   public:
-    Run(const Plan& plan, const ManyOptions& options, const FileWork& work)
+    Run(const FilePlan& plan, const ManyOptions& options, const FileWork& work)
         : plan_(plan),
           options_(options),
           work_(work),
@@ -285,7 +285,7 @@ class Run {
         return std::clamp<std::size_t>(limit.rlim_cur / 24, 1, kMaxWaiting);
     }
 
-    const Plan& plan_;
+    const FilePlan& plan_;
     const ManyOptions& options_;
     const FileWork& work_;
     const std::size_t most_waiting_ = most_waiting();
@@ -298,7 +298,7 @@ class Run {
     Progress progress_;
 };
 
-Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork& work) {
+Result<> do_single(const FilePlan& plan, const ManyOptions& options, const FileWork& work) {
     if (!plan.failures.empty()) return Error{Code::io, plan.failures.front()};
     Folders folders;
     DAEL_TRY(folders.make(plan));
@@ -326,7 +326,7 @@ Result<> do_single(const Plan& plan, const ManyOptions& options, const FileWork&
 
 }  // namespace
 
-Result<> do_files(const Plan& plan, const ManyOptions& options, const FileWork& work) {
+Result<> do_files(const FilePlan& plan, const ManyOptions& options, const FileWork& work) {
     for (const PlannedFile& file : plan.files.named())
         DAEL_TRY(check_json(options.json, file.output));
     return plan.single ? do_single(plan, options, work) : Run(plan, options, work).all();

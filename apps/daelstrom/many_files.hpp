@@ -26,6 +26,6 @@ using FileWork = std::function<Result<FileDone>(const PlannedFile&, Buffers&, Pr
 
 // Does all that was planned, and tells of each file that failed, on standard error. Errors: that of
 // a single file; of several, how many failed.
-Result<> do_files(const Plan& plan, const ManyOptions& options, const FileWork& work);
+Result<> do_files(const FilePlan& plan, const ManyOptions& options, const FileWork& work);
 
 }  // namespace dael::cli
