@@ -97,7 +97,7 @@ inline void ask(SaTable::State& table, Track& track) noexcept {
 }
 
 // What is rare, or known without looking at each packet, costs packets nothing.
-struct Tally {
+struct PacketCounts {
     std::uint64_t bytes = 0, needed = 0;  // needed: blocks of keystream
     std::uint64_t partial = 0, direct = 0;
     std::uint64_t missing = 0;  // blocks of `needed` that were not there
@@ -117,22 +117,23 @@ constexpr std::uint64_t kAhead = 2048;
 
 // Keystream for a packet that starts with number n, which is in the window that `track` aims at.
 inline void point_to(core::CipherPacket& to, const Track& track, std::uint64_t n, bool stream,
-                     std::uint64_t need, Tally& tally) noexcept {
+                     std::uint64_t need, PacketCounts& counts) noexcept {
     const std::uint64_t bytes = std::uint64_t{16} * track.blocks;  // of a number
     const std::uint64_t at = (n - track.first) * bytes, end = track.count * bytes;
     to.keystream = track.data + at;
     to.blocks = static_cast<std::size_t>(stream ? (end - at) / 16 : track.blocks);
     to.soon = end - at > 2 * kAhead ? to.keystream + kAhead : nullptr;
     if (to.blocks < need) [[unlikely]] {
-        ++tally.partial;
-        tally.missing += need - to.blocks;
+        ++counts.partial;
+        counts.missing += need - to.blocks;
     }
 }
-inline void no_keystream(core::CipherPacket& to, std::uint64_t need, Tally& tally) noexcept {
+inline void no_keystream(core::CipherPacket& to, std::uint64_t need,
+                         PacketCounts& counts) noexcept {
     to.keystream = to.soon = nullptr;
     to.blocks = 0;
-    ++tally.direct;
-    tally.missing += need;
+    ++counts.direct;
+    counts.missing += need;
 }
 
 // Numbers that are taken from a track one after another. What others read of the track is written
@@ -303,7 +304,7 @@ Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets
     unsigned touched = 0;
     for (std::size_t done = 0; done < packets.size(); done += kMaxGroup) {
         const std::size_t count = std::min(packets.size() - done, kMaxGroup);
-        Tally tally;
+        PacketCounts counts;
         Taking taking(slot->tracks[0]);
         for (std::size_t i = 0; i < count; ++i) {
             const SaPacket& from = packets[done + i];
@@ -323,16 +324,16 @@ Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets
                 store64(from.iv, iv);
                 set_first(to.first, sa_options, iv);
             }
-            tally.bytes += from.size;
-            tally.needed += need;
+            counts.bytes += from.size;
+            counts.needed += need;
             if (n - track.first < track.count ||
                 (taking.tell(), move_on(*this, track, n, counters)))
-                point_to(to, track, n, stream, need, tally);
+                point_to(to, track, n, stream, need, counts);
             else
-                no_keystream(to, need, tally);
+                no_keystream(to, need, counts);
         }
         taking.tell();
-        tally.add_to(counters, count);
+        counts.add_to(counters, count);
         const Code code = slot->cipher->seal(group.first(count));
         for (unsigned some = touched; some != 0; some &= some - 1) {
             Track& track = slot->tracks[static_cast<std::size_t>(std::countr_zero(some))];
@@ -392,7 +393,7 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
     unsigned touched = 0;
     for (std::size_t next = 0; next < packets.size();) {
         std::size_t count = 0;
-        Tally tally;
+        PacketCounts counts;
         for (; next < packets.size() && count < kMaxGroup; ++next) {
             const SaPacket& from = packets[next];
             if (fault(from)) {
@@ -425,17 +426,17 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 its.after = its.n + 1;
                 touched |= 1u << which;
             }
-            tally.bytes += from.size;
-            tally.needed += need;
+            counts.bytes += from.size;
+            counts.needed += need;
             if (its.track && (its.n - its.track->first < its.track->count ||
                               look_up(*this, *its.track, its.n, counters))) {
-                point_to(to, *its.track, its.n, stream, need, tally);
+                point_to(to, *its.track, its.n, stream, need, counts);
                 counters.overlapped += its.n < its.track->next.load(std::memory_order_relaxed);
             } else {
-                no_keystream(to, need, tally);
+                no_keystream(to, need, counts);
             }
         }
-        tally.add_to(counters, count);
+        counts.add_to(counters, count);
         if (stream) touched |= 1;
         slot->cipher->open(group.first(count), {verdicts.data(), count});
         for (std::size_t i = 0; i < count; ++i) {
