@@ -69,7 +69,8 @@ Result<Heat> race_core(const PacketSuite& shared, const Point& point) {
     DAEL_TRY(add(ipsec_mb_sealer(key, true), true));
     DAEL_TRY(add(tomcrypt_sealer(key, true), false));
     DAEL_TRY(add(batch_sealer(key), false));
-    for (const Source& source : shared.sources) DAEL_TRY(add(table_sealer(source, key), false));
+    for (const KeystreamSource& source : shared.sources)
+        DAEL_TRY(add(table_sealer(source, key), false));
     return heat;
 }
 
@@ -79,7 +80,7 @@ Result<Heat> in_flight(const PacketSuite& shared, const Point& point) {
     DAEL_LET(packets, Packets::make(Mix::of(point), point.number("working_set")));
     Heat heat;
     std::vector<std::size_t> against;
-    for (const Source& source : shared.sources) {
+    for (const KeystreamSource& source : shared.sources) {
         DAEL_LET(sealer, table_sealer(source, key, 1, point.number("budget")));
         if (sealer.warm_seconds > 0)  // until the largest budget has been used up
             sealer.warm_seconds =

@@ -176,7 +176,7 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
     DAEL_TRY(add([&](std::uint64_t) { return ipsec_mb_sealer(key, false); }, true));
     if (threads > 1)
         DAEL_TRY(add([&](std::uint64_t) { return ipsec_mb_sealer(key, false); }, true, true));
-    for (const Source& source : shared.sources)
+    for (const KeystreamSource& source : shared.sources)
         DAEL_TRY(add([&](std::uint64_t) { return table_sealer(source, key); }, false));
     return heat;
 }

@@ -126,7 +126,8 @@ Result<Heat> race_latency(const PacketSuite& shared, const Point& point) {
     DAEL_TRY(add(ipsec_mb_sealer(key, false), true));
     // What it cannot keep up with has no latency.
     if (point.number("load") <= 10) DAEL_TRY(add(evp_sealer(key), false));
-    for (const Source& source : shared.sources) DAEL_TRY(add(table_sealer(source, key), false));
+    for (const KeystreamSource& source : shared.sources)
+        DAEL_TRY(add(table_sealer(source, key), false));
     return heat;
 }
 

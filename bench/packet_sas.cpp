@@ -60,7 +60,7 @@ Result<SaId> add_sa(SaTable& table, const Point& point, std::size_t sa, SaDirect
     return table.add(key, {.direction = direction, .salt = kSalt});
 }
 
-Result<std::shared_ptr<Arrivals>> arrange(const Source& direct, const Point& point,
+Result<std::shared_ptr<Arrivals>> arrange(const KeystreamSource& direct, const Point& point,
                                           std::size_t count) {
     DAEL_LET(sender, open_table(direct, 0));
     const auto made =
@@ -143,9 +143,9 @@ struct Opener {
     std::shared_ptr<SaTable> table = nullptr;
 };
 
-Result<Opener> table_opener(const Source& source, const Point& point) {
+Result<Opener> table_opener(const KeystreamSource& source, const Point& point) {
     struct State {
-        Source source;
+        KeystreamSource source;
         std::vector<SaId> ids;
     };
     DAEL_LET(opened, open_table(source, 0));
@@ -265,7 +265,7 @@ Result<Heat> race_sas(const PacketSuite& shared, const Point& point) {
         return {};
     };
     DAEL_TRY(add(ipsec_mb_opener(point), true));
-    for (const Source& source : shared.sources)
+    for (const KeystreamSource& source : shared.sources)
         DAEL_TRY(add(table_opener(source, point), !source.filler));
     return heat;
 }

@@ -20,23 +20,24 @@ std::vector<std::uint8_t> key_of(std::span<const std::uint8_t> raw, std::size_t 
 
 }  // namespace
 
-Result<Source> direct_source() {
+Result<KeystreamSource> direct_source() {
     auto opened = Engine::open({.backend = "cpu", .threads = 1});
     if (!opened) opened = Engine::open({.backend = "openssl", .threads = 1});
     if (!opened) return std::move(opened).error();
-    return Source{"daelstrom, direct", std::make_shared<Engine>(std::move(*opened)), nullptr,
-                  SaTableOptions::Plan::direct};
+    return KeystreamSource{"daelstrom, direct", std::make_shared<Engine>(std::move(*opened)),
+                           nullptr, SaTableOptions::Plan::direct};
 }
 
-Result<Source> filled_source(const std::string& backend, int threads) {
+Result<KeystreamSource> filled_source(const std::string& backend, int threads) {
     DAEL_LET(opened, Engine::open({.backend = backend, .threads = 1}));
     const auto engine = std::make_shared<Engine>(std::move(opened));
     DAEL_LET(filler, SaFiller::open(*engine, {.threads = threads}));
-    return Source{"daelstrom, keystream by " + backend, engine,
-                  std::make_shared<SaFiller>(std::move(filler)), SaTableOptions::Plan::ahead};
+    return KeystreamSource{"daelstrom, keystream by " + backend, engine,
+                           std::make_shared<SaFiller>(std::move(filler)),
+                           SaTableOptions::Plan::ahead};
 }
 
-Result<SaTable> open_table(const Source& source, std::size_t budget) {
+Result<SaTable> open_table(const KeystreamSource& source, std::size_t budget) {
     SaTableOptions options;
     options.budget = budget ? budget : kUsualBudget;
     options.plan = source.plan;
@@ -86,10 +87,10 @@ measure::Figures served(const Sealer& sealer, double seconds) {
     return served({&counters, 1}, seconds);
 }
 
-Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> raw, int sas,
-                            std::size_t budget) {
+Result<Sealer> table_sealer(const KeystreamSource& source, std::span<const std::uint8_t> raw,
+                            int sas, std::size_t budget) {
     struct State {
-        Source source;  // outlives the table
+        KeystreamSource source;  // outlives the table
         SaTable table;
         std::vector<SaId> ids;
         std::size_t turn = 0;

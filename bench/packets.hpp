@@ -71,19 +71,19 @@ Result<Sealer> tomcrypt_sealer(std::span<const std::uint8_t> key, bool plugged);
 Result<Sealer> batch_sealer(std::span<const std::uint8_t> key);
 
 // Where keystream comes from: a filler of a backend, or nowhere.
-struct Source {
+struct KeystreamSource {
     std::string name;  // "keystream by cuda"
     std::shared_ptr<Engine> engine;
     std::shared_ptr<SaFiller> filler;
     SaTableOptions::Plan plan = SaTableOptions::Plan::direct;
 };
-Result<Source> direct_source();
-Result<Source> filled_source(const std::string& backend, int threads);
+Result<KeystreamSource> direct_source();
+Result<KeystreamSource> filled_source(const std::string& backend, int threads);
 
 // A table of one core, with so many sending SAs that take turns burst by burst.
-Result<Sealer> table_sealer(const Source& source, std::span<const std::uint8_t> key, int sas = 1,
-                            std::size_t budget = 0);
-Result<SaTable> open_table(const Source& source, std::size_t budget);
+Result<Sealer> table_sealer(const KeystreamSource& source, std::span<const std::uint8_t> key,
+                            int sas = 1, std::size_t budget = 0);
+Result<SaTable> open_table(const KeystreamSource& source, std::size_t budget);
 // What became of packets between two points in time; `memory` as it is at the second.
 SaCounters between(const SaCounters& before, const SaCounters& after);
 // Of one table, or of some that worked beside each other: how packets were served, and what was
@@ -124,7 +124,7 @@ struct PacketSuite {
     const Suite& suite;
     bool quick = false;
     measure::Sampling sampling;
-    std::vector<Source> sources;  // direct first, then fillers
+    std::vector<KeystreamSource> sources;  // direct first, then fillers
 };
 
 measure::Axis at_place(const char* where);

@@ -23,9 +23,9 @@ std::uint64_t segments_in(std::uint64_t bytes, const Layout& layout) {
 }
 
 // A stream whose next bytes can be looked at. These are kept as long as this lives.
-class Source {
+class PeekableStream {
   public:
-    explicit Source(const Read& read) : read_(read) {}
+    explicit PeekableStream(const Read& read) : read_(read) {}
 
     // Up to `size` bytes that will be read next; nothing must be left of an earlier look.
     Result<HostIn> peek(std::size_t size) {
@@ -137,7 +137,7 @@ Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plai
         const Layout& layout = sealer->layout();
         const std::uint64_t count = segments_in(kChunk, layout);
         Buffer buffer(count * layout.segment);
-        Source source(plain);
+        PeekableStream source(plain);
         Done done;
         for (std::uint64_t first = 0;; first += count) {
             const Chunk room = whole_chunk(layout, first, count);
@@ -171,7 +171,7 @@ Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plai
 Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& sealed,
                   const Write& plain) {
     return core::guarded([&]() -> Result<Done> {
-        Source source(sealed);
+        PeekableStream source(sealed);
         const std::size_t head_size = Opener::head_size(keys);
         const auto head = source.peek(head_size);
         if (!head) return head.error();
