@@ -7,8 +7,8 @@
 
 #include "core/guard.hpp"
 #include "core/wipe_at_end.hpp"
-#include "formats/buffer.hpp"
 #include "formats/chunks.hpp"
+#include "formats/wiped_buffer.hpp"
 
 namespace dael::sealed {
 
@@ -19,7 +19,7 @@ struct File::State {
     std::uint64_t plain;   // bytes of plaintext, by the stream's size
 
     // Opens a chunk in `buffer`.
-    Result<Ran> open(const Chunk& chunk, formats::Buffer& buffer) const {
+    Result<Ran> open(const Chunk& chunk, formats::WipedBuffer& buffer) const {
         const HostOut bytes = buffer.use(chunk.sealed.size);
         DAEL_TRY(read(chunk.sealed.at, bytes));
         return opener.open_in_place(chunk, bytes);
@@ -35,7 +35,7 @@ Result<File> File::open(Engine& engine, const Keys& keys, HostIn aad, ReadAt rea
                         std::uint64_t size) {
     return core::guarded([&]() -> Result<File> {
         const std::uint64_t wanted = Opener::head_size(keys);
-        formats::Buffer head(std::min(size, wanted));
+        formats::WipedBuffer head(std::min(size, wanted));
         DAEL_TRY(read(0, head.all()));
         auto opener = Opener::start(engine, keys, aad, head.all(), size < wanted);
         if (!opener) return std::move(opener).error();
@@ -54,7 +54,7 @@ Result<> File::check_size() {
     return core::guarded([&]() -> Result<> {
         const auto last = state_->opener.layout().covering({state_->plain, 0}, state_->plain);
         if (!last) return last.error();
-        formats::Buffer buffer(last->sealed.size);
+        formats::WipedBuffer buffer(last->sealed.size);
         auto opened = state_->open(*last, buffer);
         if (!opened) return std::move(opened).error();
         return {};
@@ -73,7 +73,7 @@ Result<Ran> File::read(std::uint64_t at, HostOut out) {
         const std::uint64_t end = all->first + all->count;
         const std::uint64_t step =
             std::clamp<std::uint64_t>(kWindow / layout.segment, 1, all->count);
-        formats::Buffer buffer(step * layout.segment);
+        formats::WipedBuffer buffer(step * layout.segment);
         Ran ran;
         std::uint64_t written = 0;
         for (std::uint64_t first = all->first; first < end; first += step) {
@@ -110,7 +110,7 @@ Result<Ran> File::read_all(DeviceOut out, Stream stream, int readers) {
         const auto& cipher = state_->opener.state().cipher;
         if (out.size != 0) return cipher.open(state_->read, readers, state_->sealed, out, stream);
         // An empty output need not point anywhere, which is how a device is found.
-        formats::Buffer buffer(state_->sealed);
+        formats::WipedBuffer buffer(state_->sealed);
         const auto all = state_->opener.layout().covering({}, 0);
         if (!all) return all.error();
         return state_->open(*all, buffer);

@@ -7,13 +7,13 @@
 #include <daelstrom/sealed.hpp>
 
 #include "core/guard.hpp"
-#include "formats/buffer.hpp"
 #include "formats/chunks.hpp"
+#include "formats/wiped_buffer.hpp"
 
 namespace dael::sealed {
 namespace {
 
-using formats::Buffer;
+using formats::WipedBuffer;
 
 // What goes through an engine at a time: enough for many cores, and for a device's pipeline.
 constexpr std::uint64_t kChunk = 32 << 20;  // bytes
@@ -71,7 +71,7 @@ class PeekableStream {
 
     const Read& read_;
     bool ended_ = false;
-    std::optional<Buffer> kept_;
+    std::optional<WipedBuffer> kept_;
     HostIn left_;
 };
 
@@ -136,7 +136,7 @@ Result<Done> seal(Engine& engine, const Keys& keys, HostIn aad, const Read& plai
         if (!sealer) return std::move(sealer).error();
         const Layout& layout = sealer->layout();
         const std::uint64_t count = segments_in(kChunk, layout);
-        Buffer buffer(count * layout.segment);
+        WipedBuffer buffer(count * layout.segment);
         PeekableStream source(plain);
         Done done;
         for (std::uint64_t first = 0;; first += count) {
@@ -179,7 +179,7 @@ Result<Done> open(Engine& engine, const Keys& keys, HostIn aad, const Read& seal
         if (!opener) return opener.error();
         const Layout& layout = opener->layout();
         const std::uint64_t count = segments_in(kChunk, layout);
-        Buffer buffer(count * layout.segment);
+        WipedBuffer buffer(count * layout.segment);
         Done done;
         for (std::uint64_t first = 0;; first += count) {
             auto got = source.fill(buffer.all());

@@ -47,7 +47,7 @@ void SaFiller::State::ring() noexcept {
     bell_.notify_all();
 }
 
-Result<> SaFiller::State::allocate(Buffer& buffer, std::size_t size) {
+Result<> SaFiller::State::allocate(FillBuffer& buffer, std::size_t size) {
     buffer.windows = std::make_unique<Window[]>(kMaxWindows);
     if (device_) {
         DAEL_LET(memory, device_->memory.allocate_pinned(size));
@@ -62,7 +62,7 @@ Result<> SaFiller::State::allocate(Buffer& buffer, std::size_t size) {
     return {};
 }
 
-void SaFiller::State::release(Buffer& buffer) noexcept {
+void SaFiller::State::release(FillBuffer& buffer) noexcept {
     if (!buffer.memory) return;
     dael::wipe(buffer.memory, buffer.size);
     if (device_)
@@ -77,14 +77,14 @@ Result<> SaFiller::State::attach(SaTable::State& table) {
     const std::size_t count = 2 * (table.options.budget / table.options.block);
     struct Buffers {
         State& filler;
-        std::vector<std::unique_ptr<Buffer>> list;
+        std::vector<std::unique_ptr<FillBuffer>> list;
         ~Buffers() {
             for (auto& buffer : list) filler.release(*buffer);
         }
     } made{*this, {}};
     made.list.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-        made.list.push_back(std::make_unique<Buffer>());
+        made.list.push_back(std::make_unique<FillBuffer>());
         DAEL_TRY(allocate(*made.list.back(), table.options.block));
     }
     const std::lock_guard lock(mutex_);
@@ -210,7 +210,7 @@ void SaFiller::State::learn_lead(Track& track, const Window& window) noexcept {
 void SaFiller::State::publish(Fill& fill) noexcept {
     const std::lock_guard lock(mutex_);
     if (!fill.table) return give_up(fill);
-    Buffer& buffer = *fill.buffer;
+    FillBuffer& buffer = *fill.buffer;
     buffer.taken = false;
     const double seconds = std::chrono::duration<double>(Clock::now() - fill.began).count();
     // The first ones wait for kernels to be compiled and the like, which says nothing of the next.
@@ -279,7 +279,7 @@ void SaFiller::State::fail(Lane& lane, const Error& error) noexcept {
         if (ended) give_up(fill);
         return;
     }
-    Buffer& buffer = *fill.buffer;
+    FillBuffer& buffer = *fill.buffer;
     ++fill.table->fill_errors;
     if (ended) {
         buffer.taken = false;

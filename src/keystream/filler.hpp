@@ -76,8 +76,8 @@ struct SaFiller::State {
     Result<> start_thread(std::size_t index);
     Result<> open_lanes(std::vector<keystream::LaneOwner>& lanes);
     Result<> open_again(Worker& worker);
-    Result<> allocate(keystream::Buffer& buffer, std::size_t size);
-    void release(keystream::Buffer& buffer) noexcept;
+    Result<> allocate(keystream::FillBuffer& buffer, std::size_t size);
+    void release(keystream::FillBuffer& buffer) noexcept;
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker();
     Result<keystream::LaneOwner> open_lane();
     void serve(Worker& worker) noexcept;
@@ -97,7 +97,7 @@ struct SaFiller::State {
     // Under the mutex: scheduler.cpp
     void collect();
     bool compose(keystream::Fill& fill);
-    keystream::Buffer* free_buffer(SaTable::State& table);
+    keystream::FillBuffer* free_buffer(SaTable::State& table);
     bool add_windows(keystream::Fill& fill, keystream::Slot& slot, std::uint64_t quantum);
     struct Wish {
         std::uint64_t first = 0, count = 0;
@@ -107,7 +107,7 @@ struct SaFiller::State {
     std::uint64_t share(const keystream::Track& track, std::uint64_t slot_bytes) const;
     void tick(Clock::time_point now);
     void sweep() noexcept;
-    static void wipe_buffer(keystream::Buffer& buffer) noexcept;
+    static void wipe_buffer(keystream::FillBuffer& buffer) noexcept;
     void look_at(SaTable::State& table, double seconds, Clock::time_point now);
     void judge(keystream::Slot& slot);
     void judge_waste(const SaTable::State& table, keystream::Slot& slot, Clock::time_point now);

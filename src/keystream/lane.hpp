@@ -40,7 +40,7 @@ struct Fill {
     // Whose; null: nothing is under way, or its table has gone and left the buffer to the fill. The
     // scheduler's mutex guards it, and `began`.
     SaTable::State* table = nullptr;
-    Buffer* buffer = nullptr;
+    FillBuffer* buffer = nullptr;
     std::vector<Stretch> stretches;
     std::size_t bytes = 0;
     std::size_t messages = 0;

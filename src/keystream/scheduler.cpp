@@ -225,7 +225,7 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
 bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum) {
     // What it could not have for want of room it is not owed for ever.
     slot.deficit = std::min<std::uint64_t>(slot.deficit, fill.table->options.block) + quantum;
-    Buffer& buffer = *fill.buffer;
+    FillBuffer& buffer = *fill.buffer;
     bool content = true;
     for (std::size_t which = 0; which < kClasses; ++which) {
         Track& track = slot.tracks[which];
@@ -280,7 +280,7 @@ bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum)
 
 // Where a table's windows can go now; null: nowhere. The first that is free, so that no more memory
 // is in turn than has to be, and the caches keep it.
-Buffer* SaFiller::State::free_buffer(SaTable::State& table) {
+FillBuffer* SaFiller::State::free_buffer(SaTable::State& table) {
     if (table.looked_at == composed_) return nullptr;  // for this fill there was none already
     if (table.live.load(std::memory_order_seq_cst) + kLeastQuantum <= table.options.budget)
         for (const auto& buffer : table.buffers)
@@ -343,7 +343,7 @@ bool SaFiller::State::compose(Fill& fill) {
         stuck_ = true;
         return false;
     }
-    Buffer& buffer = *fill.buffer;
+    FillBuffer& buffer = *fill.buffer;
     buffer.bytes = fill.bytes;
     // What is not written over would be nobody's from here on, and would not be found when its SA
     // goes.
@@ -381,7 +381,7 @@ void SaFiller::State::sweep() noexcept {
     swept_ = buffer_order_;
 }
 
-void SaFiller::State::wipe_buffer(Buffer& buffer) noexcept {
+void SaFiller::State::wipe_buffer(FillBuffer& buffer) noexcept {
     dael::wipe(buffer.memory, buffer.dirty);
     buffer.dirty = 0;
 }
@@ -543,7 +543,7 @@ bool SaFiller::State::shrink(SaTable::State& table) noexcept {
 // last.
 void SaFiller::State::drop_newest(SaTable::State& table) noexcept {
     table.blocked_ticks = 0;
-    Buffer* newest = nullptr;
+    FillBuffer* newest = nullptr;
     for (const auto& buffer : table.buffers)
         if (!buffer->taken && buffer->live.load(std::memory_order_acquire) != 0 &&
             (!newest || buffer->order > newest->order))

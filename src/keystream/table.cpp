@@ -12,7 +12,7 @@
 
 namespace dael {
 
-using keystream::Buffer;
+using keystream::FillBuffer;
 using keystream::Slot;
 using keystream::Track;
 using keystream::Window;

@@ -59,7 +59,7 @@ struct SaTable::State {
     std::uint32_t process = 0;
 
     // The scheduler's mutex guards these.
-    std::vector<std::unique_ptr<keystream::Buffer>> buffers;
+    std::vector<std::unique_ptr<keystream::FillBuffer>> buffers;
     std::vector<keystream::Slot*> active;          // have had packets of late
     double rate = 0;                               // of all of them, blocks a second
     std::uint32_t under_way = 0;                   // jobs

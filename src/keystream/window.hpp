@@ -11,7 +11,7 @@
 namespace dael::keystream {
 
 struct Track;
-struct Buffer;
+struct FillBuffer;
 
 // Who holds it: the scheduler until it is published, then the track's inbox, then the packet side,
 // which retires it. Numbers are those of a track: packets, in layout stream blocks.
@@ -19,7 +19,7 @@ struct Window {
     std::uint64_t first = 0, end = 0;
     std::uint32_t blocks = 1;  // of keystream for each number
     std::uint8_t* data = nullptr;
-    Buffer* buffer = nullptr;
+    FillBuffer* buffer = nullptr;
     Track* track = nullptr;
     std::uint64_t epoch = 0;      // of the SA that it was ordered for
     std::uint64_t next_then = 0;  // the track's next number when it was ordered
@@ -35,7 +35,7 @@ inline constexpr std::size_t kMaxWindows = 256;  // in a buffer
 
 // Free, and the scheduler's alone, while `live` is 0 and nobody fills it. Its windows are known
 // until it is filled again, so that an SA that goes finds what was used of its keystream.
-struct Buffer {
+struct FillBuffer {
     std::uint8_t* memory = nullptr;
     std::size_t size = 0;               // bytes of it
     std::unique_ptr<Window[]> windows;  // kMaxWindows; the first `count` are in use

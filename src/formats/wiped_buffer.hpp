@@ -11,13 +11,13 @@
 
 namespace dael::formats {
 
-class Buffer {
+class WipedBuffer {
   public:
-    explicit Buffer(std::size_t size)
+    explicit WipedBuffer(std::size_t size)
         : bytes_(std::make_unique_for_overwrite<std::uint8_t[]>(size)), size_(size) {}
-    Buffer(Buffer&&) noexcept = default;
-    Buffer& operator=(Buffer&&) = delete;
-    ~Buffer() {
+    WipedBuffer(WipedBuffer&&) noexcept = default;
+    WipedBuffer& operator=(WipedBuffer&&) = delete;
+    ~WipedBuffer() {
         if (bytes_) wipe(bytes_.get(), used_);
     }
     std::size_t size() const { return size_; }
