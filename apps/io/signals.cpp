@@ -18,12 +18,12 @@ namespace {
 
 // What the handler reads. It uses only async-signal-safe calls: unlinkat, nanosleep, tcsetattr,
 // sigaction, raise.
-struct Slot {
+struct DoomedName {
     std::atomic<bool> taken{false};
     std::atomic<int> directory{-1};  // set when the name is
     std::array<char, 64> name{};
 };
-std::array<Slot, DoomedFile::kMax> slots;
+std::array<DoomedName, DoomedFile::kMax> slots;
 std::atomic<int> creating{0};    // threads between enter() and leave()
 std::atomic<bool> dying{false};  // no further file may be created
 termios terminal_state;
@@ -43,7 +43,7 @@ void wait_for_creators() {
 extern "C" void clean_up_and_die(int signal) {
     dying = true;
     wait_for_creators();
-    for (const Slot& slot : slots)
+    for (const DoomedName& slot : slots)
         if (const int directory = slot.directory.load(); directory >= 0)
             ::unlinkat(directory, slot.name.data(), 0);
     if (const int fd = terminal.load(); fd >= 0) ::tcsetattr(fd, TCSANOW, &terminal_state);
@@ -102,7 +102,7 @@ void DoomedFile::leave() noexcept {
 void DoomedFile::there(int folder, const char* name) noexcept {
     gone();
     for (std::size_t i = 0; i < slots.size(); ++i) {
-        Slot& slot = slots[i];
+        DoomedName& slot = slots[i];
         if (slot.taken.exchange(true)) continue;
         std::strncpy(slot.name.data(), name, slot.name.size() - 1);
         slot.directory = folder;
@@ -113,7 +113,7 @@ void DoomedFile::there(int folder, const char* name) noexcept {
 
 void DoomedFile::gone() noexcept {
     if (slot_ < 0) return;
-    Slot& slot = slots[static_cast<std::size_t>(std::exchange(slot_, -1))];
+    DoomedName& slot = slots[static_cast<std::size_t>(std::exchange(slot_, -1))];
     slot.directory = -1;
     slot.taken = false;
 }

@@ -13,7 +13,7 @@
 namespace daelstrom_tomcrypt {
 
 // A key that is ready. Free while `set` is null.
-struct Slot {
+struct CachedKey {
     RawKey raw;
     std::uint64_t id = 0;
     dael_engine* engine = nullptr;
@@ -30,10 +30,10 @@ constexpr std::size_t kSets = 32, kWays = 2, kMemory = 8;
 constexpr std::uint64_t kWorthAKey = 32;
 
 struct Table {
-    Slot of_contexts[kSets][kWays];  // by id
+    CachedKey of_contexts[kSets][kWays];  // by id
     std::size_t newest[kSets] = {};
-    Slot of_memory[kMemory];  // by the key itself
-    std::size_t next = 0;     // to be taken
+    CachedKey of_memory[kMemory];  // by the key itself
+    std::size_t next = 0;          // to be taken
 };
 
 // Held for some nanoseconds, twice in a call: half as long as a mutex would take to do so. While a
@@ -96,7 +96,7 @@ bool make(std::span<const std::uint8_t> raw, dael_engine* engine, dael_key*& key
     return false;
 }
 
-void clear(Slot& slot) noexcept {
+void clear(CachedKey& slot) noexcept {
     if (slot.users != 0) {
         slot.doomed = true;
         return;
@@ -120,14 +120,14 @@ bool same(const RawKey& a, std::span<const std::uint8_t> b) noexcept {
 }
 
 // The place of a key that is there, or may be put there; null: neither.
-Slot* place(std::uint64_t id, std::span<const std::uint8_t> raw) noexcept {
+CachedKey* place(std::uint64_t id, std::span<const std::uint8_t> raw) noexcept {
     if (id != 0) {
         auto& ways = table->of_contexts[id % kSets];
         std::size_t& newest = table->newest[id % kSets];
         if (ways[newest].id != id) newest = 1 - newest;
         return &ways[newest];
     }
-    for (Slot& slot : table->of_memory)
+    for (CachedKey& slot : table->of_memory)
         if (slot.set && !slot.doomed && same(slot.raw, raw)) return &slot;
     return &table->of_memory[table->next++ % kMemory];
 }
@@ -172,7 +172,7 @@ Ready::Ready(std::uint64_t id, std::span<const std::uint8_t> raw, bool keep) noe
     engine_ = open_engine();
     if (!engine_) return;
     open_table();
-    if (Slot* slot = keep ? place(id, raw) : nullptr) {
+    if (CachedKey* slot = keep ? place(id, raw) : nullptr) {
         const bool there = slot->set && !slot->doomed && slot->id == id &&
                            slot->engine == engine_ && same(slot->raw, raw);
         if (!there && slot->users == 0) {
@@ -218,7 +218,7 @@ std::uint64_t next_id() noexcept {
 void forget(std::uint64_t id) noexcept {
     Lock guard;
     if (!table || id == 0) return;
-    for (Slot& slot : table->of_contexts[id % kSets])
+    for (CachedKey& slot : table->of_contexts[id % kSets])
         if (slot.set && slot.id == id) clear(slot);
 }
 
@@ -226,8 +226,8 @@ void forget_all() noexcept {
     Lock guard;
     if (!table) return;
     for (auto& ways : table->of_contexts)
-        for (Slot& slot : ways) clear(slot);
-    for (Slot& slot : table->of_memory) clear(slot);
+        for (CachedKey& slot : ways) clear(slot);
+    for (CachedKey& slot : table->of_memory) clear(slot);
 }
 
 void use(dael_engine* engine) noexcept {

@@ -40,7 +40,7 @@ struct RawKey {
     ~RawKey() { dael_wipe(bytes, sizeof bytes); }
 };
 
-struct Slot;
+struct CachedKey;
 
 // An engine and a key on it, for one call. Without an engine or a key: the caller's own way.
 class Ready {
@@ -64,7 +64,7 @@ class Ready {
     dael_engine* engine_ = nullptr;
     dael_key* key_ = nullptr;
     dael_key_set* set_ = nullptr;
-    Slot* slot_ = nullptr;  // null: key and set are this call's own
+    CachedKey* slot_ = nullptr;  // null: key and set are this call's own
 };
 
 std::uint64_t next_id() noexcept;

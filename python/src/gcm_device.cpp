@@ -60,7 +60,7 @@ dael_status run_along(const KeySet& keys, const dael_cipher& cipher,
     return status;
 }
 
-struct DeviceGcm::Slot {
+struct DeviceGcm::ReadyBatch {
     dael_batch* batch = nullptr;
     void* on_device = nullptr;
     void* on_host = nullptr;  // page-locked: what is copied to the former
@@ -73,15 +73,15 @@ struct DeviceGcm::Slot {
 struct DeviceGcm::Ring {
     explicit Ring(dael_device* its_device) : device(its_device) {}
     dael_device* const device;
-    std::array<Slot, kSlots> slots;
+    std::array<ReadyBatch, kSlots> slots;
     std::size_t next = 0;
     std::mutex mutex;
 
     ~Ring() {
-        for (Slot& slot : slots) (void)empty(slot);
+        for (ReadyBatch& slot : slots) (void)empty(slot);
     }
     // What could not be waited for stays as it is.
-    dael_status empty(Slot& slot) {
+    dael_status empty(ReadyBatch& slot) {
         if (slot.recorded)
             if (const dael_status status = dael_event_wait(device, slot.event); status != DAEL_OK)
                 return status;
@@ -95,7 +95,8 @@ struct DeviceGcm::Ring {
         slot = {};
         return DAEL_OK;
     }
-    dael_status make(Slot& slot, const KeySet& keys, const dael_cipher& cipher, std::size_t room) {
+    dael_status make(ReadyBatch& slot, const KeySet& keys, const dael_cipher& cipher,
+                     std::size_t room) {
         const std::size_t size = kList + room;
         dael_status status = empty(slot);
         if (status != DAEL_OK) return status;
@@ -114,8 +115,8 @@ struct DeviceGcm::Ring {
     }
     // The next slot, with that much room, once what it was last used for is done.
     dael_status take(const KeySet& keys, const dael_cipher& cipher, std::size_t room,
-                     Slot*& taken) {
-        Slot& slot = slots[next++ % kSlots];
+                     ReadyBatch*& taken) {
+        ReadyBatch& slot = slots[next++ % kSlots];
         taken = &slot;
         if (!slot.batch || slot.room < room)
             return make(slot, keys, cipher, std::max(kFirstRoom, std::bit_ceil(room)));
@@ -156,14 +157,14 @@ std::int32_t DeviceGcm::in_a_slot(const dael_cipher& cipher, const dael_message&
         ring = kept.get();
     }
     const std::lock_guard hold(ring->mutex);
-    Slot* slot = nullptr;
+    ReadyBatch* slot = nullptr;
     const dael_status taken = ring->take(keys_, cipher, copy_aad ? message.aad_size : 0, slot);
     if (taken != DAEL_OK) return -taken;
     return launch(*slot, message, device->get(), copy_aad, stream,
                   cipher.direction == DAEL_DECRYPT);
 }
 
-std::int32_t DeviceGcm::launch(Slot& slot, const dael_message& message, dael_device* device,
+std::int32_t DeviceGcm::launch(ReadyBatch& slot, const dael_message& message, dael_device* device,
                                bool copy_aad, void* stream, bool wait) {
     auto* const list = static_cast<std::uint8_t*>(slot.on_host);
     dael_message placed = message;

@@ -38,15 +38,15 @@ class DeviceGcm {
              void* stream);
 
   private:
-    struct Slot;
+    struct ReadyBatch;
     struct Ring;
     // All of these: less than 0 is a status of the call.
     std::int32_t alone(const dael_cipher& cipher, const dael_message& message, int number,
                        bool host_aad, void* stream);
     std::int32_t in_a_slot(const dael_cipher& cipher, const dael_message& message, int number,
                            bool copy_aad, void* stream);
-    std::int32_t launch(Slot& slot, const dael_message& message, dael_device* device, bool copy_aad,
-                        void* stream, bool wait);
+    std::int32_t launch(ReadyBatch& slot, const dael_message& message, dael_device* device,
+                        bool copy_aad, void* stream, bool wait);
 
     const KeySet keys_;
     std::mutex mutex_;

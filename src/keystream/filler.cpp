@@ -100,7 +100,7 @@ void SaFiller::State::detach(SaTable::State& table) noexcept {
     collect();  // what its tracks have asked for is not to be found any more
     changed_.wait_for(lock, std::chrono::milliseconds(options_.patience_ms),
                       [&] { return table.under_way == 0; });
-    std::erase_if(queue_, [&](const Slot* slot) { return slot->table == &table; });
+    std::erase_if(queue_, [&](const SaSlot* slot) { return slot->table == &table; });
     std::erase(tables_, &table);
     for (auto& worker : workers_)
         for (auto& lane : worker->lanes)
@@ -113,7 +113,7 @@ void SaFiller::State::detach(SaTable::State& table) noexcept {
     table.buffers.clear();
 }
 
-void SaFiller::State::enter(SaTable::State& table, Slot& slot,
+void SaFiller::State::enter(SaTable::State& table, SaSlot& slot,
                             std::shared_ptr<const Key> key) noexcept {
     slot.key = std::move(key);
     slot.key_serial = ++key_serial_;
@@ -140,7 +140,7 @@ std::unique_lock<std::mutex> SaFiller::State::lock_with(std::unique_lock<std::mu
     return mine;
 }
 
-void SaFiller::State::leave(SaTable::State& table, Slot& slot) noexcept {
+void SaFiller::State::leave(SaTable::State& table, SaSlot& slot) noexcept {
     ++slot.epoch;
     slot.key.reset();
     stop_asking(slot);
@@ -172,7 +172,7 @@ void SaFiller::State::add_to(SaCounters& sum, const SaTable::State& table) {
             sum.memory += table.options.block;
 }
 
-std::string SaFiller::State::why_direct(const SaTable::State& table, const Slot& slot) {
+std::string SaFiller::State::why_direct(const SaTable::State& table, const SaSlot& slot) {
     const std::lock_guard lock(mutex_);
     return why(table, slot);
 }
@@ -187,7 +187,7 @@ void SaFiller::State::settle(SaTable::State& table) {
             const std::lock_guard lock(mutex_);
             if (until == 0) until = ticks_ + kTicks;
             const bool wants = std::ranges::any_of(
-                queue_, [&](const Slot* slot) { return slot->table == &table; });
+                queue_, [&](const SaSlot* slot) { return slot->table == &table; });
             const bool over = resting_ || !wants || (stuck_ && ticks_ >= until);
             if (table.under_way == 0 && over && (resting_ || !asking_.load())) return;
         }
@@ -221,7 +221,7 @@ void SaFiller::State::publish(Fill& fill) noexcept {
     for (std::size_t i = 0; i < buffer.count; ++i) {
         Window& window = buffer.windows[i];
         Track& track = *window.track;
-        Slot& slot = *track.slot;
+        SaSlot& slot = *track.slot;
         if (slot.epoch != window.epoch || !slot.active) {
             fill.table->unclaimed += window.bytes();
             if (slot.epoch == window.epoch) {

@@ -27,7 +27,7 @@
 #include <daelstrom/keystream.hpp>
 
 #include "keystream/lane.hpp"
-#include "keystream/slot.hpp"
+#include "keystream/sa_slot.hpp"
 
 namespace dael {
 
@@ -43,19 +43,19 @@ struct SaFiller::State {
     bool forked() const noexcept;  // since it was opened: its threads are the parent's
     Result<> attach(SaTable::State& table);
     void detach(SaTable::State& table) noexcept;
-    void enter(SaTable::State& table, keystream::Slot& slot,
+    void enter(SaTable::State& table, keystream::SaSlot& slot,
                std::shared_ptr<const Key> key) noexcept;
     // After it, no window of the SA that was there is published. Under the slot's mutex and, as the
     // next, the scheduler's, which lock_with() has taken: both, without a wait for the latter while
     // packets wait for the former.
-    void leave(SaTable::State& table, keystream::Slot& slot) noexcept;
+    void leave(SaTable::State& table, keystream::SaSlot& slot) noexcept;
     // What was used of its keystream, which is not held any more.
-    void wipe_used(SaTable::State& table, const keystream::Slot& slot) noexcept;
+    void wipe_used(SaTable::State& table, const keystream::SaSlot& slot) noexcept;
     std::unique_lock<std::mutex> lock_with(std::unique_lock<std::mutex>& slot);
     void wake_to_forget() noexcept;
     void add_to(SaCounters& sum, const SaTable::State& table);
     SaFilling filling();
-    std::string why_direct(const SaTable::State& table, const keystream::Slot& slot);
+    std::string why_direct(const SaTable::State& table, const keystream::SaSlot& slot);
     void settle(SaTable::State& table);
     std::string describe();
     std::string say_lost(const SaTable::State& table);  // as part of a sentence
@@ -98,7 +98,7 @@ struct SaFiller::State {
     void collect();
     bool compose(keystream::Fill& fill);
     keystream::FillBuffer* free_buffer(SaTable::State& table);
-    bool add_windows(keystream::Fill& fill, keystream::Slot& slot, std::uint64_t quantum);
+    bool add_windows(keystream::Fill& fill, keystream::SaSlot& slot, std::uint64_t quantum);
     struct Wish {
         std::uint64_t first = 0, count = 0;
         std::uint32_t blocks = 1;
@@ -109,15 +109,16 @@ struct SaFiller::State {
     void sweep() noexcept;
     static void wipe_buffer(keystream::FillBuffer& buffer) noexcept;
     void look_at(SaTable::State& table, double seconds, Clock::time_point now);
-    void judge(keystream::Slot& slot);
-    void judge_waste(const SaTable::State& table, keystream::Slot& slot, Clock::time_point now);
-    void release_idle(SaTable::State& table, keystream::Slot& slot, Clock::time_point now) noexcept;
+    void judge(keystream::SaSlot& slot);
+    void judge_waste(const SaTable::State& table, keystream::SaSlot& slot, Clock::time_point now);
+    void release_idle(SaTable::State& table, keystream::SaSlot& slot,
+                      Clock::time_point now) noexcept;
     bool shrink(SaTable::State& table) noexcept;
     void drop_newest(SaTable::State& table) noexcept;
-    void stop_asking(keystream::Slot& slot) noexcept;
+    void stop_asking(keystream::SaSlot& slot) noexcept;
     static bool plans_ahead(const SaTable::State& table) noexcept;
-    bool ahead(const SaTable::State& table, const keystream::Slot& slot) const noexcept;
-    std::string why(const SaTable::State& table, const keystream::Slot& slot) const;
+    bool ahead(const SaTable::State& table, const keystream::SaSlot& slot) const noexcept;
+    std::string why(const SaTable::State& table, const keystream::SaSlot& slot) const;
 
     Engine engine_;
     const SaFillerOptions options_;
@@ -128,7 +129,7 @@ struct SaFiller::State {
     std::mutex mutex_;
     std::condition_variable changed_;  // a fill ended
     std::vector<SaTable::State*> tables_;
-    std::deque<keystream::Slot*> queue_;  // of who wants keystream, in order of service
+    std::deque<keystream::SaSlot*> queue_;  // of who wants keystream, in order of service
     std::vector<std::unique_ptr<Worker>> workers_;
     std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0, ticks_ = 0;
     std::uint64_t composed_ = 0;  // fills, and tries

@@ -10,7 +10,7 @@
 namespace dael {
 
 using keystream::kMaxGroup;
-using keystream::Slot;
+using keystream::SaSlot;
 using keystream::Track;
 using keystream::Wide;
 using keystream::Window;
@@ -208,7 +208,7 @@ inline const char* fault(const SaPacket& packet) noexcept {
 }
 
 // Whether so many packets are within all that the SA's key is for.
-Result<> may_send(const Slot& slot, std::uint64_t packets, Wide blocks, std::uint64_t bytes,
+Result<> may_send(const SaSlot& slot, std::uint64_t packets, Wide blocks, std::uint64_t bytes,
                   std::int64_t now) {
     const SaOptions& o = slot.options;
     if (packets > left(slot)) {
@@ -268,7 +268,7 @@ Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets
                                       SaNumbered numbered) {
     using namespace keystream;
     DAEL_TRY(usable());
-    Slot* const slot = find(sa);
+    SaSlot* const slot = find(sa);
     if (!slot) return no_such_sa();
     if (many.load(std::memory_order_relaxed) && !packets.empty())
         slot->fetch(needed(packets.front().size));
@@ -361,7 +361,7 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                                                  std::to_string(packets.size()) +
                                                  " packets; there must be as many"};
     DAEL_TRY(usable());
-    Slot* const slot = find(sa);
+    SaSlot* const slot = find(sa);
     if (!slot) return no_such_sa();
     if (many.load(std::memory_order_relaxed) && !packets.empty())
         slot->fetch(needed(packets.front().size));

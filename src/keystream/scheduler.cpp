@@ -53,7 +53,7 @@ double average(const RecentNeeds& recent) {
 }
 
 // One above the last number that may be asked for.
-std::uint64_t end_of(const Slot& slot) {
+std::uint64_t end_of(const SaSlot& slot) {
     const SaOptions& options = slot.options;
     if (options.layout == SaLayout::stream) {
         const Wide end = (((slot.base >> 96) + 1) << 96) - slot.base;
@@ -63,7 +63,7 @@ std::uint64_t end_of(const Slot& slot) {
 }
 
 // Whether it wants keystream, and has none for its next packets.
-bool is_dry(const Slot& slot) {
+bool is_dry(const SaSlot& slot) {
     return std::ranges::any_of(slot.tracks, [](const Track& track) {
         return track.wanting && track.ordered <= track.next.load(std::memory_order_relaxed);
     });
@@ -79,7 +79,7 @@ std::size_t RecentNeeds::sorted(std::array<std::uint16_t, kCount>& to) const noe
     return count;
 }
 
-std::string SaFiller::State::why(const SaTable::State& table, const Slot& slot) const {
+std::string SaFiller::State::why(const SaTable::State& table, const SaSlot& slot) const {
     if (resting_) return "the filler has failed, and will be tried again: " + fault_;
     if (table.options.plan == SaTableOptions::Plan::direct) return "the table was opened so";
     if (table.options.plan == SaTableOptions::Plan::measured && !table.measured.pays())
@@ -96,11 +96,11 @@ bool SaFiller::State::plans_ahead(const SaTable::State& table) noexcept {
            (plan == SaTableOptions::Plan::measured && table.measured.pays());
 }
 
-bool SaFiller::State::ahead(const SaTable::State& table, const Slot& slot) const noexcept {
+bool SaFiller::State::ahead(const SaTable::State& table, const SaSlot& slot) const noexcept {
     return slot.options.quota != 0 && slot.why.empty() && plans_ahead(table);
 }
 
-void SaFiller::State::stop_asking(Slot& slot) noexcept {
+void SaFiller::State::stop_asking(SaSlot& slot) noexcept {
     for (Track& track : slot.tracks) {
         track.refill_at.store(kNever, std::memory_order_relaxed);
         if (track.wanting) {
@@ -125,7 +125,7 @@ void SaFiller::State::collect() {
     while (in_order) {
         Track& asking = *in_order;
         in_order = asking.next_asking;  // it may ask again from here on
-        Slot& slot = *asking.slot;
+        SaSlot& slot = *asking.slot;
         if (!slot.key) {
             asking.asked.store(false, std::memory_order_release);
             continue;
@@ -169,7 +169,7 @@ std::uint64_t SaFiller::State::share(const Track& track, std::uint64_t slot_byte
 // The next window of a track; none (count 0) if it has enough, and then when it is to ask again.
 SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
     const SaTable::State& table = table_of(track);
-    const Slot& slot = *track.slot;
+    const SaSlot& slot = *track.slot;
     const bool stream = slot.options.layout == SaLayout::stream;
     Wish wish;
     if (!stream)
@@ -222,7 +222,7 @@ SaFiller::State::Wish SaFiller::State::wish(Track& track) const {
 }
 
 // As many of a slot's windows as its deficit and the buffer allow. Whether it has all it wants.
-bool SaFiller::State::add_windows(Fill& fill, Slot& slot, std::uint64_t quantum) {
+bool SaFiller::State::add_windows(Fill& fill, SaSlot& slot, std::uint64_t quantum) {
     // What it could not have for want of room it is not owed for ever.
     slot.deficit = std::min<std::uint64_t>(slot.deficit, fill.table->options.block) + quantum;
     FillBuffer& buffer = *fill.buffer;
@@ -305,7 +305,7 @@ bool SaFiller::State::compose(Fill& fill) {
     std::size_t passed = 0;  // by, since somebody was served
     bool tried = false;
     while (!queue_.empty() && passed < (tried ? 5 * once : once)) {
-        Slot& slot = *queue_.front();
+        SaSlot& slot = *queue_.front();
         SaTable::State& table = *slot.table;
         if (!fill.table) {
             fill.buffer = free_buffer(table);
@@ -388,7 +388,7 @@ void SaFiller::State::wipe_buffer(FillBuffer& buffer) noexcept {
 
 // Under the slot's mutex, too: its windows that are over lie where they lay, until others are
 // filled in there. Buffers that are being filled are written over, or wiped if that fails.
-void SaFiller::State::wipe_used(SaTable::State& table, const Slot& slot) noexcept {
+void SaFiller::State::wipe_used(SaTable::State& table, const SaSlot& slot) noexcept {
     for (const auto& buffer : table.buffers) {
         if (buffer->taken || buffer->dirty == 0) continue;
         for (std::size_t i = 0; i < buffer->count; ++i) {
@@ -402,7 +402,7 @@ void SaFiller::State::look_at(SaTable::State& table, double seconds, Clock::time
     const double weight = seconds / (seconds + kMemory);
     table.rate = 0;
     for (std::size_t i = 0; i < table.active.size();) {
-        Slot& slot = *table.active[i];
+        SaSlot& slot = *table.active[i];
         bool any = false;
         for (Track& track : slot.tracks) {
             const std::uint64_t needed = track.needed.load(std::memory_order_relaxed);
@@ -435,7 +435,7 @@ void SaFiller::State::look_at(SaTable::State& table, double seconds, Clock::time
 
 // Where a peer's IVs do not count up, no window is ever hit: such an SA is left direct for a while,
 // each time for twice as many packets.
-void SaFiller::State::judge(Slot& slot) {
+void SaFiller::State::judge(SaSlot& slot) {
     constexpr std::uint64_t kEnough = 256, kFirst = 4096, kMax = std::uint64_t{1} << 22;
     if (slot.options.direction != SaDirection::receiving) return;
     const std::uint64_t seen = slot.seen.load(std::memory_order_relaxed);
@@ -464,7 +464,8 @@ void SaFiller::State::judge(Slot& slot) {
 // Where others wait for room, and there is too little for all that are active, who gives up nearly
 // all that was made for it before packets come to it (very many SAs, each with little traffic) is
 // left direct for a while, each time for twice as long.
-void SaFiller::State::judge_waste(const SaTable::State& table, Slot& slot, Clock::time_point now) {
+void SaFiller::State::judge_waste(const SaTable::State& table, SaSlot& slot,
+                                  Clock::time_point now) {
     constexpr std::uint64_t kEnough = std::uint64_t{32} << 10;  // bytes
     constexpr Clock::duration kFirst = std::chrono::seconds(1), kMax = std::chrono::minutes(1);
     if (slot.direct_until != Clock::time_point{}) {
@@ -493,7 +494,7 @@ void SaFiller::State::judge_waste(const SaTable::State& table, Slot& slot, Clock
 }
 
 // Under the slot's mutex too. What is under way for it is thrown away when it comes.
-void SaFiller::State::release_idle(SaTable::State& table, Slot& slot,
+void SaFiller::State::release_idle(SaTable::State& table, SaSlot& slot,
                                    Clock::time_point now) noexcept {
     slot.active = false;
     table.drop_all(slot);
@@ -514,7 +515,7 @@ void SaFiller::State::release_idle(SaTable::State& table, Slot& slot,
 // now what they would need last.
 bool SaFiller::State::shrink(SaTable::State& table) noexcept {
     bool any = false;
-    for (Slot* slot : table.active) {
+    for (SaSlot* slot : table.active) {
         if (!slot->mutex.try_lock()) continue;
         const std::lock_guard lock(slot->mutex, std::adopt_lock);
         for (Track& track : slot->tracks) {

@@ -13,7 +13,7 @@
 namespace dael {
 
 using keystream::FillBuffer;
-using keystream::Slot;
+using keystream::SaSlot;
 using keystream::Track;
 using keystream::Window;
 
@@ -67,7 +67,7 @@ std::uint64_t left_of(const Track& track, const Window& window) {
                : (window.end - std::max(next, window.first)) * window.blocks * kBlockSize;
 }
 
-std::uint64_t ready_bytes(const Slot& slot) {
+std::uint64_t ready_bytes(const SaSlot& slot) {
     std::uint64_t bytes = 0;
     for (const Track& track : slot.tracks)
         for (std::uint32_t i = 0; i < track.held; ++i) bytes += left_of(track, *track.windows[i]);
@@ -117,7 +117,7 @@ SaTable::State::~State() {
         return;
     }
     for (std::size_t i = 0; i < slots; ++i) {
-        Slot& slot = *chunks[i / kChunk].load()->slots[i % kChunk];
+        SaSlot& slot = *chunks[i / kChunk].load()->slots[i % kChunk];
         std::unique_lock lock(slot.mutex, std::defer_lock);
         const auto scheduler = filler->lock_with(lock);
         if (slot.id != 0) leave(slot);
@@ -138,7 +138,7 @@ Result<> SaTable::State::usable() const {
                  "open one in the child, with keys of its own"};
 }
 
-Slot* SaTable::State::find(SaId sa) const noexcept {
+SaSlot* SaTable::State::find(SaId sa) const noexcept {
     const std::size_t index = static_cast<std::uint32_t>(sa.value) - std::size_t{1};
     if (index >= kChunk * kChunks) return nullptr;
     Chunk* const chunk = chunks[index / kChunk].load(std::memory_order_acquire);
@@ -226,7 +226,7 @@ std::uint64_t next_owner() noexcept {
 }  // namespace
 
 // A key in a place where nothing is left of another; under its mutex and the scheduler's.
-void SaTable::State::enter(Slot& slot, PreparedSa entry, const SaOptions& sa,
+void SaTable::State::enter(SaSlot& slot, PreparedSa entry, const SaOptions& sa,
                            const SaState& from) noexcept {
     const bool stream = sa.layout == SaLayout::stream;
     slot.cipher = std::move(entry.cipher);
@@ -263,7 +263,7 @@ void SaTable::State::enter(Slot& slot, PreparedSa entry, const SaOptions& sa,
 }
 
 // The SA's key and all keystream of it, wiped; under its mutex and the scheduler's.
-void SaTable::State::leave(Slot& slot) noexcept {
+void SaTable::State::leave(SaSlot& slot) noexcept {
     filler->leave(*this, slot);
     drop_all(slot);
     filler->wipe_used(*this, slot);
@@ -284,14 +284,14 @@ Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa, const SaSt
             auto chunk = std::make_unique<Chunk>();
             for (std::size_t i = 0; i < kChunk; ++i)
                 chunk->slots[i] =
-                    std::make_unique<Slot>(static_cast<std::uint32_t>(slots + i), this);
+                    std::make_unique<SaSlot>(static_cast<std::uint32_t>(slots + i), this);
             free_slots.reserve(slots + kChunk);
             chunks[slots / kChunk].store(chunk.release(), std::memory_order_release);
         }
         free_slots.push_back(slots++);
     }
     const std::uint32_t index = free_slots.back();
-    Slot& slot = *chunks[index / kChunk].load(std::memory_order_relaxed)->slots[index % kChunk];
+    SaSlot& slot = *chunks[index / kChunk].load(std::memory_order_relaxed)->slots[index % kChunk];
     DAEL_LET(entry, prepare(key, sa, from));
     std::unique_lock lock(slot.mutex, std::defer_lock);
     const auto scheduler = filler->lock_with(lock);
@@ -308,7 +308,7 @@ Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa, const SaSt
 
 Result<> SaTable::State::rekey(SaId sa, const Key& key, const std::array<std::uint8_t, 4>& salt) {
     DAEL_TRY(usable());
-    Slot* const slot = find(sa);
+    SaSlot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard controlled(control);
     if (slot->id != sa.value) return keystream::no_such_sa();
@@ -328,7 +328,7 @@ Result<> SaTable::State::rekey(SaId sa, const Key& key, const std::array<std::ui
 
 Result<> SaTable::State::remove(SaId sa) {
     DAEL_TRY(usable());
-    Slot* const slot = find(sa);
+    SaSlot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard controlled(control);
     if (slot->id != sa.value) return keystream::no_such_sa();
@@ -349,7 +349,7 @@ Result<> SaTable::State::remove(SaId sa) {
 
 Result<SaState> SaTable::State::export_state(SaId sa, std::uint64_t more) {
     DAEL_TRY(usable());
-    Slot* const slot = find(sa);
+    SaSlot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard controlled(control);
     const std::lock_guard lock(slot->mutex);
@@ -396,7 +396,7 @@ void SaTable::State::drop(Track& track, std::uint32_t at) noexcept {
     track.aim_at_none();
 }
 
-void SaTable::State::drop_all(Slot& slot) noexcept {
+void SaTable::State::drop_all(SaSlot& slot) noexcept {
     for (Track& track : slot.tracks) {
         take_in(track, 0, slot.counters);
         while (track.held > 0) drop(track, track.held - 1);
@@ -410,7 +410,7 @@ SaCounters SaTable::State::counters() const {
     const std::lock_guard controlled(control);
     add_up(sum, gone);
     for (std::size_t i = 0; i < slots; ++i) {
-        Slot& slot = *chunks[i / kChunk].load(std::memory_order_relaxed)->slots[i % kChunk];
+        SaSlot& slot = *chunks[i / kChunk].load(std::memory_order_relaxed)->slots[i % kChunk];
         const std::lock_guard lock(slot.mutex);
         if (slot.id == 0) continue;
         add_up(sum, slot.counters);
@@ -425,7 +425,7 @@ SaCounters SaTable::State::counters() const {
 
 Result<SaStatus> SaTable::State::status(SaId sa) const {
     DAEL_TRY(usable());
-    Slot* const slot = find(sa);
+    SaSlot* const slot = find(sa);
     if (!slot) return keystream::no_such_sa();
     const std::lock_guard lock(slot->mutex);
     if (slot->id != sa.value) return keystream::no_such_sa();

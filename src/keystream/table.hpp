@@ -16,7 +16,7 @@
 #include "core/backend.hpp"
 #include "keystream/filler.hpp"
 #include "keystream/planner.hpp"
-#include "keystream/slot.hpp"
+#include "keystream/sa_slot.hpp"
 
 namespace dael {
 
@@ -39,7 +39,7 @@ struct SaTable::State {
     std::string explain() const;
 
     // Null: no such SA. Without a lock; its id is to be looked at again under the slot's mutex.
-    keystream::Slot* find(SaId sa) const noexcept;
+    keystream::SaSlot* find(SaId sa) const noexcept;
     bool forked() const noexcept;
     Result<> usable() const;
 
@@ -50,7 +50,7 @@ struct SaTable::State {
     void take_in(keystream::Track& track, std::uint64_t n, SaCounters& counters) noexcept;
     // A track's window, or all windows of a slot, are given up and wiped.
     void drop(keystream::Track& track, std::uint32_t at) noexcept;
-    void drop_all(keystream::Slot& slot) noexcept;
+    void drop_all(keystream::SaSlot& slot) noexcept;
 
     const std::shared_ptr<SaFiller::State> filler;
     SaTableOptions options;
@@ -60,7 +60,7 @@ struct SaTable::State {
 
     // The scheduler's mutex guards these.
     std::vector<std::unique_ptr<keystream::FillBuffer>> buffers;
-    std::vector<keystream::Slot*> active;          // have had packets of late
+    std::vector<keystream::SaSlot*> active;        // have had packets of late
     double rate = 0;                               // of all of them, blocks a second
     std::uint32_t under_way = 0;                   // jobs
     std::uint32_t lost = 0;                        // buffers that could not be waited for
@@ -77,7 +77,7 @@ struct SaTable::State {
   private:
     static constexpr std::size_t kChunk = 64, kChunks = std::size_t{1} << 14;
     struct Chunk {
-        std::array<std::unique_ptr<keystream::Slot>, kChunk> slots;
+        std::array<std::unique_ptr<keystream::SaSlot>, kChunk> slots;
     };
     static Result<> check(const Key& key, const SaOptions& options, const SaState* from);
     struct PreparedSa {
@@ -86,9 +86,9 @@ struct SaTable::State {
         std::uint64_t print = 0;
     };
     Result<PreparedSa> prepare(const Key& key, const SaOptions& options, const SaState* from);
-    void enter(keystream::Slot& slot, PreparedSa entry, const SaOptions& options,
+    void enter(keystream::SaSlot& slot, PreparedSa entry, const SaOptions& options,
                const SaState& from) noexcept;
-    void leave(keystream::Slot& slot) noexcept;
+    void leave(keystream::SaSlot& slot) noexcept;
 
     mutable std::mutex control;  // adding, removing, rekeying
     std::unique_ptr<std::atomic<Chunk*>[]> chunks;

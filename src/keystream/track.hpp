@@ -12,7 +12,7 @@
 
 namespace dael::keystream {
 
-struct Slot;
+struct SaSlot;
 
 // Adds to what one thread at a time writes and others may read.
 inline void add(std::atomic<std::uint64_t>& value, std::uint64_t more) noexcept {
@@ -65,7 +65,7 @@ struct alignas(64) Track {
     // How many numbers are used up between the order of a window and its coming, of late: the
     // scheduler's.
     std::atomic<std::uint64_t> lead{0};
-    Slot* slot = nullptr;
+    SaSlot* slot = nullptr;
     Track* next_asking = nullptr;  // in the scheduler's inbox
     RecentNeeds recent;
     std::array<Window*, kWindows> windows{};  // in order of their numbers

@@ -41,7 +41,7 @@ using Wide = unsigned __int128;
 
 // What every packet call touches comes first, in as few cache lines as it takes: with a thousand
 // SAs none of them is near, and fetch() has them all come at once.
-struct alignas(64) Slot {
+struct alignas(64) SaSlot {
     // Packet calls and control calls; the scheduler takes it by try_lock alone.
     std::mutex mutex;
     std::uint64_t id = 0;  // of the SA that is here; 0: none
@@ -84,7 +84,8 @@ struct alignas(64) Slot {
 
     const std::uint32_t index;  // in the table
     SaTable::State* const table;
-    Slot(std::uint32_t its_index, SaTable::State* its_table) : index(its_index), table(its_table) {
+    SaSlot(std::uint32_t its_index, SaTable::State* its_table)
+        : index(its_index), table(its_table) {
         for (Track& track : tracks) track.slot = this;
     }
 
@@ -97,7 +98,7 @@ inline void fetch_bytes(const std::uint8_t* from, std::size_t size) noexcept {
     for (std::size_t at = 0; at < size; at += 64) __builtin_prefetch(from + at);
 }
 
-inline void Slot::fetch(std::uint64_t blocks) const noexcept {
+inline void SaSlot::fetch(std::uint64_t blocks) const noexcept {
     constexpr std::uint64_t kMax = 68;  // blocks; later ones come by the processor's own devices
     const auto* const own = reinterpret_cast<const std::uint8_t*>(this);
     const auto* const first = reinterpret_cast<const std::uint8_t*>(&tracks[0]);
@@ -116,7 +117,7 @@ constexpr std::uint64_t first_number(SaLayout layout) noexcept {
     return layout == SaLayout::stream ? 0 : 1;
 }
 // What a sending SA may still send, in packets and, in layout stream, in blocks.
-inline std::uint64_t left(const Slot& slot) noexcept {
+inline std::uint64_t left(const SaSlot& slot) noexcept {
     return std::min(slot.options.limit, slot.lease) - (slot.number - 1);
 }
 // The time by which keys live: of a clock that nobody sets, some milliseconds apart.
@@ -130,19 +131,19 @@ inline bool passed(std::uint64_t bytes, std::uint64_t most, std::int64_t age_ms,
                    std::chrono::milliseconds lifetime) noexcept {
     return (most != 0 && bytes >= most) || (lifetime.count() != 0 && age_ms >= lifetime.count());
 }
-inline bool soft_passed(const Slot& slot, std::int64_t now) noexcept {
+inline bool soft_passed(const SaSlot& slot, std::int64_t now) noexcept {
     const SaOptions& o = slot.options;
     return (o.direction == SaDirection::sending && slot.number > o.soft_limit) ||
            passed(slot.key_bytes, o.soft_limit_bytes, now - slot.born_ms, o.soft_lifetime);
 }
-inline bool hard_passed(const Slot& slot, std::int64_t now) noexcept {
+inline bool hard_passed(const SaSlot& slot, std::int64_t now) noexcept {
     const SaOptions& o = slot.options;
     if (passed(slot.key_bytes, o.limit_bytes, now - slot.born_ms, o.lifetime)) return true;
     return o.direction == SaDirection::sending
                ? left(slot) == 0
                : o.most_failed != 0 && slot.key_failed >= o.most_failed;
 }
-inline Wide blocks_left(const Slot& slot) noexcept {
+inline Wide blocks_left(const SaSlot& slot) noexcept {
     const Wide end = ((slot.base >> 96) + 1) << 96;  // where the salt would change; 0 for 2^128
     const Wide here = slot.base + slot.tracks[0].next.load(std::memory_order_relaxed);
     const Wide to_end = end - here;
