@@ -241,7 +241,7 @@ Result<Sealer> tomcrypt_sealer(std::span<const std::uint8_t>, bool) {
 #endif
 
 Result<Sealer> batch_sealer(std::span<const std::uint8_t> raw) {
-    struct Batch {
+    struct HostBatch {
         Engine engine;
         KeySet keys;
         std::vector<Message> messages;
@@ -254,9 +254,9 @@ Result<Sealer> batch_sealer(std::span<const std::uint8_t> raw) {
     DAEL_LET(key, Key::import(raw));
     DAEL_LET(keys, opened->keys({&key, 1}));
     const auto batch =
-        std::make_shared<Batch>(Batch{std::move(*opened), std::move(keys), {}, {}, 1});
+        std::make_shared<HostBatch>(HostBatch{std::move(*opened), std::move(keys), {}, {}, 1});
     return Sealer{"daelstrom, batches", [batch](std::span<const SaPacket> packets) -> Result<> {
-                      Batch& b = *batch;
+                      HostBatch& b = *batch;
                       b.messages.resize(packets.size());
                       b.codes.resize(packets.size());
                       for (std::size_t i = 0; i < packets.size(); ++i) {

@@ -28,7 +28,7 @@ struct ShortBatches {
     // sealed is thrown away.
     Result<std::function<Result<>()>> call(const HostEngine& engine, const Work& work,
                                            std::vector<Message> messages, int* took_part) {
-        struct Batch {
+        struct HostBatch {
             std::shared_ptr<Engine> engine;
             KeySet keys;
             std::vector<Message> messages;
@@ -36,13 +36,13 @@ struct ShortBatches {
         };
         DAEL_LET(keys, make_keys(work));
         DAEL_LET(set, engine.engine->keys(keys));
-        const auto batch =
-            std::make_shared<Batch>(Batch{engine.engine, std::move(set), std::move(messages),
-                                          std::vector<Code>(work.messages, Code::internal)});
+        const auto batch = std::make_shared<HostBatch>(
+            HostBatch{engine.engine, std::move(set), std::move(messages),
+                      std::vector<Code>(work.messages, Code::internal)});
         std::uint64_t next = 0;
         renew(batch->messages, next);
         return std::function<Result<>()>([batch, cipher = work.cipher, took_part]() -> Result<> {
-            Batch& b = *batch;
+            HostBatch& b = *batch;
             DAEL_LET(ran, b.engine->run(cipher, b.keys, b.messages, b.codes));
             *took_part = ran.threads;
             return {};

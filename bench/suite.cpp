@@ -91,7 +91,7 @@ std::size_t enter_memcpy(measure::Heat& heat, measure::Team& team, std::uint8_t*
 
 Result<HostCall> host_call(const HostEngine& engine, const Work& work,
                            std::vector<Message> messages) {
-    struct Batch {  // what goes last stands first
+    struct HostBatch {  // what goes last stands first
         std::shared_ptr<Engine> engine;
         KeySet keys;
         Work work;
@@ -110,11 +110,11 @@ Result<HostCall> host_call(const HostEngine& engine, const Work& work,
                         },
                         ran};
     DAEL_LET(set, engine.engine->keys(keys));
-    const auto batch =
-        std::make_shared<Batch>(Batch{engine.engine, std::move(set), work, std::move(messages),
-                                      std::vector<Code>(work.messages, Code::internal)});
+    const auto batch = std::make_shared<HostBatch>(
+        HostBatch{engine.engine, std::move(set), work, std::move(messages),
+                  std::vector<Code>(work.messages, Code::internal)});
     return HostCall{[batch, ran]() -> Result<> {
-                        Batch& b = *batch;
+                        HostBatch& b = *batch;
                         if (b.work.is(Mode::gcm)) renew(b.messages, b.next);
                         DAEL_LET(done, b.engine->run(b.work.cipher, b.keys, b.messages, b.codes));
                         *ran = done;

@@ -14,8 +14,8 @@
 namespace daelpy {
 namespace {
 
-struct Batch {
-    Batch(const KeySet& with, dael_direction way) : keys(with), direction(way) {}
+struct MessageBatch {
+    MessageBatch(const KeySet& with, dael_direction way) : keys(with), direction(way) {}
 
     const KeySet& keys;
     dael_direction direction;
@@ -74,7 +74,7 @@ dael_status copy_aad(std::vector<dael_message>& messages, dael_device* device, L
 }
 
 // The others of a batch are well, or not, by themselves.
-void Batch::run(nb::handle stream) {
+void MessageBatch::run(nb::handle stream) {
     if (!fresh) check_apart(messages, cut, seals());
     const std::size_t count = messages.size();
     std::vector<std::size_t> whole;
@@ -99,7 +99,7 @@ void Batch::run(nb::handle stream) {
     codes.swap(all);
 }
 
-void Batch::run_whole(void* stream) {
+void MessageBatch::run_whole(void* stream) {
     codes.assign(messages.size(), DAEL_INTERNAL);
     if (messages.empty()) return;
     if (on_device && *on_device) return run_on_device(stream);
@@ -117,7 +117,7 @@ void Batch::run_whole(void* stream) {
     check(status);
 }
 
-void Batch::run_on_device(void* stream) {
+void MessageBatch::run_on_device(void* stream) {
     const dael_cipher cipher = cipher_of(direction);
     if (go_along(messages, true)) {
         if (keys.engine.devices->in_child()) raise_forked();
@@ -171,7 +171,7 @@ nb::handle item(nb::handle tuple, std::size_t i) {
     return PyTuple_GetItem(tuple.ptr(), static_cast<Py_ssize_t>(i));
 }
 
-void take_nonces(Batch& batch, nb::handle given) {
+void take_nonces(MessageBatch& batch, nb::handle given) {
     const std::size_t count = batch.messages.size();
     if (PyTuple_CheckExact(given.ptr())) {
         if (nb::len(given) != count)
@@ -193,7 +193,7 @@ void take_nonces(Batch& batch, nb::handle given) {
         check(dael_gcm_start(all[i].data(), batch.messages[i].start));
 }
 
-void take_aad(Batch& batch, nb::handle given) {
+void take_aad(MessageBatch& batch, nb::handle given) {
     if (given.is_none()) return;
     const auto hold = [&](nb::handle aad) -> const Memory& {
         batch.held.emplace_back(aad, Access::read, "associated_data");
@@ -223,7 +223,7 @@ void take_aad(Batch& batch, nb::handle given) {
     }
 }
 
-void take_keys(Batch& batch, nb::handle given) {
+void take_keys(MessageBatch& batch, nb::handle given) {
     if (given.is_none()) {
         if (batch.keys.keys.size() > 1 && !batch.messages.empty())
             value_error("keys are " + std::to_string(batch.keys.keys.size()) +
@@ -243,7 +243,7 @@ void take_keys(Batch& batch, nb::handle given) {
 }
 
 // Tuples, which nobody changes meanwhile: a new object for each result, or those of `out`.
-nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
+nb::list lists(MessageBatch& batch, nb::handle data, nb::handle out) {
     const std::size_t count = nb::len(data);
     if (!out.is_none() && nb::len(out) != count)
         value_error(std::to_string(nb::len(out)) + " outputs for " + std::to_string(count) +
@@ -289,7 +289,7 @@ nb::list lists(Batch& batch, nb::handle data, nb::handle out) {
 
 // One buffer: message i is data[offsets[i]:offsets[i + 1]], and results lie in the same order, each
 // with its tag behind it, or without.
-nb::object packed(Batch& batch, nb::handle data, nb::handle offsets, nb::handle out) {
+nb::object packed(MessageBatch& batch, nb::handle data, nb::handle offsets, nb::handle out) {
     const auto at = numbers<std::int64_t>(offsets, "offsets", batch.keys.engine);
     if (at.empty()) value_error("offsets are one number more than there are messages");
     const std::size_t count = at.size() - 1;
@@ -339,7 +339,7 @@ nb::tuple run(const KeySet& keys, int direction, nb::handle nonces, nb::handle d
         if (offsets.is_none() && !list.is_none() && !PyTuple_CheckExact(list.ptr()))
             type_error("data and out are tuples where there are no offsets");
     const InUse in_use(keys);
-    Batch batch(keys, static_cast<dael_direction>(direction));
+    MessageBatch batch(keys, static_cast<dael_direction>(direction));
     const nb::object results =
         offsets.is_none() ? nb::object(lists(batch, data, out)) : packed(batch, data, offsets, out);
     take_keys(batch, key_index);

@@ -132,7 +132,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     struct HeldTables;
     struct HeldBatch;
     struct Tables;
-    struct Batch;
+    struct PreparedBatch;
     class Maker;
 
     std::vector<std::string> list() const override { return options_.forms; }

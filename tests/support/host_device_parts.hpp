@@ -111,9 +111,9 @@ struct HostDevice::HeldBatch {
     std::condition_variable turn;
     std::uint64_t launched = 0, done = 0;
 };
-struct HostDevice::Batch final : core::Prepared {
-    explicit Batch(std::shared_ptr<HeldBatch> what) : held(std::move(what)) {}
-    ~Batch() override;
+struct HostDevice::PreparedBatch final : core::Prepared {
+    explicit PreparedBatch(std::shared_ptr<HeldBatch> what) : held(std::move(what)) {}
+    ~PreparedBatch() override;
     const std::uint32_t* results() const override { return held->codes; }
     Result<> outcome() const override;
 

@@ -186,10 +186,10 @@ Result<std::unique_ptr<core::Prepared>> HostDevice::prepare(const Cipher& cipher
         const std::lock_guard lock(mutex_);
         codes_.insert(codes);
     }
-    return std::unique_ptr<core::Prepared>(std::make_unique<Batch>(std::move(batch)));
+    return std::unique_ptr<core::Prepared>(std::make_unique<PreparedBatch>(std::move(batch)));
 }
 
-HostDevice::Batch::~Batch() {
+HostDevice::PreparedBatch::~PreparedBatch() {
     const std::lock_guard lock(held->mutex);
     if (held->done != held->launched && held->device.given_up_ == 0)
         held->device.violation("a batch destroyed while it runs");
@@ -207,7 +207,7 @@ HostDevice::HeldBatch::~HeldBatch() {
     --device.batches_;
 }
 
-Result<> HostDevice::Batch::outcome() const {
+Result<> HostDevice::PreparedBatch::outcome() const {
     if (held->device.options_.silent_failures)
         return Error{Code::device, "a kernel of the batch failed"};
     return {};
@@ -215,7 +215,7 @@ Result<> HostDevice::Batch::outcome() const {
 
 Result<> HostDevice::run(core::Prepared& prepared, Stream stream) {
     DAEL_TRY(attempt("run batch"));
-    const auto batch = static_cast<Batch&>(prepared).held;
+    const auto batch = static_cast<PreparedBatch&>(prepared).held;
     Uses uses{{batch->codes, batch->codes ? batch->given.count * sizeof *batch->codes : 0, true}};
     if (batch->given.place == Place::device)
         uses.push_back({batch->given.list, batch->given.count * sizeof(Message)});

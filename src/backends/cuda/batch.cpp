@@ -108,7 +108,8 @@ Result<> Runs::end(cudaStream_t stream, bool capturing) {
     return recorded;
 }
 
-Batch::Batch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher)
+PreparedBatch::PreparedBatch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys,
+                             const Cipher& its_cipher)
     : index_(on.index()),
       held_(std::make_unique<Held>(on.index(), std::move(its_keys))),
       device(on),
@@ -117,7 +118,7 @@ Batch::Batch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher&
       block(held_->block),
       runs(held_->runs) {}
 
-Result<> Batch::run(Stream stream) {
+Result<> PreparedBatch::run(Stream stream) {
     DAEL_TRY(keys->usable());
     Result<> ran = runs.in_turn(stream, [&] { return launch(stream); });
     if (runs.captured()) keys->note_capture();  // whatever came of it

@@ -101,7 +101,7 @@ class Runs {
 // A batch of any kind. What is derived from it has plain values only, so that all that a kernel
 // reads is in what is held here and stays until the last run has ended; its keys too, by its share
 // in them.
-class Batch : public core::Prepared {
+class PreparedBatch : public core::Prepared {
     struct Held final : Kept {
         Held(int device, std::shared_ptr<DeviceKeys> its_keys)
             : keys(std::move(its_keys)), block(device), runs(device) {}
@@ -115,8 +115,8 @@ class Batch : public core::Prepared {
     std::unique_ptr<Held> held_;
 
   public:
-    Batch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher);
-    ~Batch() override { end_or_keep(index_, std::move(held_)); }
+    PreparedBatch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher);
+    ~PreparedBatch() override { end_or_keep(index_, std::move(held_)); }
     const std::uint32_t* results() const final { return results_; }
     bool is_on(const CudaDevice& other) const { return &device == &other; }
     Result<> run(Stream stream);

@@ -202,7 +202,7 @@ Result<std::unique_ptr<core::Prepared>> CudaDevice::prepare(const Cipher& cipher
 }
 
 Result<> CudaDevice::run(core::Prepared& prepared, Stream stream) {
-    auto* const batch = dynamic_cast<Batch*>(&prepared);
+    auto* const batch = dynamic_cast<PreparedBatch*>(&prepared);
     if (!batch || !batch->is_on(*this)) return core::made_for_another("cuda", "batch");
     return batch->run(stream);
 }

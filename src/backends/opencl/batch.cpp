@@ -26,9 +26,9 @@ std::vector<ShareEnd> share_out(const std::vector<Segment>& list, std::uint64_t 
 }
 
 // The parts of a batch, lists and shares in device memory: offsets and IVs, no secrets.
-class PlainBatch final : public Batch {
+class PlainBatch final : public PreparedBatch {
   public:
-    using Batch::Batch;
+    using PreparedBatch::PreparedBatch;
     Result<> add(const Message& message);
     Result<> finish();
     Result<> launch(const cl::CommandQueue& queue) override;
@@ -188,7 +188,7 @@ Result<std::unique_ptr<core::Prepared>> OpenClDevice::prepare(const Cipher& ciph
 }
 
 Result<> OpenClDevice::run(core::Prepared& prepared, Stream stream) {
-    auto* const batch = dynamic_cast<Batch*>(&prepared);
+    auto* const batch = dynamic_cast<PreparedBatch*>(&prepared);
     if (!batch || &batch->device != this) return core::made_for_another("opencl", "batch");
     if (after_fork()) return fork_failure();
     const cl::CommandQueue queue = order_.queue_of(stream);

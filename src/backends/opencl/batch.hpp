@@ -13,13 +13,13 @@ namespace dael::opencl {
 
 class OpenClDevice;
 
-class Batch : public core::Prepared {
+class PreparedBatch : public core::Prepared {
   public:
-    Batch(OpenClDevice& its_device, const OpenClKeys& its_keys, const Cipher& its_cipher,
-          const Tuning& its_tuning)
+    PreparedBatch(OpenClDevice& its_device, const OpenClKeys& its_keys, const Cipher& its_cipher,
+                  const Tuning& its_tuning)
         : device(its_device), keys(its_keys), cipher(its_cipher), tuning(its_tuning) {}
     // Nothing that a run uses, and keys least of all, is wiped under its kernels.
-    ~Batch() override {
+    ~PreparedBatch() override {
         if (!ends.wait()) keys.outlive(std::move(ends));
     }
 

@@ -47,7 +47,7 @@ struct GcmPart {
     KernelsByRounds tags{}, ctr{};
 };
 
-class GcmBatch final : public Batch {
+class GcmBatch final : public PreparedBatch {
   public:
     // Lists of valid messages. `cipher` is gcm, or for encryption alone gcm_ctr.
     static Result<std::unique_ptr<GcmBatch>> create(OpenClDevice& device, const OpenClKeys& keys,
@@ -64,7 +64,7 @@ class GcmBatch final : public Batch {
     const cl::Buffer& sums() const { return parts_.front().sums.get(); }
 
   private:
-    using Batch::Batch;
+    using PreparedBatch::PreparedBatch;
     Result<> add(const Message& message, std::uint32_t result, GcmSteps steps);
     Result<> finish(GcmPart& part, GcmSteps steps);
     Result<> believe(const GcmPart& part);

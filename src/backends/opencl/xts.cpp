@@ -31,9 +31,9 @@ XtsWork sectors_at(const Region& in, const Region& out, std::uint64_t begin, std
 }
 
 // XTS goes message by message: each has tweaks to be made first.
-class XtsBatch final : public Batch {
+class XtsBatch final : public PreparedBatch {
   public:
-    using Batch::Batch;
+    using PreparedBatch::PreparedBatch;
     Result<> add(const Message& message) {
         if (message.size == 0) return {};
         if (!messages_.empty() && message.key != messages_.front().key)

@@ -65,14 +65,14 @@ struct GcmSteps {
     }
 };
 
-class GcmPrepared final : public Batch {
+class GcmPrepared final : public PreparedBatch {
   public:
     // As Device::prepare. Of ctr the messages' counters must not wrap in their low 32 bits.
     static Result<std::unique_ptr<GcmPrepared>> make(CudaDevice& device, const Cipher& cipher,
                                                      const core::KeyList& keys,
                                                      const Messages& messages);
     GcmPrepared(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys, const Cipher& its_cipher)
-        : Batch(on, std::move(its_keys), its_cipher) {}
+        : PreparedBatch(on, std::move(its_keys), its_cipher) {}
 
     const GcmBatch& batch() const { return batch_; }
 

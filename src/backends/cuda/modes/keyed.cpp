@@ -12,9 +12,9 @@ namespace dael::cuda {
 namespace {
 
 // Descriptors, their order and results; no secrets.
-class KeyedBatch final : public Batch {
+class KeyedBatch final : public PreparedBatch {
   public:
-    using Batch::Batch;
+    using PreparedBatch::PreparedBatch;
 
     Result<> put(const SetUp& set_up, const core::KeyList& its_keys, const Messages& messages) {
         const bool listed_here = messages.place == Place::device;
@@ -78,8 +78,9 @@ class KeyedBatch final : public Batch {
 
 }  // namespace
 
-Result<std::unique_ptr<Batch>> prepare_keyed(CudaDevice& device, const Cipher& cipher,
-                                             const core::KeyList& keys, const Messages& messages) {
+Result<std::unique_ptr<PreparedBatch>> prepare_keyed(CudaDevice& device, const Cipher& cipher,
+                                                     const core::KeyList& keys,
+                                                     const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
     DAEL_TRY(tables->ready(KeyParts::schedule));
     for (const int rounds : tables->sizes()) DAEL_TRY(device.believe(Kind::cbc_keys, rounds));
@@ -87,7 +88,7 @@ Result<std::unique_ptr<Batch>> prepare_keyed(CudaDevice& device, const Cipher& c
     DAEL_TRY(set_up.result());
     auto made = std::make_unique<KeyedBatch>(device, tables, cipher);
     DAEL_TRY(made->put(set_up, keys, messages));
-    return std::unique_ptr<Batch>(std::move(made));
+    return std::unique_ptr<PreparedBatch>(std::move(made));
 }
 
 }  // namespace dael::cuda

@@ -111,9 +111,9 @@ std::vector<WarpStart> share_out(const std::vector<DeviceSegment>& list, std::ui
 
 // A launch for all messages, whose descriptors and shares are in device memory: addresses and IVs,
 // no secrets.
-class PlainBatch final : public Batch {
+class PlainBatch final : public PreparedBatch {
   public:
-    using Batch::Batch;
+    using PreparedBatch::PreparedBatch;
 
     Result<> put(const SetUp& set_up, const core::KeyList& its_keys,
                  std::span<const Message> messages) {
@@ -186,9 +186,9 @@ class PlainBatch final : public Batch {
 };
 
 // A launch for each message.
-class XtsBatch final : public Batch {
+class XtsBatch final : public PreparedBatch {
   public:
-    using Batch::Batch;
+    using PreparedBatch::PreparedBatch;
 
     Result<> put(const core::KeyList& its_keys, std::span<const Message> messages) {
         messages_.assign(messages.begin(), messages.end());
@@ -263,8 +263,9 @@ Result<> CudaDevice::run_small(const Key& key, const Message& message, unsigned 
     return launch(kernel, std::min(most, grid), false, &work, round_keys, stream);
 }
 
-Result<std::unique_ptr<Batch>> prepare_plain(CudaDevice& device, const Cipher& cipher,
-                                             const core::KeyList& keys, const Messages& messages) {
+Result<std::unique_ptr<PreparedBatch>> prepare_plain(CudaDevice& device, const Cipher& cipher,
+                                                     const core::KeyList& keys,
+                                                     const Messages& messages) {
     DAEL_LET(tables, tables_of(keys, device));
     const SetUp set_up(device.index());
     DAEL_TRY(set_up.result());
@@ -273,11 +274,11 @@ Result<std::unique_ptr<Batch>> prepare_plain(CudaDevice& device, const Cipher& c
     if (cipher.mode == Mode::xts) {
         auto made = std::make_unique<XtsBatch>(device, tables, cipher);
         DAEL_TRY(made->put(keys, list));
-        return std::unique_ptr<Batch>(std::move(made));
+        return std::unique_ptr<PreparedBatch>(std::move(made));
     }
     auto made = std::make_unique<PlainBatch>(device, tables, cipher);
     DAEL_TRY(made->put(set_up, keys, list));
-    return std::unique_ptr<Batch>(std::move(made));
+    return std::unique_ptr<PreparedBatch>(std::move(made));
 }
 
 }  // namespace dael::cuda

@@ -7,11 +7,13 @@
 namespace dael::cuda {
 
 // Under one key, from a list of the host's; any of these modes. modes.cpp
-Result<std::unique_ptr<Batch>> prepare_plain(CudaDevice& device, const Cipher& cipher,
-                                             const core::KeyList& keys, const Messages& messages);
+Result<std::unique_ptr<PreparedBatch>> prepare_plain(CudaDevice& device, const Cipher& cipher,
+                                                     const core::KeyList& keys,
+                                                     const Messages& messages);
 
 // CBC encryption with a key for each message, from any list. modes/keyed.cpp
-Result<std::unique_ptr<Batch>> prepare_keyed(CudaDevice& device, const Cipher& cipher,
-                                             const core::KeyList& keys, const Messages& messages);
+Result<std::unique_ptr<PreparedBatch>> prepare_keyed(CudaDevice& device, const Cipher& cipher,
+                                                     const core::KeyList& keys,
+                                                     const Messages& messages);
 
 }  // namespace dael::cuda
