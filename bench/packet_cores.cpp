@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxCores = 256;
 
 // One core's part.
-struct Worker {
+struct CoreWorker {
     Sealer sealer;
     std::shared_ptr<Packets> packets;
     std::uint64_t bytes = 0;
@@ -30,7 +30,7 @@ struct Worker {
 };
 
 // Seals as long as that, in whole passes.
-void work(Worker& worker, double enough) {
+void work(CoreWorker& worker, double enough) {
     worker.bytes = 0;
     const auto start = Clock::now();
     do {
@@ -41,9 +41,9 @@ void work(Worker& worker, double enough) {
 }
 
 // The seconds of one pass of each worker, at the rate of all.
-double one_pass(const std::vector<Worker>& workers) {
+double one_pass(const std::vector<CoreWorker>& workers) {
     double rate = 0, pass = 0;
-    for (const Worker& worker : workers) {
+    for (const CoreWorker& worker : workers) {
         rate += static_cast<double>(worker.bytes) / worker.seconds;
         pass += static_cast<double>(worker.packets->bytes);
     }
@@ -62,7 +62,7 @@ struct Told {
 // Each worker in a process of its own. libipsec-mb stores to one global variable (imb_errno) in
 // every call of GCM: among threads that line goes from core to core, among processes it does not.
 // The workers do nothing but work on memory that is theirs.
-measure::Sampler apart(std::shared_ptr<std::vector<Worker>> workers, double seconds) {
+measure::Sampler apart(std::shared_ptr<std::vector<CoreWorker>> workers, double seconds) {
     return [=]() -> Result<double> {
         void* const memory =
             mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -77,7 +77,7 @@ measure::Sampler apart(std::shared_ptr<std::vector<Worker>> workers, double seco
                 children.push_back(child);
                 continue;
             }
-            Worker& worker = (*workers)[i];
+            CoreWorker& worker = (*workers)[i];
             const OnCore pinned(i);
             work(worker, seconds / 4);
             ++told->ready;
@@ -105,12 +105,12 @@ measure::Sampler apart(std::shared_ptr<std::vector<Worker>> workers, double seco
 }
 
 // All workers seal as long as the clock runs, a thread each.
-measure::Sampler together(std::shared_ptr<std::vector<Worker>> workers,
+measure::Sampler together(std::shared_ptr<std::vector<CoreWorker>> workers,
                           std::shared_ptr<measure::Team> team, double seconds) {
     return [=]() -> Result<double> {
         std::atomic<std::size_t> ready{0};
         team->run(workers->size() * 64, [&](std::size_t begin, std::size_t) {
-            Worker& worker = (*workers)[begin / 64];
+            CoreWorker& worker = (*workers)[begin / 64];
             const OnCore pinned(begin / 64);
             work(worker, worker.sealer.warm_seconds);
             if (worker.sealer.mark) worker.sealer.mark();
@@ -119,7 +119,7 @@ measure::Sampler together(std::shared_ptr<std::vector<Worker>> workers,
             }
             work(worker, seconds);
         });
-        for (const Worker& worker : *workers) DAEL_TRY(worker.outcome);
+        for (const CoreWorker& worker : *workers) DAEL_TRY(worker.outcome);
         return one_pass(*workers);
     };
 }
@@ -133,7 +133,7 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
     // `first`: that of the first core, which is opened to see whether there is such a one.
     const auto add = [&](const std::function<Result<Sealer>(std::uint64_t)>& open, bool yardstick,
                          bool processes = false) -> Result<> {
-        const auto workers = std::make_shared<std::vector<Worker>>(threads);
+        const auto workers = std::make_shared<std::vector<CoreWorker>>(threads);
         for (std::uint64_t i = 0; i < threads; ++i) {
             auto sealer = open(i);
             if (sealer.code() == Code::unsupported) return {};
@@ -143,12 +143,12 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
             (*workers)[i].packets = std::move(packets);
         }
         if (processes) workers->front().sealer.name += ", a process a core";
-        const Worker& first = workers->front();
+        const CoreWorker& first = workers->front();
         Point row{{"backend", first.sealer.name}};
         row.set(point).set("messages", std::uint64_t{first.packets->list.size()});
         const bool copies = first.sealer.name == "memcpy";
         const auto check = [=]() -> Result<> {
-            for (const Worker& worker : *workers) {
+            for (const CoreWorker& worker : *workers) {
                 DAEL_TRY(seal_all(worker.sealer, *worker.packets));
                 if (!copies) DAEL_TRY(check_sealed(worker.sealer, *worker.packets, key, kBurst));
             }
@@ -163,7 +163,7 @@ Result<Heat> race_cores(const PacketSuite& shared, Point point) {
                                            threads * first.packets->list.size())](double seconds) {
             measure::Figures all = per_packet(seconds / count);
             std::vector<SaCounters> tables;
-            for (const Worker& worker : *workers)
+            for (const CoreWorker& worker : *workers)
                 if (worker.sealer.since) tables.push_back(worker.sealer.since());
             for (auto& figure : served(tables, seconds / count)) all.push_back(std::move(figure));
             return all;

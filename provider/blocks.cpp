@@ -31,16 +31,16 @@ bool Blocks::before_copy() const noexcept {
 }
 // Of the copy: the one that was copied may be copied by others meanwhile, and stays as it is.
 bool Blocks::after_copy() noexcept {
-    worker_.key = nullptr;  // made ready again when there is need
-    worker_.updates = worker_.done = 0;
+    engine_key_.key = nullptr;  // made ready again when there is need
+    engine_key_.updates = engine_key_.done = 0;
     pipes_ = nullptr;
     if (place_ == Place::below) return below_.duplicate();
     below_.forget();
     return true;
 }
 Blocks::~Blocks() {
-    worker_.tell();
-    worker_.drop();
+    engine_key_.tell();
+    engine_key_.drop();
     Pipes::drop(pipes_);
     below_.drop();
     OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
@@ -57,8 +57,8 @@ void Blocks::come_here(const Bytes* chain) noexcept {
 // The one place where the key changes, with all that is made of it.
 void Blocks::take_key(bool encrypts, const Bytes* key, std::size_t size) noexcept {
     const bool turns = buffers() && encrypts != key_encrypts_;
-    if (!turns && worker_.same(key, size)) return;
-    worker_.set(key, size);
+    if (!turns && engine_key_.same(key, size)) return;
+    engine_key_.set(key, size);
     key_encrypts_ = encrypts;
     below_.forget_key();
     if (quick_) expand(schedule_, key, size, wants_inverse(kind_, encrypts));
@@ -72,8 +72,9 @@ bool Blocks::hand_down() noexcept {
     if (place_ == Place::below) return below_.pad(padded_);
     const bool here = place_ == Place::here, with_key = keyed() && !below_.keyed();
     const bool with_iv = here && has_iv();
-    if (!below_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
-                     with_iv ? iv_ : nullptr, with_iv ? kBlock : 0, nullptr, true))
+    if (!below_.init(encrypts_, with_key ? engine_key_.bytes : nullptr,
+                     with_key ? engine_key_.size : 0, with_iv ? iv_ : nullptr, with_iv ? kBlock : 0,
+                     nullptr, true))
         return false;
     const std::size_t size = here ? begun_.size() : 0;
     // A whole block is kept only by who expects padding, so it is told of the padding afterwards.
@@ -177,7 +178,7 @@ int Blocks::init_below(bool encrypts, const Bytes* key, std::size_t key_size, co
     if (!below_.pad(padded_) || !below_.init(encrypts, key, key_size, iv, iv_size, params))
         return 0;
     if (params) padded_ = below_.padded();
-    if (key && key_size <= sizeof worker_.bytes) {
+    if (key && key_size <= sizeof engine_key_.bytes) {
         take_key(encrypts, key, key_size);
         below_.know_key();
     }

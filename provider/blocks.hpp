@@ -16,9 +16,9 @@
 #include "below.hpp"
 #include "contest.hpp"
 #include "context.hpp"
+#include "engine_key.hpp"
 #include "pipelines.hpp"
 #include "vector_aes.hpp"
-#include "worker.hpp"
 
 namespace dael::provider {
 
@@ -77,7 +77,7 @@ class Blocks {
 
     bool buffers() const noexcept { return kind_ == Kind::ecb || kind_ == Kind::cbc; }
     bool has_iv() const noexcept { return kind_ != Kind::ecb; }
-    bool keyed() const noexcept { return worker_.size != 0; }
+    bool keyed() const noexcept { return engine_key_.size != 0; }
     // The message goes on here, by the vector units.
     bool runs_here() const noexcept { return place_ == Place::here && quick_ && keyed(); }
     // In ECB and CBC, a direction without a key goes on with the round keys of the other, in
@@ -112,7 +112,7 @@ class Blocks {
               std::size_t size) noexcept;
     int engine_lost() noexcept;
 
-    Schedule schedule_;    // worker_'s key, in its direction; where there are vector units
+    Schedule schedule_;    // engine_key_'s key, in its direction; where there are vector units
     Code code_ = nullptr;  // for schedule_ and the message's direction
     Below below_;
     Pipes* pipes_ = nullptr;
@@ -127,7 +127,7 @@ class Blocks {
     Bytes iv_[kBlock];
     Bytes original_[kBlock];  // the IV that the caller set
     Begun begun_;
-    Worker worker_;
+    EngineKey engine_key_;
 };
 // What the C library's allocator gives without a lock, of its last size, is 1032 bytes.
 static_assert(sizeof(Blocks) <= 1032);

@@ -40,7 +40,7 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
     const dael_cipher cipher{static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(direction),
                              0, 0, 0};
     const bool wide = size >= settings().threshold;
-    const std::size_t most = wide ? size : Worker::kSlice;
+    const std::size_t most = wide ? size : EngineKey::kSlice;
     dael_message message{};
     dael_ran ran;
     for (std::size_t done = 0; done < size;) {
@@ -60,14 +60,14 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
         advance(last, count);
         done += count;
     }
-    wide ? Worker::did_wide(size) : worker_.did(size);
+    wide ? EngineKey::did_wide(size) : engine_key_.did(size);
     note_worker(mode, encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT, ran);
     return size;
 }
 
 inline void Blocks::by_vectors(const Bytes* in, Bytes* out, std::size_t size) noexcept {
     code_(schedule_.keys, iv_, in, out, size);
-    worker_.did_here(size);
+    engine_key_.did_here(size);
 }
 
 int Blocks::engine_lost() noexcept {
@@ -81,7 +81,7 @@ bool Blocks::whole_blocks(const Bytes* in, Bytes* out, std::size_t size) noexcep
     std::size_t done = 0;
     if (size >= settings().threshold &&
         from_bytes(mode_of(kind_), encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT) <= size) {
-        if (const dael_key* const key = worker_.ready(size)) {
+        if (const dael_key* const key = engine_key_.ready(size)) {
             done = run(key, in, out, size);
             // In place what failed may have gone over its own input: nothing can make that good.
             if (done != size && in == out) return engine_lost();
@@ -226,7 +226,7 @@ const dael_key* Blocks::engine_wins(std::size_t size) noexcept {
     const bool wide = size >= settings().threshold;
     // What has been measured makes no key ready for nothing.
     if (!wide && opened_engine() && size < won_from(below_.basis(), encrypts_)) return nullptr;
-    const dael_key* const key = worker_.ready(size);
+    const dael_key* const key = engine_key_.ready(size);
     return key && (wide || size >= won_from(below_.basis(), encrypts_)) ? key : nullptr;
 }
 

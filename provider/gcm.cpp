@@ -20,9 +20,9 @@ Gcm::Gcm(const Provider& provider, std::size_t offer) noexcept
       key_bytes_(static_cast<Bytes>(kOffers[offer].key_bytes)),
       quick_(by_vector_units()) {}
 Gcm::~Gcm() {
-    worker_.tell();
+    engine_key_.tell();
     drop_handles();
-    worker_.drop();
+    engine_key_.drop();
     Pipes::drop(pipes_);
     inner_.drop();
     OPENSSL_cleanse(static_cast<void*>(this), sizeof *this);
@@ -32,10 +32,10 @@ bool Gcm::before_copy() const noexcept {
     return !(pipes_ && pipes_->running());
 }
 bool Gcm::after_copy() noexcept {
-    const Handles theirs{worker_.key, pieces(), wide_};
+    const Handles theirs{engine_key_.key, pieces(), wide_};
     void* const basis = inner_.context;
-    worker_.key = nullptr;
-    worker_.updates = worker_.done = 0;
+    engine_key_.key = nullptr;
+    engine_key_.updates = engine_key_.done = 0;
     pieces_[0] = pieces_[1] = nullptr;
     wide_ = nullptr;
     pipes_ = nullptr;
@@ -61,9 +61,9 @@ void Gcm::drop_handles() noexcept {
 
 // The one place where the key changes, with all that is made of it.
 void Gcm::take_key(const unsigned char* key, std::size_t size) noexcept {
-    if (keyed_ && worker_.same(key, size)) return;
+    if (keyed_ && engine_key_.same(key, size)) return;
     drop_handles();
-    worker_.set(key, size);
+    engine_key_.set(key, size);
     keyed_ = true;
     vector_keyed_ = told_.keyed = false;
 }
@@ -117,8 +117,8 @@ bool Gcm::tell(const unsigned char* iv) noexcept {
     }
     const bool with_key = keyed_ && !told_.keyed;
     if (with_key || iv || !told_.directed || told_.encrypts != encrypts_) {
-        if (!inner_.init(encrypts_, with_key ? worker_.bytes : nullptr, with_key ? worker_.size : 0,
-                         iv, iv ? kNonce : 0, nullptr))
+        if (!inner_.init(encrypts_, with_key ? engine_key_.bytes : nullptr,
+                         with_key ? engine_key_.size : 0, iv, iv ? kNonce : 0, nullptr))
             return false;
         told_.keyed = told_.keyed || with_key;
         told_.directed = true;

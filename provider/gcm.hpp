@@ -15,10 +15,10 @@
 
 #include "contest.hpp"
 #include "context.hpp"
+#include "engine_key.hpp"
 #include "pipelines.hpp"
 #include "vector_gcm.hpp"
 #include "wide_gcm.hpp"
-#include "worker.hpp"
 
 namespace dael::provider {
 
@@ -133,7 +133,7 @@ class Gcm {
     dael_pieces* pieces_[2] = {};  // by direction
     WideGcm* wide_ = nullptr;
     Pipes* pipes_ = nullptr;
-    Worker worker_;
+    EngineKey engine_key_;
     VectorGcm message_;
     VectorGcmKey vector_key_;
 };

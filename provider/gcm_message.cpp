@@ -73,7 +73,7 @@ void Gcm::note_made() noexcept {
 }
 
 VectorGcmKey& Gcm::vector_key() noexcept {
-    if (!vector_keyed_) vector_key_.set(worker_.bytes, worker_.size);
+    if (!vector_keyed_) vector_key_.set(engine_key_.bytes, engine_key_.size);
     vector_keyed_ = true;
     return vector_key_;
 }
@@ -90,7 +90,7 @@ bool Gcm::to_wide() noexcept {
         if (!memory) return false;
         wide_ = new (memory) WideGcm;
     }
-    if (!wide_->begin(opened_engine(), worker_.key, encrypts_, iv_)) {
+    if (!wide_->begin(opened_engine(), engine_key_.key, encrypts_, iv_)) {
         engine_failed("beginning a wide message");
         return false;
     }
@@ -109,7 +109,7 @@ bool Gcm::to_pieces() noexcept {
         const dael_cipher cipher{DAEL_GCM,
                                  static_cast<std::uint8_t>(encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT),
                                  kTag, 0, 0};
-        done = dael_begin(opened_engine(), &cipher, worker_.key, j0, &pieces());
+        done = dael_begin(opened_engine(), &cipher, engine_key_.key, j0, &pieces());
     }
     if (done == DAEL_OK && aad_size_ != 0) done = dael_pieces_aad(pieces(), aad_, aad_size_);
     if (done != DAEL_OK) {
@@ -124,9 +124,10 @@ bool Gcm::to_pieces() noexcept {
 bool Gcm::choose(std::size_t size) noexcept {
     // An IV that counts records is the basis's to use otherwise.
     if (!keyed_ || generates_) return to_basis();
-    if (size / kWideFrom >= settings().threshold && worker_.ready(size) && to_wide()) return true;
+    if (size / kWideFrom >= settings().threshold && engine_key_.ready(size) && to_wide())
+        return true;
     if (quick_) return to_vectors();
-    if (size < kLeast || !worker_.ready(size)) return to_basis();
+    if (size < kLeast || !engine_key_.ready(size)) return to_basis();
     return (size >= won_from(*inner_.basis, encrypts_) && to_pieces()) || to_basis();
 }
 
@@ -140,7 +141,7 @@ int Gcm::add_aad(std::size_t* written, const unsigned char* in, std::size_t size
         }
         const bool begun = keyed_ && !generates_ &&
                            (quick_ ? to_vectors()
-                                   : worker_.ready(size) &&
+                                   : engine_key_.ready(size) &&
                                          size >= won_from(*inner_.basis, encrypts_) && to_pieces());
         if (!begun && !to_basis()) return 0;
         if (way_ == Way::basis)
@@ -187,7 +188,7 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, cons
             way_ = Way::ended;
             return fault(PROV_R_CIPHER_OPERATION_FAILED, "a message has at most 2^36 - 32 bytes");
         }
-        worker_.did_here(size);
+        engine_key_.did_here(size);
     } else if (way_ == Way::pieces) {
         const dael_status done = encrypts_
                                      ? dael_pieces_update(pieces(), in, size, out, size, nullptr)
@@ -196,14 +197,14 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, cons
             way_ = Way::ended;
             return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
         }
-        worker_.did(size);
+        engine_key_.did(size);
     } else if (way_ == Way::wide) {
         if (!thread_may_work() || !wide_->update(in, out, size)) {
             way_ = Way::ended;
             engine_failed("a wide message");
             return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
         }
-        Worker::did_wide(size);
+        EngineKey::did_wide(size);
     } else {
         return at_its_end();
     }
@@ -284,7 +285,7 @@ int Gcm::record(unsigned char* out, std::size_t* written, const unsigned char* i
     message_.aad(key, tag_, kTlsAad);
     tag_size_ = tag_length_ = kTag;
     if (!message_.crypt(key, encrypts_, data, data, static_cast<std::size_t>(end - data))) return 0;
-    worker_.did_here(size);
+    engine_key_.did_here(size);
     if (encrypts_) {
         message_.tag(key, end);
         *written = size;
@@ -322,10 +323,10 @@ int Gcm::cipher(unsigned char* out, std::size_t* written, std::size_t room, cons
 // Of a message that the engine is amid of: handles of this context's.
 bool Gcm::copy_handles(const Handles& theirs) noexcept {
     if (way_ != Way::pieces && way_ != Way::wide) return true;
-    if (dael_key_duplicate(theirs.key, &worker_.key) != DAEL_OK) return false;
+    if (dael_key_duplicate(theirs.key, &engine_key_.key) != DAEL_OK) return false;
     if (way_ == Way::pieces) return dael_pieces_clone(theirs.pieces, &pieces()) == DAEL_OK;
     void* const room = OPENSSL_malloc(sizeof(WideGcm));
-    if (room) wide_ = new (room) WideGcm(theirs.wide->copy_for(opened_engine(), worker_.key));
+    if (room) wide_ = new (room) WideGcm(theirs.wide->copy_for(opened_engine(), engine_key_.key));
     return room != nullptr;
 }
 

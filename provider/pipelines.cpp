@@ -53,9 +53,9 @@ Pipes::~Pipes() {
         pipe.wide->~WideGcm();
         OPENSSL_free(pipe.wide);
     }
-    worker_.tell();
+    engine_key_.tell();
     dael_key_set_free(set_);
-    worker_.drop();
+    engine_key_.drop();
 }
 
 bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size, std::size_t count,
@@ -70,12 +70,12 @@ bool Pipes::begin(bool encrypts, const unsigned char* key, std::size_t key_size,
         return fault(PROV_R_INVALID_IV_LENGTH, "the IVs are not of this cipher's size");
     if (ivs && std::any_of(ivs, ivs + count, [](const unsigned char* iv) { return !iv; }))
         return fault(PROV_R_INVALID_DATA, "an IV is missing");
-    if (ivs && !key && worker_.size == 0) return fault(PROV_R_NO_KEY_SET, "no key is set");
+    if (ivs && !key && engine_key_.size == 0) return fault(PROV_R_NO_KEY_SET, "no key is set");
     count_ = 0;
-    if (key && !worker_.same(key, key_size)) {
+    if (key && !engine_key_.same(key, key_size)) {
         dael_key_set_free(set_);
         set_ = nullptr;
-        worker_.set(key, key_size);
+        engine_key_.set(key, key_size);
         for (Pipe& pipe : pipes_) pipe.keyed = false;
     }
     encrypts_ = encrypts;
@@ -146,8 +146,8 @@ bool Pipes::start_single(Pipe& pipe, const unsigned char* iv, std::size_t iv_siz
         if (basis_.set_ctx_params(pipe.single, padding) != 1) return false;
     }
     const auto init = encrypts_ ? basis_.encrypt_init : basis_.decrypt_init;
-    pipe.keyed = init(pipe.single, same ? nullptr : worker_.bytes, same ? 0 : basis_.key_bytes, iv,
-                      iv_size, nullptr) == 1;
+    pipe.keyed = init(pipe.single, same ? nullptr : engine_key_.bytes, same ? 0 : basis_.key_bytes,
+                      iv, iv_size, nullptr) == 1;
     pipe.sealed = encrypts_;
     pipe.padded = padded_;
     pipe.iv_size = iv_size;
@@ -184,7 +184,7 @@ bool Pipes::go_on(Pipe& pipe, const unsigned char* in, unsigned char* out,
         pipe.wide = new (memory) WideGcm;
     }
     if (pipe.tagged) {
-        if (!pipe.wide->begin(opened_engine(), worker_.key, true, pipe.iv)) return false;
+        if (!pipe.wide->begin(opened_engine(), engine_key_.key, true, pipe.iv)) return false;
         pipe.wide->adopt(pipe.aad_size, pipe.size, pipe.held, pipe.tag);
         pipe.tagged = false;
     }
@@ -217,7 +217,7 @@ bool Pipes::fits(std::size_t total) const noexcept {
 bool Pipes::run(const dael_cipher& cipher, dael_message* messages, std::size_t count,
                 std::int32_t* codes, std::size_t total) noexcept {
     std::fill_n(codes, count, DAEL_INVALID_ARGUMENT);
-    if (!set_ && dael_key_set_make(opened_engine(), &worker_.key, 1, &set_) != DAEL_OK)
+    if (!set_ && dael_key_set_make(opened_engine(), &engine_key_.key, 1, &set_) != DAEL_OK)
         return false;
     const bool wide = total >= settings().threshold;
     // CBC is quick because its messages go side by side; what is not wide else stays on this
@@ -226,7 +226,7 @@ bool Pipes::run(const dael_cipher& cipher, dael_message* messages, std::size_t c
     for (std::size_t from = 0; from < count;) {
         std::size_t to = from, bytes = 0;
         do bytes += messages[to++].size;
-        while (to < count && (whole || bytes + messages[to].size <= Worker::kSlice));
+        while (to < count && (whole || bytes + messages[to].size <= EngineKey::kSlice));
         dael_ran ran{};
         const dael_status status = dael_run_batch(opened_engine(), &cipher, set_, messages + from,
                                                   to - from, codes + from, &ran);
@@ -240,7 +240,7 @@ bool Pipes::run(const dael_cipher& cipher, dael_message* messages, std::size_t c
         note_replaced(ran);
         from = to;
     }
-    wide ? Worker::did_wide(total) : worker_.did(total);
+    wide ? EngineKey::did_wide(total) : engine_key_.did(total);
     return true;
 }
 
@@ -297,7 +297,7 @@ bool Pipes::batch(unsigned char** out, std::size_t* written, const unsigned char
         which[count++] = static_cast<unsigned char>(i);
         total += whole;
     }
-    if (count == 0 || !fits(total) || !worker_.ready(total)) return true;
+    if (count == 0 || !fits(total) || !engine_key_.ready(total)) return true;
     const int mode = kind == Kind::gcm ? DAEL_GCM : kind == Kind::cbc ? DAEL_CBC : DAEL_CTR;
     const std::size_t tag = kind != Kind::gcm ? 0 : encrypts_ ? kBlock : tag_size_;
     const int direction = encrypts_ || kind == Kind::ctr ? DAEL_ENCRYPT : DAEL_DECRYPT;

@@ -17,8 +17,8 @@
 #include <cstdint>
 
 #include "basis.hpp"
+#include "engine_key.hpp"
 #include "wide_gcm.hpp"
-#include "worker.hpp"
 
 namespace dael::provider {
 
@@ -114,8 +114,8 @@ class Pipes {
     std::size_t count_ = 0;
     bool ended_ = false;  // what is left of them is their tags
     std::size_t iv_size_ = 0, tag_size_ = 0;
-    dael_key_set* set_ = nullptr;  // of the worker's key
-    Worker worker_;
+    dael_key_set* set_ = nullptr;  // of the key
+    EngineKey engine_key_;
     Pipe pipes_[kMax];
 };
 

@@ -301,7 +301,7 @@ void SaFiller::State::fail(Lane& lane, const Error& error) noexcept {
 }
 
 // What was lost comes back if the device says by now that it has ended; else it is lost for good.
-void SaFiller::State::find_again(Worker& worker) noexcept {
+void SaFiller::State::find_again(FillWorker& worker) noexcept {
     for (auto& lane : worker.lanes) {
         Fill& fill = lane->fill;
         if (!fill.lost) continue;
@@ -329,7 +329,7 @@ void SaFiller::State::give_up(Fill& fill) noexcept {
 }
 
 // After a fault, and a rest: lanes that have nothing under way go, and others are opened.
-Result<> SaFiller::State::open_again(Worker& worker) {
+Result<> SaFiller::State::open_again(FillWorker& worker) {
     std::vector<LaneOwner> lanes;
     std::uint64_t faults = 0;
     {
@@ -354,7 +354,7 @@ Result<> SaFiller::State::open_again(Worker& worker) {
 }
 
 // Keys of SAs that have gone leave the lanes, those that are busy later. Whether there were any.
-bool SaFiller::State::forget(Worker& worker) {
+bool SaFiller::State::forget(FillWorker& worker) {
     bool any = false;
     for (auto& lane : worker.lanes) {
         if (lane->fill.lost) continue;
@@ -386,7 +386,7 @@ bool SaFiller::State::forget(Worker& worker) {
 }
 
 // What nobody uses is wiped before a thread goes to sleep for longer. Whether there was any.
-bool SaFiller::State::wipe_idle(Worker& worker) {
+bool SaFiller::State::wipe_idle(FillWorker& worker) {
     bool any = false;
     for (auto& lane : worker.lanes) {
         if (lane->busy || lane->fill.lost || !lane->dirty) continue;
@@ -405,7 +405,7 @@ bool SaFiller::State::wipe_idle(Worker& worker) {
 }
 
 // One piece of work. False: there was none.
-Result<bool> SaFiller::State::step(Worker& worker) {
+Result<bool> SaFiller::State::step(FillWorker& worker) {
     const auto now = Clock::now();
     // Not only when there is nothing else to do: there may always be.
     const bool forgotten =
@@ -455,7 +455,7 @@ Result<bool> SaFiller::State::step(Worker& worker) {
     return forgotten;
 }
 
-void SaFiller::State::serve(Worker& worker) noexcept {
+void SaFiller::State::serve(FillWorker& worker) noexcept {
     auto last = Clock::now();
     while (!closing_.load() || worker.busy != 0) {  // what was written before closing is seen
         auto worked = core::guarded([&] { return step(worker); });
@@ -480,7 +480,7 @@ void SaFiller::State::serve(Worker& worker) noexcept {
     }
 }
 
-void SaFiller::State::doze(Worker& worker) {
+void SaFiller::State::doze(FillWorker& worker) {
     bool queued = false, active = false, rests = false;
     {
         const std::lock_guard lock(mutex_);

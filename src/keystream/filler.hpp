@@ -62,7 +62,7 @@ struct SaFiller::State {
 
   private:
     using Clock = std::chrono::steady_clock;
-    struct Worker {
+    struct FillWorker {
         std::vector<keystream::LaneOwner> lanes;
         std::size_t oldest = 0, busy = 0;  // lanes[oldest] and those after it are under way
         std::atomic<bool> forgetting{false};
@@ -75,24 +75,24 @@ struct SaFiller::State {
     Result<> start();
     Result<> start_thread(std::size_t index);
     Result<> open_lanes(std::vector<keystream::LaneOwner>& lanes);
-    Result<> open_again(Worker& worker);
+    Result<> open_again(FillWorker& worker);
     Result<> allocate(keystream::FillBuffer& buffer, std::size_t size);
     void release(keystream::FillBuffer& buffer) noexcept;
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker();
     Result<keystream::LaneOwner> open_lane();
-    void serve(Worker& worker) noexcept;
-    Result<bool> step(Worker& worker);
-    void doze(Worker& worker);
+    void serve(FillWorker& worker) noexcept;
+    Result<bool> step(FillWorker& worker);
+    void doze(FillWorker& worker);
     void ring() noexcept;
-    bool forget(Worker& worker);
-    bool wipe_idle(Worker& worker);
+    bool forget(FillWorker& worker);
+    bool wipe_idle(FillWorker& worker);
     void publish(keystream::Fill& fill) noexcept;
     static void learn_lead(keystream::Track& track, const keystream::Window& window) noexcept;
     void fail(const Error& error) noexcept;
     void fail(keystream::Lane& lane, const Error& error) noexcept;
     void note(const Error& error) noexcept;
     void give_up(keystream::Fill& fill) noexcept;
-    void find_again(Worker& worker) noexcept;
+    void find_again(FillWorker& worker) noexcept;
 
     // Under the mutex: scheduler.cpp
     void collect();
@@ -130,7 +130,7 @@ struct SaFiller::State {
     std::condition_variable changed_;  // a fill ended
     std::vector<SaTable::State*> tables_;
     std::deque<keystream::SaSlot*> queue_;  // of who wants keystream, in order of service
-    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::unique_ptr<FillWorker>> workers_;
     std::uint64_t key_serial_ = 0, buffer_order_ = 0, jobs_ = 0, bytes_ = 0, ticks_ = 0;
     std::uint64_t composed_ = 0;  // fills, and tries
     double latency_ = 1e-4;       // seconds from composing a fill to its publication, of late

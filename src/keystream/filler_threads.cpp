@@ -71,7 +71,7 @@ Result<> SaFiller::State::start() {
     for (const std::string& backend : engine_.backends())
         if (!device_) name_ += (name_.empty() ? "" : ", ") + backend;
     for (int i = 0; i < options_.threads; ++i) {
-        workers_.push_back(std::make_unique<Worker>());
+        workers_.push_back(std::make_unique<FillWorker>());
         DAEL_TRY(open_lanes(workers_.back()->lanes));
     }
     last_tick_ = Clock::now();
@@ -87,7 +87,7 @@ Result<> SaFiller::State::start() {
 }
 
 Result<> SaFiller::State::start_thread(std::size_t index) {
-    Worker& worker = *workers_[index];
+    FillWorker& worker = *workers_[index];
     const std::string name = "dael-filler-" + std::to_string(index);  // 15 letters are the most
     {
         const std::lock_guard lock(sleep_);

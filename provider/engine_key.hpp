@@ -12,7 +12,7 @@
 
 namespace dael::provider {
 
-struct Worker {
+struct EngineKey {
     // Bytes under a key from which on it pays to make it ready, which takes as long as some KiB.
     static constexpr std::uint64_t kEnough = 16 << 10;
     // One call that stays on the calling thread, and neither locks nor allocates: less than the
