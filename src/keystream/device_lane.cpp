@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "keystream/lane.hpp"
+#include "keystream/fill_lane.hpp"
 
 namespace dael::keystream {
 namespace {
@@ -18,7 +18,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 64);
 
-class DeviceLane final : public Lane {
+class DeviceLane final : public FillLane {
   public:
     DeviceLane(Engine& engine, const DeviceAccess& device, std::size_t bytes)
         : engine_(engine.state()), memory_(device.memory), order_(device.order), bytes_(bytes) {}
@@ -138,9 +138,10 @@ class DeviceLane final : public Lane {
 
 }  // namespace
 
-Result<LaneOwner> open_device_lane(Engine& engine, const DeviceAccess& device, std::size_t bytes) {
+Result<FillLaneOwner> open_device_lane(Engine& engine, const DeviceAccess& device,
+                                       std::size_t bytes) {
     auto* const lane = new DeviceLane(engine, device, bytes);
-    LaneOwner owner(lane);
+    FillLaneOwner owner(lane);
     DAEL_TRY(lane->open());
     return owner;
 }

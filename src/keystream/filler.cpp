@@ -269,7 +269,7 @@ void SaFiller::State::fail(const Error& error) noexcept {
 // Nothing of the lane's fill is published. The numbers that it was for may be ordered again; the
 // same counters give the same keystream. Where the device cannot be waited for its buffer stays
 // taken, and nobody touches it.
-void SaFiller::State::fail(Lane& lane, const Error& error) noexcept {
+void SaFiller::State::fail(FillLane& lane, const Error& error) noexcept {
     const bool ended = lane.end();
     Fill& fill = lane.fill;
     const std::lock_guard lock(mutex_);
@@ -330,7 +330,7 @@ void SaFiller::State::give_up(Fill& fill) noexcept {
 
 // After a fault, and a rest: lanes that have nothing under way go, and others are opened.
 Result<> SaFiller::State::open_again(FillWorker& worker) {
-    std::vector<LaneOwner> lanes;
+    std::vector<FillLaneOwner> lanes;
     std::uint64_t faults = 0;
     {
         const std::lock_guard lock(mutex_);
@@ -412,7 +412,7 @@ Result<bool> SaFiller::State::step(FillWorker& worker) {
         worker.forgetting.load() && worker.forgetting.exchange(false) && forget(worker);
     const bool outdated = worker.opened != opened_for_.load(std::memory_order_relaxed);
     if (outdated && worker.busy == 0 && !closing_.load()) DAEL_TRY(open_again(worker));
-    Lane* free = nullptr;
+    FillLane* free = nullptr;
     if (worker.busy < worker.lanes.size() &&
         worker.opened == opened_for_.load(std::memory_order_relaxed))
         free = worker.lanes[(worker.oldest + worker.busy) % worker.lanes.size()].get();
@@ -440,7 +440,7 @@ Result<bool> SaFiller::State::step(FillWorker& worker) {
         return true;
     }
     if (worker.busy != 0) {
-        Lane& oldest = *worker.lanes[worker.oldest];
+        FillLane& oldest = *worker.lanes[worker.oldest];
         auto done = core::guarded([&] { return oldest.done(); });
         if (done && !*done) return forgotten;
         worker.oldest = (worker.oldest + 1) % worker.lanes.size();
@@ -473,7 +473,7 @@ void SaFiller::State::serve(FillWorker& worker) noexcept {
     }
     // Keys and keystream go with the lanes, on the thread that used them.
     find_again(worker);
-    std::vector<LaneOwner> lanes;
+    std::vector<FillLaneOwner> lanes;
     {
         const std::lock_guard lock(mutex_);
         lanes.swap(worker.lanes);

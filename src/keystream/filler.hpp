@@ -26,7 +26,7 @@
 
 #include <daelstrom/keystream.hpp>
 
-#include "keystream/lane.hpp"
+#include "keystream/fill_lane.hpp"
 #include "keystream/sa_slot.hpp"
 
 namespace dael {
@@ -63,7 +63,7 @@ struct SaFiller::State {
   private:
     using Clock = std::chrono::steady_clock;
     struct FillWorker {
-        std::vector<keystream::LaneOwner> lanes;
+        std::vector<keystream::FillLaneOwner> lanes;
         std::size_t oldest = 0, busy = 0;  // lanes[oldest] and those after it are under way
         std::atomic<bool> forgetting{false};
         std::uint64_t opened = 0;  // `faults_` when its lanes were opened
@@ -74,12 +74,12 @@ struct SaFiller::State {
     static void close(State* state) noexcept;
     Result<> start();
     Result<> start_thread(std::size_t index);
-    Result<> open_lanes(std::vector<keystream::LaneOwner>& lanes);
+    Result<> open_lanes(std::vector<keystream::FillLaneOwner>& lanes);
     Result<> open_again(FillWorker& worker);
     Result<> allocate(keystream::FillBuffer& buffer, std::size_t size);
     void release(keystream::FillBuffer& buffer) noexcept;
     Result<std::unique_ptr<core::KeystreamMaker>> keystream_maker();
-    Result<keystream::LaneOwner> open_lane();
+    Result<keystream::FillLaneOwner> open_lane();
     void serve(FillWorker& worker) noexcept;
     Result<bool> step(FillWorker& worker);
     void doze(FillWorker& worker);
@@ -89,7 +89,7 @@ struct SaFiller::State {
     void publish(keystream::Fill& fill) noexcept;
     static void learn_lead(keystream::Track& track, const keystream::Window& window) noexcept;
     void fail(const Error& error) noexcept;
-    void fail(keystream::Lane& lane, const Error& error) noexcept;
+    void fail(keystream::FillLane& lane, const Error& error) noexcept;
     void note(const Error& error) noexcept;
     void give_up(keystream::Fill& fill) noexcept;
     void find_again(FillWorker& worker) noexcept;

@@ -115,7 +115,7 @@ Result<> SaFiller::State::start_thread(std::size_t index) {
     return bind(worker.thread, options_.cpus);
 }
 
-Result<> SaFiller::State::open_lanes(std::vector<LaneOwner>& lanes) {
+Result<> SaFiller::State::open_lanes(std::vector<FillLaneOwner>& lanes) {
     const int count = device_ ? options_.lanes : 1;
     for (int i = 0; i < count; ++i) {
         DAEL_LET(lane, open_lane());
@@ -126,11 +126,11 @@ Result<> SaFiller::State::open_lanes(std::vector<LaneOwner>& lanes) {
 
 // The device's; null: it makes no runs.
 Result<std::unique_ptr<core::KeystreamMaker>> SaFiller::State::keystream_maker() {
-    DAEL_LET(through, engine_.state()->lane_of(nullptr));
+    DAEL_LET(through, engine_.state()->path_of(nullptr));
     return through->device.keystream_maker();
 }
 
-Result<LaneOwner> SaFiller::State::open_lane() {
+Result<FillLaneOwner> SaFiller::State::open_lane() {
     if (!device_) return open_host_lane(engine_);
     DAEL_LET(maker, keystream_maker());
     return maker ? open_run_lane(engine_, std::move(maker), *device_)

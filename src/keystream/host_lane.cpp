@@ -3,12 +3,12 @@
 // do not lie in its memory (opencl).
 #include <algorithm>
 
-#include "keystream/lane.hpp"
+#include "keystream/fill_lane.hpp"
 
 namespace dael::keystream {
 namespace {
 
-class HostLane final : public Lane {
+class HostLane final : public FillLane {
   public:
     HostLane(Engine& engine, dael::Order* order)
         : engine_(engine.state()), order_(order), keys_(engine_) {
@@ -52,9 +52,9 @@ class HostLane final : public Lane {
 
 }  // namespace
 
-Result<LaneOwner> open_host_lane(Engine& engine) {
+Result<FillLaneOwner> open_host_lane(Engine& engine) {
     auto device = dael::device(engine);
-    return LaneOwner(new HostLane(engine, device ? &device->order : nullptr));
+    return FillLaneOwner(new HostLane(engine, device ? &device->order : nullptr));
 }
 
 }  // namespace dael::keystream

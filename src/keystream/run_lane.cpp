@@ -2,7 +2,7 @@
 // Keystream through a device that makes runs of it (core/keystream_maker.hpp): one entry for each
 // window, whatever its packets, and a kernel that writes where the packets will look. The thread
 // that asked goes on, and looks now and then whether it is there.
-#include "keystream/lane.hpp"
+#include "keystream/fill_lane.hpp"
 
 namespace dael::keystream {
 namespace {
@@ -27,7 +27,7 @@ class MakerKeys final : public KeyPlaces {
     std::unique_ptr<core::KeyTables> tables_;
 };
 
-class RunLane final : public Lane {
+class RunLane final : public FillLane {
   public:
     RunLane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker, const DeviceAccess& device)
         : engine_(engine.state()), maker_(std::move(maker)), order_(device.order) {
@@ -86,10 +86,10 @@ class RunLane final : public Lane {
 
 }  // namespace
 
-Result<LaneOwner> open_run_lane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker,
-                                const DeviceAccess& device) {
+Result<FillLaneOwner> open_run_lane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker,
+                                    const DeviceAccess& device) {
     auto* const lane = new RunLane(engine, std::move(maker), device);
-    LaneOwner owner(lane);
+    FillLaneOwner owner(lane);
     DAEL_TRY(lane->open());
     return owner;
 }

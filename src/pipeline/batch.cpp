@@ -26,7 +26,7 @@ struct Part {
 
 struct Batch::State {
     std::shared_ptr<KeySet::State> keys;  // and the engine with them
-    pipeline::Lane* lane;
+    pipeline::DevicePath* path;
     Cipher cipher;
     std::uint32_t count;
     bool once;  // launched again it would repeat its starts
@@ -106,25 +106,25 @@ Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Me
             DAEL_TRY(check_host_list(cipher, list, set.list.size()));
         else
             DAEL_TRY(check_device_list(messages, cipher));
-        DAEL_LET(lane, host ? state_->lane_of(list) : state_->lane_of(messages.list));
-        if (!host && !lane->device.info().reads_lists)
+        DAEL_LET(path, host ? state_->path_of(list) : state_->path_of(messages.list));
+        if (!host && !path->device.info().reads_lists)
             return Error{Code::unsupported,
-                         lane->name() +
+                         path->name() +
                              ": lists of messages lie in host memory there, since "
                              "its memory is not named by pointers"};
-        const core::Can can = lane->backend->can(cipher, set.bits());
-        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
-        DAEL_LET(ready, set.on(*lane));
+        const core::Can can = path->backend->can(cipher, set.bits());
+        if (can.answer == core::Can::no) return core::cannot(path->name(), cipher, can);
+        DAEL_LET(ready, set.on(*path));
         auto state = std::make_unique<Batch::State>(Batch::State{
-            set.shared_from_this(), lane, cipher, messages.count, host && repeats(cipher), {}});
-        auto whole = lane->device.prepare(cipher, ready, messages);
+            set.shared_from_this(), path, cipher, messages.count, host && repeats(cipher), {}});
+        auto whole = path->device.prepare(cipher, ready, messages);
         const bool mixed =
             std::ranges::any_of(list, [&](const Message& m) { return m.key != list.front().key; });
         if (whole) {
             state->parts.push_back({std::move(*whole), {}});
         } else {
             if (!mixed || whole.code() != Code::unsupported) return std::move(whole).error();
-            DAEL_LET(parts, prepare_by_key(lane->device, ready, cipher, list));
+            DAEL_LET(parts, prepare_by_key(path->device, ready, cipher, list));
             state->parts = std::move(parts);
         }
         return Batch(std::move(state));
@@ -140,15 +140,15 @@ Result<Ran> Engine::launch(Batch& batch, Stream stream) {
                 Code::limit,
                 "the batch was launched before, and its nonces, IVs or counters must not be "
                 "used again; prepare one with new ones"};
-        if (state.once && state.lane->device.order().is_capturing(stream))
+        if (state.once && state.path->device.order().is_capturing(stream))
             return Error{
                 Code::limit,
                 "a captured batch would repeat its nonces, IVs or counters with each replay; "
                 "give it a list in device memory with nonces that count there"};
         state.launched = true;
         for (const auto& part : state.parts)
-            DAEL_TRY(state.lane->device.run(*part.prepared, stream));
-        return state.lane->ran(1, 0);
+            DAEL_TRY(state.path->device.run(*part.prepared, stream));
+        return state.path->ran(1, 0);
     });
 }
 
@@ -186,28 +186,28 @@ Result<Ran> Engine::launch(const Cipher& cipher, const KeySet& keys,
         DAEL_TRY(set.check(cipher, *state_));
         DAEL_TRY(check_launch(cipher, messages, options));
         DAEL_TRY(check_host_list(cipher, messages, set.list.size()));
-        DAEL_LET(lane, state_->lane_of(messages, options.host_aad));
-        core::Device& device = lane->device;
-        const core::Can can = lane->backend->can(cipher, set.bits());
-        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
+        DAEL_LET(path, state_->path_of(messages, options.host_aad));
+        core::Device& device = path->device;
+        const core::Can can = path->backend->can(cipher, set.bits());
+        if (can.answer == core::Can::no) return core::cannot(path->name(), cipher, can);
         if (options.codes && !messages.empty() &&
             !device.memory().is_pinned(options.codes, messages.size() * sizeof *options.codes) &&
             !device.memory().owns(options.codes))
-            return Error{Code::invalid_argument, "codes is neither memory of '" + lane->name() +
+            return Error{Code::invalid_argument, "codes is neither memory of '" + path->name() +
                                                      "' nor page-locked; Memory has both"};
         if (repeats(cipher) && device.order().is_capturing(stream))
             return Error{Code::limit,
                          "a captured launch would repeat its nonces or counters with each replay; "
                          "prepare a list in device memory with nonces that count there"};
-        DAEL_LET(ready, set.on(*lane));
+        DAEL_LET(ready, set.on(*path));
         if (!messages.empty()) DAEL_TRY(device.run(cipher, ready, messages, options, stream));
-        return lane->ran(1, 0);
+        return path->ran(1, 0);
     });
 }
 
 Result<std::vector<Code>> Batch::results(Stream stream) const {
     return core::guarded([&]() -> Result<std::vector<Code>> {
-        core::Device& device = state_->lane->device;
+        core::Device& device = state_->path->device;
         std::vector<Code> codes(state_->count);
         for (const Part& part : state_->parts) {
             const std::size_t count = part.messages.empty() ? codes.size() : part.messages.size();

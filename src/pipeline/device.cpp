@@ -8,9 +8,9 @@ namespace dael {
 
 Result<DeviceAccess> device(Engine& engine, const void* memory) {
     return core::guarded([&]() -> Result<DeviceAccess> {
-        DAEL_LET(lane, engine.state()->lane_of(memory));
-        return DeviceAccess{lane->device.info(), lane->device.memory(), lane->device.order(),
-                            lane->name()};
+        DAEL_LET(path, engine.state()->path_of(memory));
+        return DeviceAccess{path->device.info(), path->device.memory(), path->device.order(),
+                            path->name()};
     });
 }
 

@@ -114,16 +114,16 @@ Result<Ran> Engine::run(const Cipher& cipher, const Key& key, const Message& mes
         const std::span keys(&key, 1);
         DAEL_TRY(modes::check(cipher, key));
         DAEL_TRY(modes::check(cipher, message, 1));
-        DAEL_LET(lane, state_->lane_of(std::span(&message, 1)));
+        DAEL_LET(path, state_->path_of(std::span(&message, 1)));
         if (authenticates(cipher.mode))
             return Error{Code::unsupported, std::string(name(cipher.mode)) +
                                                 " in device memory takes keys made ready; use "
                                                 "Engine::keys() and launch()"};
-        const core::Can can = lane->backend->can(cipher, key.bits());
-        if (can.answer == core::Can::no) return core::cannot(lane->name(), cipher, can);
+        const core::Can can = path->backend->can(cipher, key.bits());
+        if (can.answer == core::Can::no) return core::cannot(path->name(), cipher, can);
         if (message.size != 0)
-            DAEL_TRY(lane->device.run(pipeline::for_backend(cipher), {keys}, message, stream));
-        return lane->ran(1, 0);
+            DAEL_TRY(path->device.run(pipeline::for_backend(cipher), {keys}, message, stream));
+        return path->ran(1, 0);
     });
 }
 

@@ -15,8 +15,8 @@
 namespace dael {
 namespace pipeline {
 
-Lane::Lane(std::unique_ptr<core::Backend> opened, std::size_t its_number, ThreadPool& pool,
-           const Planner& planner, bool formed)
+DevicePath::DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_number,
+                       ThreadPool& pool, const Planner& planner, bool formed)
     : Worker{opened.get(), its_number},
       owned(std::move(opened)),
       device(*owned->device()),
@@ -114,7 +114,7 @@ std::uint64_t next_serial() {
 struct Known {
     std::uint64_t engine = 0;
     std::uintptr_t stretch = 0;
-    Lane* lane = nullptr;
+    DevicePath* path = nullptr;
 };
 constexpr int kStretch = 21;
 Known& known(const void* memory) {
@@ -146,8 +146,8 @@ Engine make_auto_engine(Backends hosts, std::function<Devices()> devices, Engine
 
 }  // namespace pipeline
 
+using pipeline::DevicePath;
 using pipeline::Estimate;
-using pipeline::Lane;
 using pipeline::Planner;
 using pipeline::Request;
 using pipeline::Survey;
@@ -214,19 +214,19 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
                         static_cast<std::uint8_t>(host ? host->number : hosts_.size());
                 }
     } else {
-        lanes_.push_back(std::make_unique<Lane>(std::move(given.front()), 0, pool_, planner_,
-                                                options_.form.empty()));
+        paths_.push_back(std::make_unique<DevicePath>(std::move(given.front()), 0, pool_, planner_,
+                                                      options_.form.empty()));
         opening_ = 2 * core::this_process() + 1;
         started_ = true;
     }
 }
 
-Engine::State::Lanes& Engine::State::lanes() {
-    if (!find_devices_) return lanes_;
+Engine::State::DevicePaths& Engine::State::paths() {
+    if (!find_devices_) return paths_;
     const std::uint32_t at_it = 2 * core::this_process();
     for (;;) {
         std::uint32_t state = opening_.load(std::memory_order_acquire);
-        if ((state & 1) != 0) return lanes_;
+        if ((state & 1) != 0) return paths_;
         if (state == at_it)
             opening_.wait(state);
         else if (state != 0)
@@ -243,17 +243,18 @@ Engine::State::Lanes& Engine::State::lanes() {
             state.notify_all();
         }
     } opening{opening_, 0};
-    Lanes found;
+    DevicePaths found;
     pipeline::Devices devices = find_devices_();
     for (auto& backend : devices.opened) {
         const std::size_t number = hosts_.size() + found.size();
         if (number == pipeline::kMaxWorkers) break;
-        found.push_back(std::make_unique<Lane>(std::move(backend), number, pool_, planner_, true));
+        found.push_back(
+            std::make_unique<DevicePath>(std::move(backend), number, pool_, planner_, true));
     }
-    lanes_ = std::move(found);
+    paths_ = std::move(found);
     left_out_ = std::move(devices.left_out);
     opening.after = at_it + 1;
-    return lanes_;
+    return paths_;
 }
 
 bool Engine::State::forked() const noexcept {
@@ -263,7 +264,7 @@ bool Engine::State::forked() const noexcept {
 
 void Engine::State::trim() noexcept {
     if (!opened() || forked()) return;
-    for (const auto& lane : lanes_) lane->transfer.slots().trim();
+    for (const auto& path : paths_) path->transfer.slots().trim();
 }
 
 // Starting a device takes longer than most jobs. Each job that a device would have done sooner, had
@@ -290,12 +291,12 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
                         hosts_.front()->can(job.cipher, job.key_bits));
 }
 
-Lane* Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
+DevicePath* Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
     if (!Planner::device_considered(job) || forked()) return nullptr;
-    if (opened() && lanes_.empty()) return nullptr;
+    if (opened() && paths_.empty()) return nullptr;
     const double host_seconds = planner_.host(host.number, job, pool_.threads()).seconds;
     if (!started_) {
-        const DeviceRates& rates = opened() ? lanes_.front()->rates : expected_;
+        const DeviceRates& rates = opened() ? paths_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
         if (!estimate.possible) return nullptr;
         if (estimate.seconds >= host_seconds) {
@@ -303,21 +304,21 @@ Lane* Engine::State::choose(const Worker& host, std::span<const Message> message
             missed_seconds_.fetch_add(std::max(0.0, host_seconds - running));
             return nullptr;
         }
-        if (lanes().empty()) return nullptr;
+        if (paths().empty()) return nullptr;
     }
-    Lane* best = nullptr;
+    DevicePath* best = nullptr;
     double best_seconds = host_seconds;
-    for (const auto& lane : lanes()) {
-        if (lane->failed) continue;
-        const bool reached = pipeline::in_reach(lane->device, job.cipher, messages);
+    for (const auto& path : paths()) {
+        if (path->failed) continue;
+        const bool reached = pipeline::in_reach(path->device, job.cipher, messages);
         const auto direct = reached ? pipeline::Direct{true, true}
-                                    : pipeline::direct_copies(lane->device, messages);
+                                    : pipeline::direct_copies(path->device, messages);
         job.from = direct.in && direct.out ? Job::From::pinned : Job::From::host;
-        const Estimate estimate = planner_.device(lane->rates, job, start_seconds(lane->rates),
-                                                  reached ? lane->device.reach() : 0);
+        const Estimate estimate = planner_.device(path->rates, job, start_seconds(path->rates),
+                                                  reached ? path->device.reach() : 0);
         if (!estimate.possible || estimate.seconds >= best_seconds) continue;
-        if (lane->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
-        best = lane.get();
+        if (path->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
+        best = path.get();
         best_seconds = estimate.seconds;
     }
     return best;
@@ -336,44 +337,44 @@ Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, Key
     return host.ran(threads, 0);
 }
 
-Result<Ran> Engine::State::run_through(Lane& lane, Request request, KeySet::State* set,
+Result<Ran> Engine::State::run_through(DevicePath& path, Request request, KeySet::State* set,
                                        const Survey& survey, pipeline::Rest& rest) {
     started_ = true;
-    if (forked()) return core::opened_before_fork(lane.name());
-    const core::Can can = lane.backend->can(request.cipher, request.keys.list.front().bits());
+    if (forked()) return core::opened_before_fork(path.name());
+    const core::Can can = path.backend->can(request.cipher, request.keys.list.front().bits());
     // Messages without a byte need nothing of a device, so no mode refuses them. One message that
     // is sequential is refused by itself, since the host does it better; a batch is taken, of one
     // too.
     if (survey.bytes != 0 &&
         (can.answer == core::Can::no || (can.answer == core::Can::batches && !set)))
-        return core::cannot(lane.name(), request.cipher, can);
+        return core::cannot(path.name(), request.cipher, can);
     pipeline::TransferOptions options;
-    options.chunk = options_.chunk != 0 ? options_.chunk : lane.rates.chunk;
+    options.chunk = options_.chunk != 0 ? options_.chunk : path.rates.chunk;
     options.threads = pool_.threads();
     std::unique_ptr<core::KeyTables> own;
     if (set) {
-        DAEL_LET(ready, set->on(lane));
+        DAEL_LET(ready, set->on(path));
         DAEL_TRY(set->settle());
         request.keys = ready;
     } else if (authenticates(request.cipher.mode)) {
-        DAEL_LET(tables, lane.backend->tables(request.keys.list));
+        DAEL_LET(tables, path.backend->tables(request.keys.list));
         own = std::move(tables);
         request.keys.tables = own.get();
     }
     if (!survey.one_key && !pipeline::takes_mixed_keys(request.cipher))
-        return run_by_key(lane, request, options, rest);
-    DAEL_LET(done, lane.transfer.run(request, options, rest));
-    return lane.ran(done.threads, done.chunks);
+        return run_by_key(path, request, options, rest);
+    DAEL_LET(done, path.transfer.run(request, options, rest));
+    return path.ran(done.threads, done.chunks);
 }
 
 // Each key's messages travel together, one key after the other.
-Result<Ran> Engine::State::run_by_key(Lane& lane, const Request& request,
+Result<Ran> Engine::State::run_by_key(DevicePath& path, const Request& request,
                                       const pipeline::TransferOptions& options,
                                       pipeline::Rest& rest) {
     std::map<std::uint32_t, std::vector<std::size_t>> by_key;
     for (std::size_t i = 0; i < request.messages.size(); ++i)
         by_key[request.messages[i].key].push_back(i);
-    Ran ran = lane.ran(1, 0);
+    Ran ran = path.ran(1, 0);
     std::optional<Error> failed;
     // Until all is told, nobody knows.
     std::ranges::fill(request.codes, Code::internal);
@@ -388,7 +389,7 @@ Result<Ran> Engine::State::run_by_key(Lane& lane, const Request& request,
         pipeline::Rest of_key;
         if (!failed) {
             auto done =
-                lane.transfer.run({request.cipher, request.keys, messages, codes}, options, of_key);
+                path.transfer.run({request.cipher, request.keys, messages, codes}, options, of_key);
             if (done) {
                 ran.threads = std::max(ran.threads, done->threads);
                 ran.chunks += done->chunks;
@@ -468,7 +469,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
     pipeline::Rest rest;
     if (hosts_.empty()) {
-        auto ran = run_through(*lanes_.front(), request, set, survey, rest);
+        auto ran = run_through(*paths_.front(), request, set, survey, rest);
         told.by(rest, ran);
         return rest.lost ? with_loss(std::move(ran)) : std::move(ran);
     }
@@ -476,13 +477,13 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     if (messages.size() > 1) job.size /= messages.size();
     auto host = choose_host(job);
     if (!host) return told.nothing_touched(std::move(host).error());
-    Lane* const lane = find_devices_ ? choose(*host, messages, job) : nullptr;
-    if (!lane) {
+    DevicePath* const path = find_devices_ ? choose(*host, messages, job) : nullptr;
+    if (!path) {
         auto ran = run_on_host(*host, request, set, survey);
         told.all = static_cast<bool>(ran);
         return ran;
     }
-    auto ran = core::guarded([&] { return run_through(*lane, request, set, survey, rest); });
+    auto ran = core::guarded([&] { return run_through(*path, request, set, survey, rest); });
     told.by(rest, ran);
     if (ran || (ran.code() != Code::device && ran.code() != Code::backend_absent &&
                 ran.code() != Code::out_of_memory))
@@ -490,7 +491,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     // The device failed, cannot be used, as its first use showed, or has no room. What it has not
     // touched, or what was not in place, the host can still do.
     const bool failed = ran.code() != Code::out_of_memory;
-    if (failed) lane->failed.note(ran.error());
+    if (failed) path->failed.note(ran.error());
     told.all = rest.touched;
     auto done = core::guarded([&] {
         return rest.touched ? run_rest(*host, request, set, rest)
@@ -502,65 +503,65 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     return done;
 }
 
-Result<Lane*> Engine::State::lane_of(const void* device_memory) {
+Result<DevicePath*> Engine::State::path_of(const void* device_memory) {
     auto& last = pipeline::known(device_memory);
     if (device_memory && last.engine == serial_ && !forked() &&
         last.stretch == reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch)
-        return last.lane;
+        return last.path;
     if (!hosts_.empty() && !find_devices_)
         return Error{Code::unsupported, "backend '" + hosts_.front()->profile().name +
                                             "' does not reach device memory; open the engine with "
                                             "the backend 'auto' or 'cuda'"};
     if (forked()) return core::opened_before_fork("the engine's devices");
-    auto& lanes = this->lanes();
-    if (lanes.empty())
+    auto& paths = this->paths();
+    if (paths.empty())
         return Error{Code::backend_absent,
                      "data in device memory, but no device is available here" +
                          (left_out_.empty() ? "; `daelstrom devices` says what is missing"
                                             : ": " + left_out_.front().error.message)};
     started_ = true;
-    if (!device_memory) return lanes.front().get();
-    for (const auto& lane : lanes) {
-        if (!lane->device.memory().owns(device_memory)) continue;
-        if (lanes.size() == 1)
+    if (!device_memory) return paths.front().get();
+    for (const auto& path : paths) {
+        if (!path->device.memory().owns(device_memory)) continue;
+        if (paths.size() == 1)
             last = {serial_, reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch,
-                    lane.get()};
-        return lane.get();
+                    path.get()};
+        return path.get();
     }
     return Error{Code::invalid_argument,
-                 lanes.size() == 1
-                     ? "the pointer is not in the memory of '" + lanes.front()->name() + "'"
+                 paths.size() == 1
+                     ? "the pointer is not in the memory of '" + paths.front()->name() + "'"
                      : "the pointer is in no device's memory"};
 }
 
-Result<Lane*> Engine::State::lane_of(std::span<const Message> messages, bool host_aad) {
-    Lane* all = nullptr;
+Result<DevicePath*> Engine::State::path_of(std::span<const Message> messages, bool host_aad) {
+    DevicePath* all = nullptr;
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];
         const void* const places[] = {m.size != 0 ? m.in : nullptr, m.size != 0 ? m.out : nullptr,
                                       m.aad_size != 0 && !host_aad ? m.aad : nullptr, m.tag};
         for (const void* place : places) {
             if (!place) continue;
-            auto lane = lane_of(place);
-            if (!lane && messages.size() > 1)
-                return pipeline::of_message(i, std::move(lane).error());
-            if (!lane) return lane;
-            if (all && *lane != all) {
-                Error error{Code::invalid_argument, "its memory is '" + (*lane)->name() +
+            auto path = path_of(place);
+            if (!path && messages.size() > 1)
+                return pipeline::of_message(i, std::move(path).error());
+            if (!path) return path;
+            if (all && *path != all) {
+                Error error{Code::invalid_argument, "its memory is '" + (*path)->name() +
                                                         "''s, and others' is '" + all->name() +
                                                         "''s; one call works on one device"};
                 return messages.size() > 1 ? pipeline::of_message(i, std::move(error)) : error;
             }
-            all = *lane;
+            all = *path;
         }
     }
-    return all ? Result<Lane*>(all) : lane_of(nullptr);
+    return all ? Result<DevicePath*>(all) : path_of(nullptr);
 }
 
 Result<Worker> Engine::State::worker_for_pieces(const Cipher& cipher, int key_bits) {
     if (!hosts_.empty()) return choose_host({cipher, key_bits, std::uint64_t{16} << 10});
-    if (forked()) return core::opened_before_fork(lanes_.front()->name());
-    return static_cast<Worker>(*lanes_.front());
+    if (forked()) return core::opened_before_fork(paths_.front()->name());
+    return static_cast<Worker>(*paths_.front());
 }
 
 Option Engine::State::host_option(std::size_t number, const Job& job) const {
@@ -586,22 +587,22 @@ Option Engine::State::host_option(std::size_t number, const Job& job) const {
     return usable_or_why(host, std::move(option));
 }
 
-Option Engine::State::device_option(const Lane& lane, const Job& job) const {
+Option Engine::State::device_option(const DevicePath& path, const Job& job) const {
     const Estimate estimate =
-        planner_.device(lane.rates, job, start_seconds(lane.rates), lane.device.reach());
-    Option option{lane.name(),
+        planner_.device(path.rates, job, start_seconds(path.rates), path.device.reach());
+    Option option{path.name(),
                   1,
                   options_.chunk != 0 && estimate.chunk != 0 ? options_.chunk : estimate.chunk,
                   estimate.rate,
                   estimate.setup_seconds,
                   estimate.seconds,
                   estimate.measured,
-                  pipeline::why(lane.name(), job, estimate),
+                  pipeline::why(path.name(), job, estimate),
                   estimate.possible};
-    const core::Can can = lane.backend->can(job.cipher, job.key_bits);
-    if (lane.failed || forked()) {
+    const core::Can can = path.backend->can(job.cipher, job.key_bits);
+    if (path.failed || forked()) {
         option.possible = false;
-        option.why = lane.failed ? lane.failed.why() : "the device was opened before fork()";
+        option.why = path.failed ? path.failed.why() : "the device was opened before fork()";
         return option;
     }
     if (!hosts_.empty() && !Planner::device_considered(job)) {
@@ -611,13 +612,13 @@ Option Engine::State::device_option(const Lane& lane, const Job& job) const {
         option.possible = false;
         option.why = "the device lacks this mode: " + std::string(can.why);
     }
-    return usable_or_why(*lane.backend, std::move(option));
+    return usable_or_why(*path.backend, std::move(option));
 }
 
 Plan Engine::State::explain(const Job& job) {
     std::vector<Option> options;
     for (std::size_t i = 0; i < hosts_.size(); ++i) options.push_back(host_option(i, job));
-    for (const auto& lane : lanes()) options.push_back(device_option(*lane, job));
+    for (const auto& path : paths()) options.push_back(device_option(*path, job));
     if (opened())
         for (const pipeline::LeftOut& device : left_out_)
             options.push_back(
@@ -629,7 +630,7 @@ std::vector<std::string> Engine::State::backends() {
     std::vector<std::string> names;
     for (const auto& host : hosts_) names.push_back(host->profile().name);
     if (opened())
-        for (const auto& lane : lanes_) names.push_back(lane->name());
+        for (const auto& path : paths_) names.push_back(path->name());
     return names;
 }
 

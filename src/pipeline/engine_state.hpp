@@ -54,10 +54,10 @@ class Failure {
 };
 
 // A device and the way through it.
-struct Lane : Worker {
+struct DevicePath : Worker {
     // `formed`: whether the device takes the form of kernels that was calibrated.
-    Lane(std::unique_ptr<core::Backend> opened, std::size_t its_number, ThreadPool& pool,
-         const Planner& planner, bool formed);
+    DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_number, ThreadPool& pool,
+               const Planner& planner, bool formed);
 
     std::unique_ptr<core::Backend> owned;
     core::Device& device;
@@ -130,13 +130,15 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
 
     // The device that holds the memory (null: no memory). Errors: unsupported, backend_absent,
     // invalid_argument for memory of no device, device in a child of fork().
-    Result<pipeline::Lane*> lane_of(const void* device_memory);
+    Result<pipeline::DevicePath*> path_of(const void* device_memory);
     // The device that holds all of a message, or of a list: what has a size; AAD may be the host's.
     // Errors: as above.
-    Result<pipeline::Lane*> lane_of(std::span<const Message> messages, bool host_aad = false);
+    Result<pipeline::DevicePath*> path_of(std::span<const Message> messages, bool host_aad = false);
 
     // Of that number among the workers; opened.
-    pipeline::Lane& lane(std::size_t number) noexcept { return *lanes_[number - hosts_.size()]; }
+    pipeline::DevicePath& path(std::size_t number) noexcept {
+        return *paths_[number - hosts_.size()];
+    }
     // Whether the devices that were opened, or were being opened, are those of a parent process.
     bool forked() const noexcept;
     void trim() noexcept;
@@ -150,29 +152,30 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     Result<pipeline::Worker> worker_for_pieces(const Cipher& cipher, int key_bits);
 
   private:
-    using Lanes = std::vector<std::unique_ptr<pipeline::Lane>>;
+    using DevicePaths = std::vector<std::unique_ptr<pipeline::DevicePath>>;
     // The devices; opens them if this is the first need of them. None in a child that was forked
     // while they were being opened, whose drivers are in no known state.
-    Lanes& lanes();
-    bool opened() const noexcept { return (opening_.load() & 1u) != 0; }  // lanes_ may be read
+    DevicePaths& paths();
+    bool opened() const noexcept { return (opening_.load() & 1u) != 0; }  // paths_ may be read
     // The host backend that should do the job. Errors: unsupported.
     Result<pipeline::Worker> choose_host(const Job& job) const;
     // The device that should do the job, null for the host. Only for `auto`.
-    pipeline::Lane* choose(const pipeline::Worker& host, std::span<const Message> messages,
-                           Job& job);
+    pipeline::DevicePath* choose(const pipeline::Worker& host, std::span<const Message> messages,
+                                 Job& job);
     // What the first use of a device still costs.
     double start_seconds(const DeviceRates& rates) const noexcept;
     Result<Ran> run_on_host(const pipeline::Worker& host, pipeline::Request& request,
                             KeySet::State* set, const pipeline::Survey& survey);
-    Result<Ran> run_through(pipeline::Lane& lane, pipeline::Request request, KeySet::State* set,
-                            const pipeline::Survey& survey, pipeline::Rest& rest);
-    Result<Ran> run_by_key(pipeline::Lane& lane, const pipeline::Request& request,
+    Result<Ran> run_through(pipeline::DevicePath& path, pipeline::Request request,
+                            KeySet::State* set, const pipeline::Survey& survey,
+                            pipeline::Rest& rest);
+    Result<Ran> run_by_key(pipeline::DevicePath& path, const pipeline::Request& request,
                            const pipeline::TransferOptions& options, pipeline::Rest& rest);
     // What a device has left of a request.
     Result<Ran> run_rest(const pipeline::Worker& host, const pipeline::Request& request,
                          KeySet::State* set, const pipeline::Rest& rest);
     Option host_option(std::size_t number, const Job& job) const;
-    Option device_option(const pipeline::Lane& lane, const Job& job) const;
+    Option device_option(const pipeline::DevicePath& path, const Job& job) const;
 
     const EngineOptions options_;
     pipeline::Backends hosts_;  // none where a device is forced
@@ -190,9 +193,9 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     std::atomic<bool> started_{false};  // a job has used a device, or its data lay on one
     std::atomic<double> missed_seconds_{0};
     const std::uint64_t serial_;  // unlike any other engine's of this process
-    Lanes lanes_;
+    DevicePaths paths_;
     std::vector<pipeline::LeftOut> left_out_;
-    Lanes none_;  // of a child's that was forked while they were being opened
+    DevicePaths none_;  // of a child's that was forked while they were being opened
 };
 
 }  // namespace dael

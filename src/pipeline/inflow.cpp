@@ -196,9 +196,9 @@ Result<std::uint64_t> flow(core::Device& device, SlotPool& slots, ThreadPool& po
 
 Result<Ran> open_into(Engine::State& engine, KeySet::State& keys, const Source& source,
                       DeviceOut out, Stream stream) {
-    DAEL_LET(lane, engine.lane_of(out.data));
-    if (!lane->device.info().reads_lists)  // which this way makes there
-        return Error{Code::unsupported, lane->name() +
+    DAEL_LET(path, engine.path_of(out.data));
+    if (!path->device.info().reads_lists)  // which this way makes there
+        return Error{Code::unsupported, path->name() +
                                             ": sealed files do not open into this memory; open "
                                             "into host memory, or use the backend 'cuda'"};
     // After an error, and as well where the thread is cancelled while it reads.
@@ -217,15 +217,15 @@ Result<Ran> open_into(Engine::State& engine, KeySet::State& keys, const Source& 
         DeviceOut out;
         Stream stream;
         bool armed = true;
-    } wipe{lane->device, out, stream};
+    } wipe{path->device, out, stream};
     auto chunks = core::guarded([&]() -> Result<std::uint64_t> {
-        DAEL_LET(ready, keys.on(*lane));
-        return flow(lane->device, lane->transfer.slots(), engine.pool(), ready, source,
+        DAEL_LET(ready, keys.on(*path));
+        return flow(path->device, path->transfer.slots(), engine.pool(), ready, source,
                     engine.chunk(), stream);
     });
     if (chunks) {
         wipe.armed = false;
-        return lane->ran(1, *chunks);
+        return path->ran(1, *chunks);
     }
     Error error = std::move(chunks).error();
     if (const auto wiped = wipe.now(); !wiped)

@@ -121,7 +121,7 @@ Result<> KeySet::State::replace_whole(std::uint32_t index, const Key& key, Strea
     }
     DAEL_LET(copy, key.duplicate());
     if (on_device && !order_) {
-        Order& order = engine->lane(number).device.order();
+        Order& order = engine->path(number).device.order();
         DAEL_LET(event, order.create_event());
         replaced_ = event;
         order_ = &order;

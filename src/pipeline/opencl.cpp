@@ -9,8 +9,8 @@ namespace dael::opencl {
 namespace {
 
 Result<core::Adoption*> adoption_of(Engine& engine) {
-    const auto lane = engine.state()->lane_of(nullptr);
-    if (lane && (*lane)->device.adoption()) return (*lane)->device.adoption();
+    const auto path = engine.state()->path_of(nullptr);
+    if (path && (*path)->device.adoption()) return (*path)->device.adoption();
     return Error{Code::unsupported,
                  "this engine is not on one OpenCL device; open it with the backend 'opencl', or "
                  "by dael::opencl::open()"};

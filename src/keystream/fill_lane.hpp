@@ -105,9 +105,9 @@ void write_messages(const Fill& fill, const std::vector<std::uint32_t>& places,
                     std::uint8_t* memory, Message* to);
 std::size_t messages_of(const Stretch& stretch);
 
-class Lane {
+class FillLane {
   public:
-    virtual ~Lane() = default;  // nothing is under way
+    virtual ~FillLane() = default;  // nothing is under way
     // Begins `fill`. After an error something of it may be under way.
     virtual Result<> begin() = 0;
     // Whether it has ended: at once, or, of a lane that cannot tell, after a wait. After an error
@@ -125,21 +125,22 @@ class Lane {
     bool busy = false, dirty = false;
     std::vector<std::uint64_t> forgotten;  // the scheduler's mutex guards it
     bool forget_all = false;               // likewise; there was no memory to say which
-    Lane* next_kept = nullptr;
+    FillLane* next_kept = nullptr;
 };
 
 // Wipes a lane and frees it; or keeps it with all that it has, its engine too, for as long as the
 // process lives, where its device cannot be waited for.
-struct EndLane {
-    void operator()(Lane* lane) const noexcept;
+struct EndFillLane {
+    void operator()(FillLane* lane) const noexcept;
 };
-using LaneOwner = std::unique_ptr<Lane, EndLane>;
+using FillLaneOwner = std::unique_ptr<FillLane, EndFillLane>;
 
-Result<LaneOwner> open_host_lane(Engine& engine);
+Result<FillLaneOwner> open_host_lane(Engine& engine);
 // Through a device that makes runs.
-Result<LaneOwner> open_run_lane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker,
-                                const DeviceAccess& device);
+Result<FillLaneOwner> open_run_lane(Engine& engine, std::unique_ptr<core::KeystreamMaker> maker,
+                                    const DeviceAccess& device);
 // Through one that takes lists of messages. Of jobs of at most so many bytes.
-Result<LaneOwner> open_device_lane(Engine& engine, const DeviceAccess& device, std::size_t bytes);
+Result<FillLaneOwner> open_device_lane(Engine& engine, const DeviceAccess& device,
+                                       std::size_t bytes);
 
 }  // namespace dael::keystream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all lanes need: keys in their places, and lists of messages.
-#include "keystream/lane.hpp"
+#include "keystream/fill_lane.hpp"
 
 #include <algorithm>
 #include <array>
@@ -108,7 +108,7 @@ Result<> KeyPlaces::forget(const std::vector<std::uint64_t>& serials, Stream str
     return {};
 }
 
-void EndLane::operator()(Lane* lane) const noexcept {
+void EndFillLane::operator()(FillLane* lane) const noexcept {
     const auto ended = [&] {
         if (lane->fill.lost || !lane->end()) return false;
         (void)core::guarded([&] { return lane->wipe(); });
@@ -118,7 +118,7 @@ void EndLane::operator()(Lane* lane) const noexcept {
         delete lane;
         return;
     }
-    core::keep_forever(std::unique_ptr<Lane>(lane));
+    core::keep_forever(std::unique_ptr<FillLane>(lane));
 }
 
 Result<> EngineKeys::make_set(std::span<const Key> keys) {
