@@ -12,8 +12,8 @@
 
 #include "bench/check.hpp"
 #include "bench/suite.hpp"
+#include "io/filter.hpp"
 #include "io/text.hpp"
-#include "io/transfer.hpp"
 #include "lab/kernel_device.hpp"
 #include "lab/spawn.hpp"
 #include "lab/study.hpp"
@@ -85,9 +85,9 @@ Result<> pass(const fs::path& in, const fs::path& out, bool pinned, const app::W
     to.path = out.string();
     DAEL_LET(output, app::Output::open(to, input));
     app::Progress progress(app::Show::never, "", input.remaining());
-    app::TransferOptions options;
+    app::FilterOptions options;
     options.pinned = pinned;
-    DAEL_TRY(app::transfer(input, output, progress, options, work));
+    DAEL_TRY(app::filter(input, output, progress, options, work));
     return output.commit();
 }
 
@@ -96,7 +96,7 @@ struct Crossing {
     bench::DeviceUnderTest subject;
     measure::DeviceClock clock;
     DeviceBuffer memory;
-    Result<> cross(app::Chunk& chunk) const {
+    Result<> cross(app::FilterChunk& chunk) const {
         Memory& device = subject.device.memory;
         return clock.run([&](Stream s) -> Result<> {
             DAEL_TRY(device.copy_in(memory.data(), chunk.data, chunk.size, s));
@@ -109,7 +109,7 @@ Result<std::shared_ptr<Crossing>> open_crossing(const char* device) {
     DAEL_LET(subject, bench::DeviceUnderTest::open(device));
     DAEL_LET(clock, measure::DeviceClock::create(subject.device));
     DAEL_LET(memory, DeviceBuffer::allocate(subject.device, MemoryKind::device,
-                                            app::TransferOptions{}.chunk + kRoom));
+                                            app::FilterOptions{}.chunk + kRoom));
     return std::make_shared<Crossing>(Crossing{subject, clock, memory});
 }
 
@@ -160,7 +160,8 @@ Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place
     };
     ways.push_back({"read and written", "", false, [](const fs::path& in, const fs::path& out) {
                         return spend([&] {
-                            return pass(in, out, false, [](app::Chunk&) { return Result<>(); });
+                            return pass(in, out, false,
+                                        [](app::FilterChunk&) { return Result<>(); });
                         });
                     }});
     const std::string key = hexadecimal(bench::key_bytes(work));
@@ -192,7 +193,7 @@ Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place
         ways.push_back({"read, copied there and back, written", (*crossing)->subject.name, false,
                         [crossing = *crossing](const fs::path& in, const fs::path& out) {
                             return spend([&] {
-                                return pass(in, out, true, [&](app::Chunk& chunk) {
+                                return pass(in, out, true, [&](app::FilterChunk& chunk) {
                                     return crossing->cross(chunk);
                                 });
                             });

@@ -14,8 +14,8 @@
 #include <daelstrom/unauthenticated.hpp>
 
 #include "done.hpp"
+#include "io/filter.hpp"
 #include "io/text.hpp"
-#include "io/transfer.hpp"
 #include "recognise.hpp"
 
 namespace dael::cli {
@@ -184,7 +184,7 @@ class CipherStream {
         : job_(job), engine_(engine), key_(start.key), input_(std::move(input)), start_(start.iv) {}
     ~CipherStream() { wipe(start_.data(), start_.size()); }  // in OFB it is keystream
 
-    Result<> operator()(Chunk& chunk) {
+    Result<> operator()(FilterChunk& chunk) {
         const std::uint64_t before = total_;
         total_ += chunk.size;
         if (chunk.last) DAEL_TRY(check_length(job_, input_, total_));
@@ -248,10 +248,10 @@ class CipherStream {
 
 // Large enough to keep the processor busy, small enough to stay in its caches on the way through;
 // a device wants larger ones, to overlap copies with work within each.
-TransferOptions transfer_options(const CipherJob& job, const Engine& engine, int key_bits,
-                                 std::optional<std::uint64_t> size) {
+FilterOptions filter_options(const CipherJob& job, const Engine& engine, int key_bits,
+                             std::optional<std::uint64_t> size) {
     constexpr std::size_t kForCpu = std::size_t{4} << 20, kForDevice = std::size_t{64} << 20;
-    TransferOptions options;
+    FilterOptions options;
     if (size.value_or(0) > kForDevice) {
         const dael::Plan plan = engine.explain({.cipher = {job.mode, job.direction},
                                                 .key_bits = key_bits,
@@ -286,9 +286,9 @@ Result<> run(const CipherJob& job) {
     const Stopwatch time;
     Progress progress(job.show, input_name(job.input), size);
     CipherStream stream(job, *engine, *first, input->name());
-    if (auto done = transfer(*input, *output, progress,
-                             transfer_options(job, *engine, first->key.bits(), size),
-                             [&stream](Chunk& chunk) { return stream(chunk); });
+    if (auto done =
+            filter(*input, *output, progress, filter_options(job, *engine, first->key.bits(), size),
+                   [&stream](FilterChunk& chunk) { return stream(chunk); });
         !done) {
         progress.clear();
         return done;

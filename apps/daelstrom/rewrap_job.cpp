@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "io/transfer.hpp"
+#include "io/filter.hpp"
 
 namespace dael::cli {
 
@@ -82,9 +82,10 @@ Result<FileDone> RewrapJob::run(const PlannedFile& file, bool in_place, Buffers&
         DAEL_TRY(output.reserve(*size - envelope.bytes.size() + fresh->size()));
     }
     DAEL_TRY(output.write(*fresh));
-    TransferOptions whole;
+    FilterOptions whole;
     whole.ahead = !input.is_file() || size.value_or(0) > whole.chunk;
-    DAEL_TRY(transfer(input, output, progress, whole, buffers, [](Chunk&) { return Result<>(); }));
+    DAEL_TRY(
+        filter(input, output, progress, whole, buffers, [](FilterChunk&) { return Result<>(); }));
     done.written = output.written();
     DAEL_TRY(output.commit());
     return done;

@@ -56,7 +56,7 @@ class SealedStream {
 
     const sealed::Layout& layout() const { return sealer_ ? sealer_->layout() : opener_->layout(); }
 
-    Result<> operator()(Chunk& chunk) {
+    Result<> operator()(FilterChunk& chunk) {
         const std::size_t size = chunk.size;
         auto ran = sealer_ ? seal(chunk) : open(chunk);
         if (!ran) return in_file(*input_, std::move(ran).error());
@@ -71,7 +71,7 @@ class SealedStream {
   private:
     explicit SealedStream(const Input& input) : input_(&input) {}
 
-    Result<Ran> seal(Chunk& chunk) {
+    Result<Ran> seal(FilterChunk& chunk) {
         const auto next = sealer_->next(chunk.size, chunk.last);
         if (!next) return next.error();
         const HostOut bytes(chunk.data, next->sealed.size);
@@ -80,7 +80,7 @@ class SealedStream {
         return ran;
     }
 
-    Result<Ran> open(Chunk& chunk) {
+    Result<Ran> open(FilterChunk& chunk) {
         const auto next = layout().of_sealed(next_, chunk.size, chunk.last);
         if (!next) return next.error();
         auto ran = opener_->open_in_place(*next, {chunk.data, chunk.size});
@@ -97,12 +97,12 @@ class SealedStream {
 };
 
 // Chunks of whole segments; a device wants larger ones, to overlap copies with work within each.
-TransferOptions transfer_options(const SealedJob& job, const sealed::Layout& layout,
-                                 const Input& input) {
+FilterOptions filter_options(const SealedJob& job, const sealed::Layout& layout,
+                             const Input& input) {
     constexpr std::uint64_t kForDevice = 64 << 20;
     const auto size = input.remaining();
     const auto backends = job.engine->backends();
-    TransferOptions options;
+    FilterOptions options;
     options.pinned = size.value_or(0) > kForDevice &&
                      std::ranges::any_of(backends, [](const std::string& backend) {
                          return backend.starts_with("cuda");
@@ -127,8 +127,8 @@ Result<FileDone> whole(const SealedJob& job, const FileKeys& keys, HostIn aad, I
         DAEL_TRY(output.reserve(*after + front));
     }
     if (job.seals) DAEL_TRY(output.write(keys.front));
-    DAEL_TRY(transfer(input, output, progress, transfer_options(job, layout, input), buffers,
-                      [&stream](Chunk& chunk) { return stream(chunk); }));
+    DAEL_TRY(filter(input, output, progress, filter_options(job, layout, input), buffers,
+                    [&stream](FilterChunk& chunk) { return stream(chunk); }));
     DAEL_TRY(output.commit());
     FileDone done = stream.done();
     (job.seals ? done.written : done.read) += keys.front.size();

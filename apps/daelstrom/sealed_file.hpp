@@ -15,9 +15,9 @@
 #include "file_keys.hpp"
 #include "file_plan.hpp"
 #include "io/buffers.hpp"
+#include "io/filter.hpp"
 #include "io/output.hpp"
 #include "io/progress.hpp"
-#include "io/transfer.hpp"
 
 namespace dael::cli {
 

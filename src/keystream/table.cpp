@@ -80,7 +80,7 @@ SaTable::State::State(std::shared_ptr<SaFiller::State> its_filler,
                       const SaTableOptions& its_options)
     : filler(std::move(its_filler)),
       options(its_options),
-      chunks(std::make_unique<std::atomic<Chunk*>[]>(kChunks)) {}
+      pages(std::make_unique<std::atomic<Page*>[]>(kPages)) {}
 
 Result<> SaTable::State::set_up() {
     if (filler->forked())
@@ -96,7 +96,7 @@ Result<> SaTable::State::set_up() {
                          " bytes; give a multiple of 4096 to 2^20 within the budget, or 0"};
     if (!(options.most_waste >= 0 && options.most_waste < 1))
         return Error{Code::invalid_argument, "most_waste is a share: from 0 to below 1"};
-    if (options.most_sas == 0 || options.most_sas > kChunk * kChunks)
+    if (options.most_sas == 0 || options.most_sas > kPage * kPages)
         return Error{Code::invalid_argument,
                      "most_sas is " + std::to_string(options.most_sas) + "; give 1 to 1048576"};
     if (options.block == 0)
@@ -117,14 +117,14 @@ SaTable::State::~State() {
         return;
     }
     for (std::size_t i = 0; i < slots; ++i) {
-        SaSlot& slot = *chunks[i / kChunk].load()->slots[i % kChunk];
+        SaSlot& slot = *pages[i / kPage].load()->slots[i % kPage];
         std::unique_lock lock(slot.mutex, std::defer_lock);
         const auto scheduler = filler->lock_with(lock);
         if (slot.id != 0) leave(slot);
     }
     filler->wake_to_forget();
     filler->detach(*this);
-    for (std::size_t i = 0; i < kChunks; ++i) delete chunks[i].load();
+    for (std::size_t i = 0; i < kPages; ++i) delete pages[i].load();
 }
 
 bool SaTable::State::forked() const noexcept {
@@ -140,9 +140,9 @@ Result<> SaTable::State::usable() const {
 
 SaSlot* SaTable::State::find(SaId sa) const noexcept {
     const std::size_t index = static_cast<std::uint32_t>(sa.value) - std::size_t{1};
-    if (index >= kChunk * kChunks) return nullptr;
-    Chunk* const chunk = chunks[index / kChunk].load(std::memory_order_acquire);
-    return chunk ? chunk->slots[index % kChunk].get() : nullptr;
+    if (index >= kPage * kPages) return nullptr;
+    Page* const page = pages[index / kPage].load(std::memory_order_acquire);
+    return page ? page->slots[index % kPage].get() : nullptr;
 }
 
 Result<> SaTable::State::check(const Key& key, const SaOptions& sa, const SaState* from) {
@@ -280,18 +280,18 @@ Result<SaId> SaTable::State::add(const Key& key, const SaOptions& sa, const SaSt
         return Error{Code::limit, "the table is full with " + std::to_string(sas) +
                                       " SAs; remove some, or open it for more"};
     if (free_slots.empty()) {
-        if (slots % kChunk == 0) {
-            auto chunk = std::make_unique<Chunk>();
-            for (std::size_t i = 0; i < kChunk; ++i)
-                chunk->slots[i] =
+        if (slots % kPage == 0) {
+            auto page = std::make_unique<Page>();
+            for (std::size_t i = 0; i < kPage; ++i)
+                page->slots[i] =
                     std::make_unique<SaSlot>(static_cast<std::uint32_t>(slots + i), this);
-            free_slots.reserve(slots + kChunk);
-            chunks[slots / kChunk].store(chunk.release(), std::memory_order_release);
+            free_slots.reserve(slots + kPage);
+            pages[slots / kPage].store(page.release(), std::memory_order_release);
         }
         free_slots.push_back(slots++);
     }
     const std::uint32_t index = free_slots.back();
-    SaSlot& slot = *chunks[index / kChunk].load(std::memory_order_relaxed)->slots[index % kChunk];
+    SaSlot& slot = *pages[index / kPage].load(std::memory_order_relaxed)->slots[index % kPage];
     DAEL_LET(entry, prepare(key, sa, from));
     std::unique_lock lock(slot.mutex, std::defer_lock);
     const auto scheduler = filler->lock_with(lock);
@@ -410,7 +410,7 @@ SaCounters SaTable::State::counters() const {
     const std::lock_guard controlled(control);
     add_up(sum, gone);
     for (std::size_t i = 0; i < slots; ++i) {
-        SaSlot& slot = *chunks[i / kChunk].load(std::memory_order_relaxed)->slots[i % kChunk];
+        SaSlot& slot = *pages[i / kPage].load(std::memory_order_relaxed)->slots[i % kPage];
         const std::lock_guard lock(slot.mutex);
         if (slot.id == 0) continue;
         add_up(sum, slot.counters);

@@ -75,9 +75,9 @@ struct SaTable::State {
     std::atomic<bool> many{false};
 
   private:
-    static constexpr std::size_t kChunk = 64, kChunks = std::size_t{1} << 14;
-    struct Chunk {
-        std::array<std::unique_ptr<keystream::SaSlot>, kChunk> slots;
+    static constexpr std::size_t kPage = 64, kPages = std::size_t{1} << 14;
+    struct Page {
+        std::array<std::unique_ptr<keystream::SaSlot>, kPage> slots;
     };
     static Result<> check(const Key& key, const SaOptions& options, const SaState* from);
     struct PreparedSa {
@@ -91,7 +91,7 @@ struct SaTable::State {
     void leave(keystream::SaSlot& slot) noexcept;
 
     mutable std::mutex control;  // adding, removing, rekeying
-    std::unique_ptr<std::atomic<Chunk*>[]> chunks;
+    std::unique_ptr<std::atomic<Page*>[]> pages;
     std::vector<std::uint32_t> free_slots;
     std::uint32_t slots = 0;  // that were ever made
     static constexpr std::uint32_t kFew = 16;

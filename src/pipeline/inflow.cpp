@@ -61,7 +61,7 @@ class Inflow {
         (void)set_.wait();
         if (core::waited([&] { return order_.wait(stream_); })) return;
         set_.lose();
-        for (Chunk& chunk : chunks_) core::keep_forever(std::move(chunk.batch));
+        for (SlotBatch& chunk : chunks_) core::keep_forever(std::move(chunk.batch));
     }
 
     // Returns the number of chunks.
@@ -82,7 +82,7 @@ class Inflow {
     }
 
   private:
-    struct Chunk {
+    struct SlotBatch {
         std::uint64_t first = 0;  // number of its first message
         std::size_t size = 0;     // bytes, for which the batch was prepared,
         std::size_t count = 0;    // and messages
@@ -107,7 +107,7 @@ class Inflow {
     }
 
     Result<> launch(std::size_t which, std::uint64_t at, std::size_t size) {
-        Chunk& chunk = chunks_[which];
+        SlotBatch& chunk = chunks_[which];
         const Slot& slot = set_.slots()[which];
         const std::size_t list = list_at(size);
         DAEL_TRY(read(at, {slot.in_staging, size}));
@@ -140,7 +140,7 @@ class Inflow {
 
     // Waits for a chunk, if one is under way in this slot, and looks at its results.
     Result<> collect(std::size_t which) {
-        Chunk& chunk = chunks_[which];
+        SlotBatch& chunk = chunks_[which];
         if (!std::exchange(chunk.under_way, false)) return {};
         const Slot& slot = set_.slots()[which];
         DAEL_TRY(order_.wait(slot.done));
@@ -166,7 +166,7 @@ class Inflow {
     bool quiet_ = false;             // all of it was waited for
     std::uint64_t seen_ = 0;         // messages so far
     std::vector<Message> messages_;  // of the chunk that is being launched
-    std::vector<Chunk> chunks_;      // one for each slot
+    std::vector<SlotBatch> chunks_;  // one for each slot
 };
 
 namespace {

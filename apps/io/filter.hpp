@@ -18,7 +18,7 @@
 namespace dael::app {
 
 // A part of the data, to be transformed in place.
-struct Chunk {
+struct FilterChunk {
     std::uint8_t* data = nullptr;
     std::size_t size = 0;
     bool last = false;  // nothing follows; `size` may then be less than a whole chunk, even 0
@@ -32,7 +32,7 @@ struct Spacing {
     std::size_t gap = 0, front = 0;
 };
 
-struct TransferOptions {
+struct FilterOptions {
     std::size_t chunk = std::size_t{4} << 20;  // bytes; a multiple of 16
     bool pinned = false;                       // buffers that a device copies from at full speed
     bool ahead = true;  // reads ahead and writes behind; else all in the caller's thread
@@ -42,10 +42,10 @@ struct TransferOptions {
 // `work` transforms every chunk in order and may change its size, to at most 16 bytes more than
 // `options.chunk`. All chunks but the last fill their pieces; there is always a last one. Nothing
 // of a chunk is written before `work` has agreed to it.
-using Work = std::function<Result<>(Chunk&)>;
-Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
-                  Buffers& buffers, const Work& work);
-Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
-                  const Work& work);  // with buffers of its own
+using Work = std::function<Result<>(FilterChunk&)>;
+Result<> filter(Input& input, Output& output, Progress& progress, const FilterOptions& options,
+                Buffers& buffers, const Work& work);
+Result<> filter(Input& input, Output& output, Progress& progress, const FilterOptions& options,
+                const Work& work);  // with buffers of its own
 
 }  // namespace dael::app

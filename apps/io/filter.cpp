@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/transfer.hpp"
+#include "io/filter.hpp"
 
 #include <sys/resource.h>
 
@@ -26,7 +26,7 @@ static_assert(std::tuple_size_v<Buffers> == 5);
 // Chunks on their way from one thread to the next.
 class Channel {
   public:
-    void put(const Chunk& chunk) {
+    void put(const FilterChunk& chunk) {
         {
             const std::lock_guard lock(mutex_);
             chunks_.push_back(chunk);
@@ -34,11 +34,11 @@ class Channel {
         changed_.notify_one();
     }
     // Nothing once the channel is closed, or finished and empty.
-    std::optional<Chunk> take() {
+    std::optional<FilterChunk> take() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [this] { return finished_ || !chunks_.empty(); });
         if (chunks_.empty() || closed_) return std::nullopt;
-        const Chunk chunk = chunks_.front();
+        const FilterChunk chunk = chunks_.front();
         chunks_.pop_front();
         return chunk;
     }
@@ -57,7 +57,7 @@ class Channel {
 
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Chunk> chunks_;
+    std::deque<FilterChunk> chunks_;
     bool finished_ = false;
     bool closed_ = false;
 };
@@ -84,10 +84,10 @@ Result<> for_pieces(const Spacing& pieces, std::size_t chunk, bool first, std::u
     return {};
 }
 
-class Transfer {
+class Filter {
   public:
-    Transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
-             Buffers& buffers)
+    Filter(Input& input, Output& output, Progress& progress, const FilterOptions& options,
+           Buffers& buffers)
         : input_(input),
           output_(output),
           progress_(progress),
@@ -98,12 +98,12 @@ class Transfer {
     Result<> run_alone(const Work& work) {
         std::size_t turn = 0;
         return read_chunks(
-            [&]() -> Result<std::optional<Chunk>> {
+            [&]() -> Result<std::optional<FilterChunk>> {
                 Buffer& buffer = buffers_[turn++ % 2];
                 DAEL_TRY(allocate(buffer));
-                return std::optional(Chunk{buffer.data(), 0, false});
+                return std::optional(FilterChunk{buffer.data(), 0, false});
             },
-            [&](Chunk chunk) -> Result<> {
+            [&](FilterChunk chunk) -> Result<> {
                 DAEL_TRY(work(chunk));
                 return write(chunk);
             });
@@ -119,8 +119,8 @@ class Transfer {
         std::thread reader, writer;
         keep_failure(start(reader, [this] {
             keep_failure(
-                read_chunks([this]() -> Result<std::optional<Chunk>> { return free_.take(); },
-                            [this](const Chunk& chunk) -> Result<> {
+                read_chunks([this]() -> Result<std::optional<FilterChunk>> { return free_.take(); },
+                            [this](const FilterChunk& chunk) -> Result<> {
                                 filled_.put(chunk);
                                 return {};
                             }));
@@ -158,7 +158,7 @@ class Transfer {
     // it is known whether another follows.
     template <class Next, class Put>
     Result<> read_chunks(Next next, Put put) {
-        std::optional<Chunk> held;
+        std::optional<FilterChunk> held;
         for (bool first = true;; first = false) {
             DAEL_LET(chunk, next());
             if (!chunk) return {};
@@ -177,7 +177,7 @@ class Transfer {
     }
 
     // Whether there was enough to fill every piece.
-    Result<bool> fill(Chunk& chunk, bool first) {
+    Result<bool> fill(FilterChunk& chunk, bool first) {
         bool full = true;
         std::size_t touched = 0;
         DAEL_TRY(for_pieces(options_.in, options_.chunk, first, chunk.data,
@@ -211,14 +211,14 @@ class Transfer {
         return {};
     }
 
-    Result<> write(const Chunk& chunk) {
+    Result<> write(const FilterChunk& chunk) {
         DAEL_TRY(write_pieces(chunk));
         began_ = true;
         progress_.advance(chunk.size);
         return {};
     }
 
-    Result<> write_pieces(const Chunk& chunk) {
+    Result<> write_pieces(const FilterChunk& chunk) {
         // Padding makes a chunk longer than its pieces, where these are all in one.
         if (options_.out.stride == 0) return output_.write({chunk.data, chunk.size});
         std::size_t left = chunk.size;
@@ -249,7 +249,7 @@ class Transfer {
     Input& input_;
     Output& output_;
     Progress& progress_;
-    const TransferOptions& options_;
+    const FilterOptions& options_;
     Buffers& buffers_;
     bool began_ = false;  // something has been written
     Channel free_, filled_, worked_;
@@ -259,16 +259,16 @@ class Transfer {
 
 }  // namespace
 
-Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
-                  Buffers& buffers, const Work& work) {
-    Transfer transfer(input, output, progress, options, buffers);
-    return options.ahead ? transfer.run_ahead(work) : transfer.run_alone(work);
+Result<> filter(Input& input, Output& output, Progress& progress, const FilterOptions& options,
+                Buffers& buffers, const Work& work) {
+    Filter filter(input, output, progress, options, buffers);
+    return options.ahead ? filter.run_ahead(work) : filter.run_alone(work);
 }
 
-Result<> transfer(Input& input, Output& output, Progress& progress, const TransferOptions& options,
-                  const Work& work) {
+Result<> filter(Input& input, Output& output, Progress& progress, const FilterOptions& options,
+                const Work& work) {
     Buffers buffers;
-    return transfer(input, output, progress, options, buffers, work);
+    return filter(input, output, progress, options, buffers, work);
 }
 
 }  // namespace dael::app
