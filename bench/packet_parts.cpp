@@ -45,7 +45,7 @@ struct Scratch {
 constexpr std::size_t kPackets = kHotPackets / kPartsOf;
 
 // As wide as the processor's registers, or several of them.
-using Wide = std::uint64_t __attribute__((vector_size(64)));
+using Vector = std::uint64_t __attribute__((vector_size(64)));
 
 // One call of EVP, without padding or tag.
 Result<> evp(const std::string& name, std::span<const std::uint8_t> key, const std::uint8_t* iv,
@@ -101,8 +101,8 @@ void add_plain_parts(std::vector<Part>& parts, const std::shared_ptr<Scratch>& s
                      }});
     parts.push_back({"XOR with keystream",
                      [s](std::size_t i) -> Result<> {
-                         for (std::size_t k = 0; k < kPartsOf; k += sizeof(Wide)) {
-                             Wide data, mask;
+                         for (std::size_t k = 0; k < kPartsOf; k += sizeof(Vector)) {
+                             Vector data, mask;
                              std::memcpy(&data, s->at(s->in, i) + k, sizeof data);
                              std::memcpy(&mask, s->at(s->keystream, i) + k, sizeof mask);
                              data ^= mask;

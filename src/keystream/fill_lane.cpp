@@ -29,7 +29,7 @@ void put64(std::uint8_t* to, std::uint64_t value) {
 }
 
 // gcm_ctr counts in 32 bits, the layout `stream` in 128: a message ends where the former wrap.
-std::uint64_t before_wrap(Wide counter) {
+std::uint64_t before_wrap(Uint128 counter) {
     return (std::uint64_t{1} << 32) - static_cast<std::uint32_t>(counter);
 }
 
@@ -134,7 +134,7 @@ Block counter_of(const Stretch& stretch, std::uint64_t n) {
         put64(counter.data() + 4, stretch.iv_bits | n);
         counter[15] = 1;
     } else {
-        const Wide number = stretch.base + n;
+        const Uint128 number = stretch.base + n;
         put64(counter.data(), static_cast<std::uint64_t>(number >> 64));
         put64(counter.data() + 8, static_cast<std::uint64_t>(number));
     }

@@ -21,7 +21,7 @@
 
 namespace dael::keystream {
 
-using Wide = unsigned __int128;
+using Uint128 = unsigned __int128;
 
 // One window of a fill, with what is needed of its SA, which may be gone by the time it is filled.
 struct Stretch {
@@ -30,7 +30,7 @@ struct Stretch {
     SaLayout layout = SaLayout::rfc4106;
     std::array<std::uint8_t, 4> salt{};
     std::uint64_t iv_bits = 0;  // rfc4106: of every IV
-    Wide base = 0;              // stream: the counter of block 0
+    Uint128 base = 0;           // stream: the counter of block 0
     std::uint64_t first = 0, end = 0;
     std::uint32_t blocks = 1;
     std::size_t offset = 0;  // in the buffer

@@ -87,7 +87,7 @@ class Prints {
 struct Exported {
     SaState state;
     std::uint64_t owner = 0;
-    Wide base = 0;
+    Uint128 base = 0;
 };
 struct Receiving {
     Received received;
@@ -166,7 +166,7 @@ Result<std::uint64_t> print_of(const Key& key, const std::array<std::uint8_t, 4>
     return print == 0 ? 1 : print;
 }
 
-Result<> claim_sending(std::uint64_t print, const SaState* from, Wide base) {
+Result<> claim_sending(std::uint64_t print, const SaState* from, Uint128 base) {
     const std::lock_guard lock(mutex);
     Memory& all = memory();
     if (!all.sending.contains(print)) {
@@ -200,7 +200,7 @@ void release_sending(std::uint64_t print, bool sent) noexcept {
 }
 
 Result<> export_sending(std::uint64_t print, const SaState& state, std::uint64_t owner, bool again,
-                        Wide base) {
+                        Uint128 base) {
     const std::lock_guard lock(mutex);
     auto& exported = memory().exported;
     if (again) {

@@ -25,14 +25,14 @@ Result<std::uint64_t> print_of(const Key& key, const std::array<std::uint8_t, 4>
 // For an SA that is to send, from number 1 on, or from where a state says. Refused: a key that
 // another SA has, or has sent with; but not where that one's export said the same state, once, and
 // its numbers mean the same counters: `base` is the first one in layout stream, else 0.
-using Wide = unsigned __int128;
-Result<> claim_sending(std::uint64_t print, const SaState* from, Wide base);
+using Uint128 = unsigned __int128;
+Result<> claim_sending(std::uint64_t print, const SaState* from, Uint128 base);
 // The SA is gone. A key under which nothing was sent, nor promised, may be taken again.
 void release_sending(std::uint64_t print, bool sent) noexcept;
 // `owner` gives its state away, or lets it be known; refused if somebody has taken over before.
 // `again`: it did so before.
 Result<> export_sending(std::uint64_t print, const SaState& state, std::uint64_t owner, bool again,
-                        Wide base);
+                        Uint128 base);
 
 // Of a receiver with a window.
 struct Received {

@@ -12,7 +12,7 @@ namespace dael {
 using keystream::kMaxGroup;
 using keystream::SaSlot;
 using keystream::Track;
-using keystream::Wide;
+using keystream::Uint128;
 using keystream::Window;
 
 namespace keystream {
@@ -35,7 +35,7 @@ inline void set_first(Block& first, const SaOptions& options, std::uint64_t iv) 
     constexpr std::uint8_t kOne[4]{0, 0, 0, 1};
     std::memcpy(first.data() + 12, kOne, 4);
 }
-inline void set_first(Block& first, Wide counter) noexcept {
+inline void set_first(Block& first, Uint128 counter) noexcept {
     store64(first.data(), static_cast<std::uint64_t>(counter >> 64));
     store64(first.data() + 8, static_cast<std::uint64_t>(counter));
 }
@@ -208,7 +208,7 @@ inline const char* fault(const SaPacket& packet) noexcept {
 }
 
 // Whether so many packets are within all that the SA's key is for.
-Result<> may_send(const SaSlot& slot, std::uint64_t packets, Wide blocks, std::uint64_t bytes,
+Result<> may_send(const SaSlot& slot, std::uint64_t packets, Uint128 blocks, std::uint64_t bytes,
                   std::int64_t now) {
     const SaOptions& o = slot.options;
     if (packets > left(slot)) {
@@ -278,7 +278,7 @@ Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets
     if (sa_options.direction != SaDirection::sending)
         return Error{Code::invalid_argument, "the SA is for receiving; open() is its call"};
     const bool stream = sa_options.layout == SaLayout::stream;
-    Wide needed_in_all = 0;
+    Uint128 needed_in_all = 0;
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < packets.size(); ++i) {
         if (const char* wrong = fault(packets[i]))
@@ -409,9 +409,9 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
                 std::uint8_t bytes[16];
                 std::memcpy(bytes, sa_options.salt.data(), 4);
                 std::memcpy(bytes + 4, from.iv, 12);
-                const Wide counter = Wide{load64(bytes)} << 64 | load64(bytes + 8);
+                const Uint128 counter = Uint128{load64(bytes)} << 64 | load64(bytes + 8);
                 std::memcpy(to.first.data(), bytes, 16);
-                const Wide n = counter - slot->base;
+                const Uint128 n = counter - slot->base;
                 if (n < kMaxPosition) {
                     its.track = &slot->tracks[0];
                     its.n = static_cast<std::uint64_t>(n);

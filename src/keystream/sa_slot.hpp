@@ -37,7 +37,7 @@ constexpr std::size_t class_of(std::uint64_t blocks) noexcept {
     return static_cast<std::size_t>(blocks > 8) + (blocks > 40) + (blocks > 72);
 }
 
-using Wide = unsigned __int128;
+using Uint128 = unsigned __int128;
 
 // What every packet call touches comes first, in as few cache lines as it takes: with a thousand
 // SAs none of them is near, and fetch() has them all come at once.
@@ -60,7 +60,7 @@ struct alignas(64) SaSlot {
     bool exported = false;                    // its state is known elsewhere
     bool imported = false;                    // it went on from another's
     std::int64_t born_ms = 0, packet_ms = 0;  // of the key, and of the last packets
-    Wide base = 0;                            // stream: the counter of block 0 (salt and first IV)
+    Uint128 base = 0;                         // stream: the counter of block 0 (salt and first IV)
     alignas(64) std::array<Track, kClasses> tracks;
 
     // The scheduler's mutex guards these.
@@ -143,11 +143,11 @@ inline bool hard_passed(const SaSlot& slot, std::int64_t now) noexcept {
                ? left(slot) == 0
                : o.most_failed != 0 && slot.key_failed >= o.most_failed;
 }
-inline Wide blocks_left(const SaSlot& slot) noexcept {
-    const Wide end = ((slot.base >> 96) + 1) << 96;  // where the salt would change; 0 for 2^128
-    const Wide here = slot.base + slot.tracks[0].next.load(std::memory_order_relaxed);
-    const Wide to_end = end - here;
-    const Wide to_most = kMaxPosition - slot.tracks[0].next.load(std::memory_order_relaxed);
+inline Uint128 blocks_left(const SaSlot& slot) noexcept {
+    const Uint128 end = ((slot.base >> 96) + 1) << 96;  // where the salt would change; 0 for 2^128
+    const Uint128 here = slot.base + slot.tracks[0].next.load(std::memory_order_relaxed);
+    const Uint128 to_end = end - here;
+    const Uint128 to_most = kMaxPosition - slot.tracks[0].next.load(std::memory_order_relaxed);
     return to_end < to_most ? to_end : to_most;
 }
 inline Error no_such_sa() {

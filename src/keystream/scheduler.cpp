@@ -56,7 +56,7 @@ double average(const RecentNeeds& recent) {
 std::uint64_t end_of(const SaSlot& slot) {
     const SaOptions& options = slot.options;
     if (options.layout == SaLayout::stream) {
-        const Wide end = (((slot.base >> 96) + 1) << 96) - slot.base;
+        const Uint128 end = (((slot.base >> 96) + 1) << 96) - slot.base;
         return end < kMaxPosition ? static_cast<std::uint64_t>(end) : kMaxPosition;
     }
     return options.direction == SaDirection::sending ? options.limit + 1 : kClassNumbers;

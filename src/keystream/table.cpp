@@ -31,15 +31,15 @@ Result<std::unique_ptr<core::Backend>> open_for_packets() {
     return core::open_backend("openssl");
 }
 
-keystream::Wide first_counter(const SaOptions& options) {
-    keystream::Wide counter = 0;
+keystream::Uint128 first_counter(const SaOptions& options) {
+    keystream::Uint128 counter = 0;
     for (const std::uint8_t byte : options.salt) counter = counter << 8 | byte;
-    keystream::Wide iv = 0;
+    keystream::Uint128 iv = 0;
     for (const std::uint8_t byte : options.first_iv) iv = iv << 8 | byte;
     return counter << 96 | (iv == 0 ? 1 : iv);  // a counter of 0 would encrypt to the hash's key
 }
 
-keystream::Wide base_of(const SaOptions& options) {
+keystream::Uint128 base_of(const SaOptions& options) {
     return options.layout == SaLayout::stream ? first_counter(options) : 0;
 }
 
