@@ -18,8 +18,8 @@ enum class Code : int {
     ok = 0,
     invalid_argument = 1,  // a parameter has no meaning (a null pointer with a size)
     key_size = 2,          // a key that is not 16, 24 or 32 bytes
-    iv_size = 3,           // an IV that is not 16 bytes, or one where the mode takes none
-    ragged_length = 4,     // ECB or CBC without padding on a length that is no multiple of 16
+    iv_size = 3,           // an IV of a size that the mode does not take
+    ragged_length = 4,     // ECB, CBC or XTS on a length that does not fill the last block
     bad_padding = 5,       // PKCS#7 padding that does not check; one message for every fault
     overlap = 6,           // input and output overlap without being the same buffer
     limit = 7,             // a limit of the mode would be passed (counter reuse, size)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that lies above a backend knows of a mode: one row each. A new mode is a row here, its
-// checks, and the backends that have it.
+// checks, and the backends that have it: docs/architecture.md, "Adding a mode", has the whole list.
 #pragma once
 
 #include <array>
@@ -23,8 +23,9 @@ struct Traits {
     // Whether one message may be cut, by direction: its parts are independent, once each has a
     // start of its own. (A device may be parallel within a message that is never cut: GCM.)
     std::array<bool, 2> cut;
-    // Whether encrypting two messages, or one twice, from the same start under one key gives
-    // secrets away; in the counter modes and OFB that is their whole XOR.
+    // Whether two messages encrypted from one start under one key may not be in one call: in the
+    // counter modes and OFB that gives away their whole XOR. (CBC and CFB only tell what begins
+    // alike.)
     bool start_once;
     // Whether it is a key stream that is made and XORed, so that both directions are the same.
     bool both_ways;

@@ -45,8 +45,9 @@ const std::uint32_t* Batch::codes() const noexcept {
 
 namespace {
 
-// Modes whose ciphertexts from one start give something away; XTS and ECB are made to be repeated.
-bool repeats(const Cipher& cipher) noexcept {
+// Modes whose ciphertexts from one start give something away, be it that plaintexts begin alike
+// (CBC, CFB). XTS and ECB are made to be repeated.
+bool must_not_repeat(const Cipher& cipher) noexcept {
     return modes::encrypts(cipher) && cipher.mode != Mode::ecb && cipher.mode != Mode::xts;
 }
 
@@ -54,7 +55,7 @@ Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, st
     for (std::size_t i = 0; i < list.size(); ++i)
         if (auto valid = modes::check(cipher, list[i], keys); !valid)
             return pipeline::of_message(i, std::move(valid).error());
-    if (list.size() > 1 && repeats(cipher) && modes::traits(cipher.mode).start_once)
+    if (list.size() > 1 && must_not_repeat(cipher) && modes::traits(cipher.mode).start_once)
         DAEL_TRY(modes::check_starts(list));
     return {};
 }
@@ -115,8 +116,12 @@ Result<Batch> Engine::prepare(const Cipher& cipher, const KeySet& keys, const Me
         const core::Can can = path->backend->can(cipher, set.bits());
         if (can.answer == core::Can::no) return core::cannot(path->name(), cipher, can);
         DAEL_LET(ready, set.on(*path));
-        auto state = std::make_unique<Batch::State>(Batch::State{
-            set.shared_from_this(), path, cipher, messages.count, host && repeats(cipher), {}});
+        auto state = std::make_unique<Batch::State>(Batch::State{set.shared_from_this(),
+                                                                 path,
+                                                                 cipher,
+                                                                 messages.count,
+                                                                 host && must_not_repeat(cipher),
+                                                                 {}});
         auto whole = path->device.prepare(cipher, ready, messages);
         const bool mixed =
             std::ranges::any_of(list, [&](const Message& m) { return m.key != list.front().key; });
@@ -195,7 +200,7 @@ Result<Ran> Engine::launch(const Cipher& cipher, const KeySet& keys,
             !device.memory().owns(options.codes))
             return Error{Code::invalid_argument, "codes is neither memory of '" + path->name() +
                                                      "' nor page-locked; Memory has both"};
-        if (repeats(cipher) && device.order().is_capturing(stream))
+        if (must_not_repeat(cipher) && device.order().is_capturing(stream))
             return Error{Code::limit,
                          "a captured launch would repeat its nonces or counters with each replay; "
                          "prepare a list in device memory with nonces that count there"};

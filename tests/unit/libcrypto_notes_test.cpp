@@ -145,10 +145,10 @@ TEST(LibcryptoNotes, OfTheBackendAreNoneOfTheCallers) {
         }
     test::Bytes out(sealed.data.size()), wrong(16);
     core::CipherPacket packet{.in = sealed.data.data(),
-                        .out = out.data(),
-                        .size = out.size(),
-                        .tag = wrong.data(),
-                        .first = sealed.message.start};
+                              .out = out.data(),
+                              .size = out.size(),
+                              .tag = wrong.data(),
+                              .first = sealed.message.start};
     Code code = Code::ok;
     (*packets)->open({&packet, 1}, {&code, 1});
     EXPECT_EQ(code, Code::authentication);
@@ -181,10 +181,10 @@ TEST(LibcryptoNotes, OfTheBackendWithLittleMemory) {
                 [&]() -> Result<> {
                     DAEL_LET(fresh, (*backend)->packets(sealed.key));
                     core::CipherPacket packet{.in = data.data(),
-                                        .out = data.data(),
-                                        .size = data.size(),
-                                        .tag = tag.data(),
-                                        .first = start};
+                                              .out = data.data(),
+                                              .size = data.size(),
+                                              .tag = tag.data(),
+                                              .first = start};
                     const Code code = fresh->seal({&packet, 1});
                     return code == Code::ok ? Result<>{} : Result<>(Error{code, "a packet"});
                 },

@@ -66,7 +66,8 @@ class Packets final : public core::PacketCipher {
         }
         return Code::ok;
     }
-    void open(std::span<const CipherPacket> packets, std::span<Code> codes) const noexcept override {
+    void open(std::span<const CipherPacket> packets,
+              std::span<Code> codes) const noexcept override {
         const Notes notes;
         for (std::size_t i = 0; i < packets.size(); ++i) {
             const auto opened =
@@ -158,7 +159,8 @@ class Packets final : public core::PacketCipher {
     }
     // GHASH is what GMAC of the same bytes under a nonce of zeros is without that nonce's mask, but
     // for its last block, which GMAC fills in as if all bytes were AAD.
-    Result<Block> hash(const Notes& notes, const CipherPacket& p, const std::uint8_t* ciphertext) const {
+    Result<Block> hash(const Notes& notes, const CipherPacket& p,
+                       const std::uint8_t* ciphertext) const {
         const auto& tables = static_cast<const Tables&>(*gcm_tables_);
         const std::size_t padding = (kBlockSize - p.aad_size % kBlockSize) % kBlockSize;
         DAEL_LET(keyed, tables.take(notes, 0));
