@@ -11,9 +11,9 @@ use std::ptr::{null, null_mut};
 struct Ran {
     backend: [c_char; 32],
     threads: i32,
-    unused: u32,
+    replaced: u32,
     chunks: u64,
-    unused_too: [u64; 2],
+    unused: [u64; 2],
 }
 const _: () = assert!(std::mem::size_of::<Ran>() == 64); // dael_ran, which never changes
 

@@ -27,6 +27,10 @@ struct LabArguments {
 Result<std::string> lab_program() {
     std::error_code status;
     const auto self = std::filesystem::read_symlink("/proc/self/exe", status);
+    if (status || !self.is_absolute())  // never one of the folder that somebody stands in
+        return Error{Code::io,
+                     "cannot find daelstrom-lab, which lies beside this program: "
+                     "/proc/self/exe is not there; mount /proc"};
     std::string program = (self.parent_path() / "daelstrom-lab").string();
     if (access(program.c_str(), X_OK) == 0) return program;
     return Error{Code::unsupported,

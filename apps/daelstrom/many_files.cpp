@@ -178,7 +178,8 @@ class Run {
             file = plan_.files[i];
         } catch (const std::bad_alloc&) {
             const std::lock_guard lock(mutex_);
-            return fail("memory ran out at a file of this call; close other programs");
+            return fail(
+                [] { return "memory ran out at a file of this call; close other programs"; });
         }
         do_one(*file, buffers);
     }
@@ -189,7 +190,7 @@ class Run {
         auto done = work_(file, buffers, progress_);
         std::unique_lock lock(mutex_);
         if (!done) {
-            fail(done.error().message);
+            fail([&] { return done.error().message; });
         } else if (!done->skipped.empty()) {
             ++skipped_;
             tell(in_quotes(file.input) + " " + done->skipped);
@@ -210,7 +211,7 @@ class Run {
         fail_without_memory(file);
     } catch (const std::exception& fault) {  // which would end the program in a thread of ours
         const std::lock_guard lock(mutex_);
-        fail(in_quotes(file.input) + ": unexpected: " + fault.what());
+        fail([&] { return in_quotes(file.input) + ": unexpected: " + fault.what(); });
     }
 
     // Counted last: who finds no memory to say so has failed, and is counted as that.
@@ -246,17 +247,26 @@ class Run {
         else if (committed.code() == Code::out_of_memory)
             fail_without_memory(one.file);
         else
-            fail(committed.error().message);
+            fail([&] { return committed.error().message; });
     } catch (const std::bad_alloc&) {
         fail_without_memory(one.file);
     }
 
-    void fail(const std::string& message) {
+    // `text` makes what is said. Where there is no memory for that either, less is.
+    template <class Text>
+    void fail(const Text& text) noexcept {
         ++failed_;
-        complain(message);
+        try {
+            complain(text());
+        } catch (const std::exception&) {
+            constexpr std::string_view kShort = "daelstrom: memory ran out at a file\n";
+            (void)!write(STDERR_FILENO, kShort.data(), kShort.size());
+        }
     }
-    void fail_without_memory(const PlannedFile& file) {
-        fail("memory ran out at " + in_quotes(file.input) + "; close other programs");
+    void fail_without_memory(const PlannedFile& file) noexcept {
+        fail([&] {
+            return "memory ran out at " + in_quotes(file.input) + "; close other programs";
+        });
     }
 
     Result<> summary() {

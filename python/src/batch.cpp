@@ -62,6 +62,7 @@ dael_status copy_aad(std::vector<dael_message>& messages, dael_device* device, L
     if (all.empty()) return DAEL_OK;
     std::uint8_t* there = nullptr;
     dael_status status = loan.device(all.size(), &there);
+    loan.issued = status == DAEL_OK;
     if (status == DAEL_OK)
         status = dael_device_copy_in(device, there, all.data(), all.size(), stream);
     if (status == DAEL_OK) status = dael_stream_wait(device, stream);
@@ -136,13 +137,17 @@ void MessageBatch::run_on_device(void* stream) {
         const Released released;
         Loan loan(device.get(), stream);
         loan.batches.reserve(1);
+        loan.issued = false;
         status = copy_aad(messages, device.get(), loan, stream);
         dael_batch* batch = nullptr;
         if (status == DAEL_OK)
             status = dael_prepare(keys.engine.get(), &cipher, keys.get(), messages.data(),
                                   static_cast<std::uint32_t>(messages.size()), nullptr, &batch);
         loan.batches.push_back(batch);
-        if (status == DAEL_OK) status = dael_launch(keys.engine.get(), batch, stream, nullptr);
+        if (status == DAEL_OK) {
+            status = dael_launch(keys.engine.get(), batch, stream, nullptr);
+            loan.issued |= status != DAEL_LIMIT;  // which is refused before anything begins
+        }
         if (status == DAEL_OK) status = dael_results(batch, stream, codes.data(), codes.size());
     }
     check(status);

@@ -17,7 +17,7 @@ class Loan {
   public:
     Loan(dael_device* device, void* stream) : device_(device), stream_(stream) {}
     ~Loan() {
-        if (dael_stream_wait(device_, stream_) != DAEL_OK &&
+        if (issued && dael_stream_wait(device_, stream_) != DAEL_OK &&
             dael_stream_wait(device_, stream_) != DAEL_OK)
             return;
         for (dael_batch* batch : batches) dael_batch_free(batch);
@@ -51,6 +51,9 @@ class Loan {
 
     std::vector<dael_batch*> batches;
     std::vector<void*> events;
+    // Whether the stream has work on what is lent. Where it has none it is not waited for: that
+    // would end a capture of the caller's.
+    bool issued = true;
 
   private:
     dael_device* device_;
