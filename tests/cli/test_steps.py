@@ -174,7 +174,7 @@ class Files(StepsTest):
             self.assertEqual(os.listdir(self.dir / "cache/daelstrom"), ["calibration.json"])
             stored = self.read("cache/daelstrom/calibration.json")
             if kind == "EIO":
-                self.check_failure(1, "calibration.json': Input/output error", ran.returncode, ran.stderr)
+                self.check_failure(1, "': Input/output error", ran.returncode, ran.stderr)
                 self.assertEqual(stored, OLD)
             else:
                 self.assertEqual(ran.returncode, -signal.SIGTERM)

@@ -99,8 +99,8 @@ TEST_P(Cavp, Rfc3686InOneBatchWithAKeyEach) {
         keys.push_back(*Key::import(vector.key));
         out.emplace_back(vector.plaintext.size());
         messages.push_back({vector.plaintext.data(), out.back().data(), out.back().size(), nullptr,
-                            0, nullptr, to_block(vector.iv),
-                            static_cast<std::uint32_t>(messages.size())});
+                            0, nullptr, to_block(vector.iv)});
+        messages.back().key = static_cast<std::uint32_t>(messages.size() - 1);
     }
     std::vector<Code> codes(messages.size(), Code::ok);
     const auto done = subject().run({Mode::gcm_ctr}, keys, messages, codes);

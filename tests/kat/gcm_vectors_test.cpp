@@ -52,8 +52,8 @@ class GcmVectors : public GcmTest {
                 out.emplace_back(in.size(), Poisoned::kPoison);
                 tags.push_back(seal ? Bytes(v.tag.size()) : v.tag);
                 messages.push_back({in.data(), out.back().data(), in.size(), v.aad.data(),
-                                    v.aad.size(), tags.back().data(), group[i]->start,
-                                    static_cast<std::uint32_t>(i)});
+                                    v.aad.size(), tags.back().data(), group[i]->start});
+                messages.back().key = static_cast<std::uint32_t>(i);
                 used.push_back(&v);
             }
             std::vector<Code> results(messages.size(), Code::ok);
