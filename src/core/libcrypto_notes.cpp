@@ -4,7 +4,9 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 
+#include <mutex>
 #include <string>
 
 namespace dael::core {
@@ -12,6 +14,22 @@ namespace {
 
 // More than any of its objects takes that we make.
 constexpr std::size_t kProbe = 4096;
+
+// For a thread that is new to it libcrypto makes the queue of its errors under locks that are the
+// process's. Held over fork(), or a child that is forked meanwhile would wait for them with the
+// next thread that it starts. Nothing of ours is taken under it.
+constinit std::mutex meeting;
+[[maybe_unused]] const int survives_fork =
+    pthread_atfork([] { meeting.lock(); }, [] { meeting.unlock(); }, [] { meeting.unlock(); });
+
+thread_local bool has_met = false;
+
+void meet() noexcept {
+    if (has_met) return;
+    const std::lock_guard lock(meeting);
+    (void)ERR_peek_last_error();
+    has_met = true;
+}
 
 unsigned long last_note(const char*& place) noexcept {
     return ERR_peek_last_error_all(&place, nullptr, nullptr, nullptr, nullptr);
@@ -28,6 +46,7 @@ bool says_memory(unsigned long note) noexcept {
 }  // namespace
 
 LibcryptoNotes::LibcryptoNotes() noexcept {
+    meet();
     before_ = last_note(place_);
     ERR_set_mark();
 }
@@ -50,6 +69,13 @@ bool LibcryptoNotes::memory_is_there() noexcept {
     void* const memory = OPENSSL_malloc(kProbe);
     OPENSSL_free(memory);
     return memory != nullptr;
+}
+
+void LibcryptoNotes::end_thread() noexcept {
+    if (!has_met) return;
+    const std::lock_guard lock(meeting);
+    OPENSSL_thread_stop();
+    has_met = false;
 }
 
 void LibcryptoNotes::forget() const noexcept {

@@ -33,6 +33,9 @@ class LibcryptoNotes {
     static Error no_memory();
     // Whether libcrypto gets as much as any of its objects takes that we make.
     static bool memory_is_there() noexcept;
+    // Gives back what libcrypto has of this thread, which ends now and is ours. Left to its end,
+    // that takes the same locks while a fork() may be under way.
+    static void end_thread() noexcept;
 
   private:
     // Of the note before ours. Where it stands tells two alike apart.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/guard.hpp"
+#include "core/libcrypto_notes.hpp"
 #include "core/process.hpp"
 
 namespace dael::pipeline {
@@ -251,7 +252,7 @@ void ThreadPool::serve(Crew& crew) {
     std::unique_lock lock(crew.mutex);
     for (;;) {
         crew.wake.wait(lock, [&] { return crew.closing || !crew.queue.empty(); });
-        if (crew.closing) return;
+        if (crew.closing) break;
         Share(crew, lock).work_off();
         if (!crew.queue.empty()) continue;
         ++crew.looking;
@@ -260,6 +261,8 @@ void ThreadPool::serve(Crew& crew) {
         lock.lock();
         --crew.looking;
     }
+    lock.unlock();
+    core::LibcryptoNotes::end_thread();
 }
 
 Result<int> ThreadPool::run(std::size_t count, int threads, const Work& work) {
