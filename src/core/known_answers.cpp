@@ -252,14 +252,21 @@ Error computes_wrongly(const std::string& device, const std::string& what) {
 Result<Backend*> judge(const Cipher& cipher, int bits) {
     Known& its = known();
     const std::lock_guard lock(its.opening);
+    Error none{Code::backend_absent, "no backend on the host to judge a device by"};
     for (const char* name : {"cpu", "openssl", "reference"}) {
-        auto [found, fresh] = its.judges.try_emplace(name);
-        if (fresh)
-            if (auto opened = open_backend(name)) found->second = std::move(*opened);
+        auto found = its.judges.find(name);
+        if (found == its.judges.end()) {
+            auto opened = open_backend(name);
+            if (!opened && opened.code() != Code::backend_absent) {  // it may open another time
+                none = std::move(opened).error();
+                continue;
+            }
+            found = its.judges.emplace(name, opened ? std::move(*opened) : nullptr).first;
+        }
         if (found->second && found->second->can(cipher, bits).answer != Can::no)
             return found->second.get();
     }
-    return Error{Code::backend_absent, "no backend on the host to judge a device by"};
+    return none;
 }
 
 Result<bool> ask(Device& device, const MakeTables& tables, const Question& q) {

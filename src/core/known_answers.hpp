@@ -85,7 +85,8 @@ class Pinned {
     Result<> status_;
 };
 
-// A host backend that does this, by which devices are judged. Errors: backend_absent.
+// A host backend that does this, by which devices are judged. Errors: backend_absent; those of
+// one that is here, and could not be opened this time.
 Result<Backend*> judge(const Cipher& cipher, int bits);
 // Whether the device's answer is right. Errors: it could not be asked.
 Result<bool> ask(Device& device, const MakeTables& tables, const Question& question);
