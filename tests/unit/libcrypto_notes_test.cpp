@@ -152,6 +152,12 @@ TEST(LibcryptoNotes, OfTheBackendAreNoneOfTheCallers) {
     Code code = Code::ok;
     (*packets)->open({&packet, 1}, {&code, 1});
     EXPECT_EQ(code, Code::authentication);
+    // Tags of no size, which libcrypto itself refuses, and notes.
+    packet.tag_size = 0;
+    const std::vector<core::CipherPacket> many(40, packet);
+    std::vector<Code> codes(many.size(), Code::ok);
+    (*packets)->open(many, codes);
+    for (const Code each : codes) EXPECT_EQ(each, Code::internal);
     for (int reason = 101; reason <= 105; ++reason)
         EXPECT_EQ(ERR_GET_REASON(ERR_get_error()), reason);
     EXPECT_EQ(ERR_get_error(), 0u);

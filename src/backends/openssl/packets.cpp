@@ -73,6 +73,7 @@ class Packets final : public core::PacketCipher {
             const auto opened =
                 core::guarded([&]() -> Result<Code> { return open(notes, packets[i]); });
             codes[i] = opened ? *opened : opened.code();
+            if (codes[i] != Code::ok) notes.forget();  // the next one's cause is its own
         }
     }
 
