@@ -26,9 +26,12 @@ class LibcryptoNotes {
     // What it was that failed, with arguments that are right: `out_of_memory`, or `code`.
     Error failure(const char* what, Code code = Code::internal) const;
     // Something was not found there: `out_of_memory`, or, where it is not found once more, `other`.
+    // Of a lack of memory the last note may say that there is no such thing.
     template <class Find>
     Error absence(Find&& find_once_more, const Error& other) const {
-        return lacked_memory() || find_once_more() ? no_memory() : other;
+        if (lacked_memory()) return no_memory();
+        forget();
+        return find_once_more() || lacked_memory() ? no_memory() : other;
     }
     static Error no_memory();
     // Whether libcrypto gets as much as any of its objects takes that we make.

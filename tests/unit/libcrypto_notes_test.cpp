@@ -12,6 +12,7 @@
 
 #include <daelstrom/gcm.hpp>
 
+#include "backends/openssl/evp.hpp"
 #include "core/guard.hpp"
 #include "core/libcrypto.hpp"
 #include "core/libcrypto_notes.hpp"
@@ -32,11 +33,47 @@ TEST(LibcryptoNotes, OtherFailuresKeepTheirCause) {
     EVP_MD* const none = EVP_MD_fetch(core::libcrypto(), "NO-SUCH-HASH", nullptr);
     ASSERT_EQ(none, nullptr);
     EXPECT_EQ(notes.failure("a hash").code, Code::internal);
-    EXPECT_EQ(notes.absence([] { return false; }, {Code::unsupported, "none"}).code,
+    const auto find = [] { return EVP_MD_fetch(core::libcrypto(), "NO-SUCH-HASH", nullptr); };
+    EXPECT_EQ(notes.absence([&] { return find() != nullptr; }, {Code::unsupported, "none"}).code,
               Code::unsupported);
     // It was there the second time.
     EXPECT_EQ(notes.absence([] { return true; }, {Code::unsupported, "none"}).code,
               Code::out_of_memory);
+}
+
+// Of a lack of memory the note may say that there is no such thing; the second try tells.
+TEST(LibcryptoNotes, ALackOfMemoryIsNoAbsence) {
+    for (const int reason : {ERR_R_MALLOC_FAILURE, 0}) {  // 0: not noted, for want of memory too
+        const LibcryptoNotes notes;
+        ERR_raise(ERR_LIB_EVP, EVP_R_UNSUPPORTED_ALGORITHM);
+        const auto lacks_memory = [&] {
+            if (reason != 0) ERR_raise(ERR_LIB_EVP, reason);
+            return false;
+        };
+        EXPECT_EQ(notes.absence(lacks_memory, {Code::unsupported, "none"}).code,
+                  Code::out_of_memory);
+    }
+}
+
+// The backend finds its ciphers where the lack has passed.
+TEST(LibcryptoNotes, ALackOfMemoryThatPassesIsNoFailure) {
+    if (!test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    openssl::Algorithm cipher;
+    const std::string name = "AES-128-CFB8", none = "AES-128-NONE";
+    ASSERT_TRUE(openssl::fetch(cipher, name));
+    EXPECT_EQ(openssl::fetch(cipher, none).code(), Code::backend_absent);
+    ERR_clear_error();
+    bool failed = true;
+    for (long nth = 1; failed; ++nth) {
+        ASSERT_LT(nth, 1000);
+        // Forgets what it has found.
+        ASSERT_EQ(EVP_set_default_properties(core::libcrypto(), ""), 1);
+        test::fail_allocation(nth);
+        const Result<> found = openssl::fetch(cipher, name);
+        failed = test::fail_allocation(0);
+        EXPECT_TRUE(found) << "allocation " << nth << ": " << found.error().message;
+        EXPECT_EQ(ERR_peek_error(), 0u);
+    }
 }
 
 // Each call with each of its allocations failing, and a note of the caller's before it that says

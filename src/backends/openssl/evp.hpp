@@ -60,10 +60,11 @@ inline Result<> fetch(Algorithm& cipher, const std::string& algorithm) {
         return cipher != nullptr;
     };
     if (find()) return {};
-    Error error = failure(notes, ("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
-    // Of a lack of memory the last note may say that there is no such cipher.
-    if (find()) return no_memory();
-    return error;
+    // Of a lack of memory the last note may say that there is no such cipher. If it has passed, the
+    // cipher is there.
+    notes.forget();
+    if (find()) return {};
+    return failure(notes, ("EVP_CIPHER_fetch " + algorithm).c_str(), Code::backend_absent);
 }
 
 inline Result<> initialise(const Notes& notes, EVP_CIPHER_CTX* context, const EVP_CIPHER* cipher,
