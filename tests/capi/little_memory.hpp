@@ -62,6 +62,16 @@ inline void with_little_memory(
     }
 }
 
+// After a call that worked, with memory enough: what makes it undone.
+template <class Undo>
+int then(int status, Undo undo) {
+    const MemoryEnough enough;
+    if (status == DAEL_OK) {
+        EXPECT_EQ(undo(), DAEL_OK) << dael_last_error();
+    }
+    return status;
+}
+
 // A call that makes a handle, which is then freed.
 template <class Handle>
 void making(const std::string& what, const std::function<int(Handle**)>& make,

@@ -14,6 +14,7 @@
 namespace {
 
 using dael::test::making;
+using dael::test::then;
 using dael::test::with_little_memory;
 
 class LittleMemoryOpenCl : public testing::Test {
@@ -37,15 +38,6 @@ class LittleMemoryOpenCl : public testing::Test {
         dael::test::fail_here_alone(false);
         dael_device_free(device_);
         dael_engine_close(engine_);
-    }
-    // After a call that worked, with memory enough: what makes it undone.
-    template <class Undo>
-    static int then(int status, Undo undo) {
-        const dael::test::MemoryEnough enough;
-        if (status == DAEL_OK) {
-            EXPECT_EQ(undo(), DAEL_OK) << dael_last_error();
-        }
-        return status;
     }
 
     dael_engine* engine_ = nullptr;

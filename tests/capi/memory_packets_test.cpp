@@ -20,6 +20,7 @@ namespace {
 using dael::test::Bytes;
 using dael::test::making;
 using dael::test::pattern;
+using dael::test::then;
 using dael::test::with_little_memory;
 
 template <class T>
@@ -66,15 +67,6 @@ class LittleMemoryPackets : public testing::Test {
         EXPECT_EQ(dael_key_import(raw.data(), 16, &key), DAEL_OK);
         keys_.push_back(key);
         return key;
-    }
-    // After a call that worked, with memory enough: what makes it undone.
-    template <class Undo>
-    static int then(int status, Undo undo) {
-        const dael::test::MemoryEnough enough;
-        if (status == DAEL_OK) {
-            EXPECT_EQ(undo(), DAEL_OK) << dael_last_error();
-        }
-        return status;
     }
     std::uint64_t add(const dael_key* key, int direction = DAEL_SA_SENDING) {
         const dael::test::MemoryEnough enough;
