@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How times are taken. Contestants take turns, one sample each, so that a machine that slows down
-// or speeds up does so for all of them, and a ratio is the median of the ratios within each turn.
+// How times are taken: interleaved sampling. Contestants take turns, one sample each, so that a
+// machine that slows down or speeds up does so for all of them, and a ratio is the median of the
+// ratios within each turn.
 #pragma once
 
 #include <functional>

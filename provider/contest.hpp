@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which is quicker for one thread, the engine or the default provider's own code: that depends on
-// the version of OpenSSL (3.1 has GCM for VAES with AVX-512, later ones more) and on the processor,
-// so it is measured, once in a process for each mode and direction, in less than a millisecond.
+// A benchmark at first use: which is quicker for one thread, the engine or the default provider's
+// own code: that depends on the version of OpenSSL (3.1 has GCM for VAES with AVX-512, later ones
+// more) and on the processor, so it is measured, once in a process for each mode and direction, in
+// less than a millisecond.
 #pragma once
 
 #include <daelstrom/daelstrom.h>

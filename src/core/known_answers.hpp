@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device is asked what AES makes of a few messages before its kernels are believed: drivers have
-// compiled AES wrongly, and what such a one encrypts nobody can decrypt. Each kind of kernels, in
-// each form, once in a process. A device that answers wrongly is left alone for good.
+// Known-answer self-tests (FIPS 140's CAST) of a device: it is asked what AES makes of a few
+// messages before its kernels are believed, since drivers have compiled AES wrongly, and what such
+// a one encrypts nobody can decrypt. Each kind of kernels, in each form, once in a process. A
+// device that answers wrongly is left alone for good.
 #pragma once
 
 #include <atomic>

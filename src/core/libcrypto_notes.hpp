@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libcrypto notes of a failure in this thread is ours to tell: its caller would take it for a
-// failure of his own next call. And what it says of memory.
+// libcrypto's error queue (ERR_get_error(3)), kept clean: what it notes of a failure in this thread
+// is ours to tell, since its caller would take it for a failure of his own next call. And what it
+// says of memory.
 #pragma once
 
 #include <daelstrom/error.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a buffer is filled: a fill goes through a lane, which has its own keys, and on a device its
-// own stream, memory and event. A lane is one thread's, and has one fill at a time.
+// Precomputing keystream, one batch (a fill) at a time: it goes through a lane, which has its own
+// keys, and on a device its own stream, memory and event. A lane is one thread's.
 #pragma once
 
 #include <chrono>

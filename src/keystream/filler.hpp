@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind an SaFiller: who gets keystream next and how much of it (the scheduler), and the
-// threads that bring it.
+// The prefetcher of keystream, what is behind an SaFiller: a scheduler (deficit round robin) says
+// who gets it next and how much of it, and producer threads bring it.
 //
 // The packet side pushes tracks that want more onto a stack and goes on; a filler's thread takes
 // them off, fills a buffer for many of them, and pushes the windows into the tracks' inboxes. No

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process remembers of the keys of its SAs, in all tables together, so that no key sends
-// twice from the same number on, and a receiver that comes back does not accept again what came
-// before. Of a key with its salt a keyed hash of 64 bits is kept, under a secret of the process:
-// that two keys have the same one, and that the second is refused for it, happens once in 2^64 / n
-// times after n keys.
+// Key fingerprints (prints): what a process remembers of its SAs' keys, in all tables, so that no
+// key sends twice from the same number on, and a receiver that comes back does not accept again
+// what came before. Of a key with its salt a keyed hash of 64 bits is kept, under a secret of the
+// process: that two keys have the same one, and that the second is refused for it, happens once in
+// 2^64 / n times after n keys.
 //
 // Threads: any. fork(): a child has what its parent knew then, and each its own from there on.
 #pragma once

@@ -136,8 +136,8 @@ inline void no_keystream(core::CipherPacket& to, std::uint64_t need,
     counts.missing += need;
 }
 
-// Numbers that are taken from a track one after another. What others read of the track is written
-// by tell(), and not for every packet.
+// Assigns sequence numbers and IVs: a track's, one after another. What others read of the track is
+// written by tell(), and not for every packet.
 class Taking {
   public:
     explicit Taking(Track& track) noexcept

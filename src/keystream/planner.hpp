@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether keystream made ahead of time is worth it: measured on this machine, with what serves the
-// packets, in 1024-byte packets from cache.
+// A benchmark at start: whether keystream made ahead of time is worth it, measured on this machine,
+// with what serves the packets, in 1024-byte packets from cache.
 #pragma once
 
 #include "core/backend.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The place of an SA in a table. Places are never freed while the table lives, and are used again
-// for other SAs: so a packet call finds its SA without a lock on the table.
+// A security association: its place in a table, with its state. Places are never freed while the
+// table lives, and are used again for other SAs: so a packet call finds its SA without a lock on
+// the table.
 #pragma once
 
 #include <time.h>

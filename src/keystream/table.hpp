@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind an SaTable: the places of its SAs, its buffers, and the way from a packet to its
-// keystream.
+// A database of security associations (RFC 4301's SAD) with precomputed AES-CTR keystream for their
+// packets: what is behind an SaTable, the places of its SAs, its buffers, and the way from a packet
+// to its keystream.
+//
+// The words of this folder:
+//     track    a sequence of numbers of one SA that count up; by_size has one for each class of IVs
+//     slot     the keystream of one packet; an SaSlot is the place of an SA in the table
+//     window   precomputed keystream of some consecutive numbers of a track (no anti-replay window)
+//     buffer   page-locked memory with the windows of many SAs, which one fill writes
+//     fill     one batch of precomputation; a stretch is one window of it, with its key and salt
+//     lane     what a fill goes through: a stream, memory and keys of its own, or the host's engine
+//     direct   a packet whose keystream is not there (a cache miss), encrypted as usual
 //
 // Order of locks: `control`, a slot's mutex, the scheduler's. Whoever has a later one only tries
 // for an earlier one. A change of an SA takes the latter two together (SaFiller::State::lock_with),

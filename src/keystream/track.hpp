@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run of counting numbers of an SA, and the windows of keystream that wait for them. In layout
-// rfc4106 an SA whose IVs go by size has four, one for each class; others have one.
+// A sequence number space of an SA, and the precomputed keystream that waits for its numbers. In
+// layout rfc4106 an SA whose IVs go by size has four, one for each class; others have one.
 #pragma once
 
 #include <algorithm>

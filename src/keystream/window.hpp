@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keystream in memory: windows, each a run of one SA's numbers, side by side in buffers, each of
-// which one launch fills.
+// Precomputed keystream in memory: windows, each of consecutive numbers of one SA, side by side in
+// page-locked buffers, each of which one launch fills.
 #pragma once
 
 #include <atomic>

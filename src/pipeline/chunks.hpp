@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts messages into chunks that fit a slot, and packs short messages into one chunk.
+// Cuts messages into chunks that fit a staging buffer (slots.hpp), and packs short ones into one.
 //
 // Promises: every start is taken here, before anything is written, so that chunks may be processed
 // in place and in any order. Messages that the mode cannot cut stay whole. Messages that need

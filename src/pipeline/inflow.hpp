@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sealed messages that come in order from somewhere, to be opened into device memory: a chunk is
-// read while the device opens those before it.
+// Pipelined reading, copying and decryption of sealed data into device memory: messages come in
+// order from somewhere, and a chunk is read while the device opens those before it.
 #pragma once
 
 #include <functional>

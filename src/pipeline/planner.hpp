@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts how long each way of doing a job takes, from a calibration where there is one and from
-// built-in figures where not. Engine::run under `auto` and Engine::explain() ask the same
-// functions, so that what is explained is what is done.
+// The cost model: predicts how long each way of doing a job takes, from a calibration where there
+// is one and from built-in figures where not. Engine::run under `auto` and Engine::explain() ask
+// the same functions, so that what is explained is what is done.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory on host threads: cuts work into shares that are processed at once.
+// Partitions work in host memory among threads: cuts it into shares that are processed at once.
 //
 // Promises: a short message costs no allocation and no lock. Every start is taken before anything
 // is written, so that work in place is safe. Where a share fails, the call fails as a whole.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The places that chunks pass through on their way across a device: buffers on the device,
-// page-locked staging on the host, a stream and an event each.
+// Staging buffers (double buffering): the slots that chunks pass through on their way across a
+// device, each with a buffer there, a page-locked one on the host, a stream and an event.
 //
 // Promises: a set of slots belongs to one call at a time. Sets are kept for reuse, since allocating
 // costs more than most jobs; whatever passed through them is wiped before their memory is given

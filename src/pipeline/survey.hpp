@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a look at all messages of a call tells, before any is worked: sums, whether starts repeat,
+// One pass over all messages of a call, before any is worked: sums, whether nonces (starts) repeat,
 // and what each group of neighbours weighs, so that nobody has to go through it again to share it
 // out.
 //

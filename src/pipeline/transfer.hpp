@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory through a device, in every mode: chunks go in, are transformed, and come out, all
-// three at once for different chunks: a stream for each direction of the bus, and others for the
-// kernels.
+// Overlapped copies and kernels (H2D, kernel, D2H), in every mode: host memory goes through a
+// device in chunks, which go in, are transformed, and come out, all three at once for different
+// ones: a stream for each direction of the bus, and others for the kernels.
 //
 // What is page-locked and short a kernel reads and writes where it lies: one launch, no copies.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How whoever launches learns when kernels have ended, and how.
+// Completion events: how whoever launches learns when kernels have ended, and how.
 #pragma once
 
 #include <atomic>

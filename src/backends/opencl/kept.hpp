@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel may still read or write is neither wiped nor given back. Where the wait for it
-// failed, it is kept and asked again whenever memory is allocated, until it is over; a device that
-// fails for good keeps it to the end of the process. Thread-safe.
+// Deferred freeing: what a kernel may still read or write is neither wiped nor given back. Where
+// the wait for it failed, it is kept and asked again whenever memory is allocated, until it is
+// over; a device that fails for good keeps it to the end of the process. Thread-safe.
 #pragma once
 
 #include <cstddef>
