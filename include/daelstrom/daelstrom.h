@@ -139,11 +139,12 @@ typedef struct dael_message {
     /* CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block, and
      * XTS: the first sector's number, which dael_gcm_start() and dael_xts_start() fill in. */
     uint8_t start[DAEL_BLOCK_SIZE];
-    /* Follows on `start`, for modes whose nonces are longer than a block. No mode reads it yet. */
-    uint8_t start_rest[DAEL_BLOCK_SIZE];
     uint32_t key; /* index into the key set; 0 where there is one key */
     uint8_t skip; /* CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15 */
     uint8_t unused[11];
+    /* Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block. No
+     * mode reads it yet. */
+    uint8_t start_rest[DAEL_BLOCK_SIZE];
 } dael_message;
 
 /* What a call did, for those who want to know: every `ran` may be null. */

@@ -92,15 +92,15 @@ struct Message {
     // which gcm::start() makes of a nonce. XTS: the first sector's number, little-endian. The
     // modes' headers have functions that fill it.
     Block start{};
-    // Follows on `start`, for modes whose nonces are longer than a block. No mode reads it yet.
-    Block start_rest{};
     std::uint32_t key = 0;  // index into the key set
     // CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15.
     std::uint8_t skip = 0;
     std::uint8_t unused[11] = {};
+    // Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block. No
+    // mode reads it yet.
+    Block start_rest{};
 };
 static_assert(sizeof(Message) == 96);
-static_assert(offsetof(Message, start_rest) == offsetof(Message, start) + sizeof(Block));
 
 enum class Place : std::uint8_t { host, device };
 

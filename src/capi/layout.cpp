@@ -32,10 +32,10 @@ DAEL_SAME(dael_message, dael::Message, aad);
 DAEL_SAME(dael_message, dael::Message, aad_size);
 DAEL_SAME(dael_message, dael::Message, tag);
 DAEL_SAME(dael_message, dael::Message, start);
-DAEL_SAME(dael_message, dael::Message, start_rest);
 DAEL_SAME(dael_message, dael::Message, key);
 DAEL_SAME(dael_message, dael::Message, skip);
 DAEL_SAME(dael_message, dael::Message, unused);
+DAEL_SAME(dael_message, dael::Message, start_rest);
 
 static_assert(same_size<dael_device_nonces, dael::DeviceNonces>);
 DAEL_SAME(dael_device_nonces, dael::DeviceNonces, fixed);

@@ -12,9 +12,9 @@ _Static_assert(sizeof(dael_message) == 96, "");
 _Static_assert(offsetof(dael_message, aad) == 24, "");
 _Static_assert(offsetof(dael_message, tag) == 40, "");
 _Static_assert(offsetof(dael_message, start) == 48, "");
-_Static_assert(offsetof(dael_message, start_rest) == 64, "");
-_Static_assert(offsetof(dael_message, key) == 80, "");
-_Static_assert(offsetof(dael_message, skip) == 84, "");
+_Static_assert(offsetof(dael_message, key) == 64, "");
+_Static_assert(offsetof(dael_message, skip) == 68, "");
+_Static_assert(offsetof(dael_message, start_rest) == 80, "");
 _Static_assert(sizeof(dael_device_nonces) == 16, "");
 _Static_assert(sizeof(dael_ran) == 64, "");
 /* What grows, by its size: nothing new may hide in what used to be a hole, where a caller of an

@@ -11,7 +11,7 @@ static void sealing(dael_engine* engine, const dael_key_set* set) {
     from_hex(GCM_NONCE, nonce);
     for (uint32_t i = 0; i < 4; ++i) {
         messages[i] =
-            (dael_message){plain, out[i], GCM_SIZE, aad, 20, tags[i], {0}, {0}, i, 0, {0}};
+            (dael_message){plain, out[i], GCM_SIZE, aad, 20, tags[i], {0}, i, 0, {0}, {0}};
         EXPECT(dael_gcm_start(nonce, messages[i].start) == DAEL_OK);
     }
     messages[3].tag = NULL;

@@ -597,7 +597,7 @@ TEST(Lifetime, EveryFailureOfABatchIsReported) {
             const KeyRing ring({pattern(16), pattern(32)});
             const auto work = [&](std::uint8_t* at) -> Result<> {
                 DAEL_LET(set, engine.keys(ring.keys));
-                const Message list[] = {{at, at, 64, nullptr, 0, at + 64, {{1}}, {}, 1},
+                const Message list[] = {{at, at, 64, nullptr, 0, at + 64, {{1}}, 1},
                                         {at + 96, at + 96, 64, nullptr, 0, at + 160}};
                 const Messages messages{list, 2};
                 DAEL_LET(batch, engine.prepare(gcm::sealing(), set, messages));
