@@ -58,7 +58,7 @@ class Inflow {
     // Before the batches go.
     ~Inflow() {
         if (quiet_) return;
-        (void)set_.wait();
+        (void)core::waited([&] { return set_.wait(); });
         if (core::waited([&] { return order_.wait(stream_); })) return;
         set_.lose();
         for (SlotBatch& chunk : chunks_) core::keep_forever(std::move(chunk.batch));

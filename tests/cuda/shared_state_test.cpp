@@ -10,6 +10,7 @@
 
 #include "backends/cuda/kept.hpp"
 #include "cuda/fixture.hpp"
+#include "support/short_memory.hpp"
 #include "support/walks.hpp"
 
 namespace dael::test {
@@ -445,6 +446,35 @@ TEST_F(SharedState, WhatCannotBeWaitedForIsKept) {
         if (!lent) expect_sealed(list, 99, ring.raw[0]);
         EXPECT_EQ(cuda::retry_kept(0), 0u);
     }
+}
+
+// Nor is anything lost or ended too early where memory runs out meanwhile, at each allocation.
+TEST_F(SharedState, WhatCannotBeWaitedForIsKeptWithoutMemory) {
+    if (!kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    const KeyRing ring({random_.bytes(16)});
+    const List list = make_list(100, 3000);
+    bool failed = true;
+    long nth = 0;
+    while (failed) {
+        auto keys = tables(ring);
+        auto batch = prepare(kSeal, ring, *keys, placed(list, make_nonces(0)));
+        Gate gate;
+        gate.before(stream_);
+        run(*batch, stream_);
+        cuda::failing_waits = 1;
+        fail_here_alone(true);
+        fail_allocation(++nth);
+        batch.reset();
+        keys.reset();
+        failed = fail_allocation(0);
+        fail_here_alone(false);
+        EXPECT_EQ(cuda::failing_waits.exchange(0), 0);
+        EXPECT_GE(cuda::retry_kept(0), 1u) << nth;  // the work has not even begun
+        gate.open();
+        wait();
+        EXPECT_EQ(cuda::retry_kept(0), 0u) << nth;
+    }
+    EXPECT_GE(nth, 2);
 }
 
 // Random calls over two streams, against a model of which key and nonce each message must have been

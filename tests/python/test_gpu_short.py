@@ -239,3 +239,19 @@ def test_what_encrypts_is_not_captured():
             ready.encrypt_into(NONCE, source, None, sealed)
     torch.cuda.synchronize()
     assert raw(ready.encrypt(NONCE, source)) == AESGCM(KEY).encrypt(NONCE, b"\xa5" * 100)
+
+
+def test_a_batch_that_is_refused_ends_no_capture():
+    ready, count = daelstrom.KeySet([KEY]), torch.zeros(1, device="cuda")
+    plain, nonces = [empty(100) for _ in range(33)], [os.urandom(12) for _ in range(33)]
+    assert len(daelstrom.seal_batch(ready, nonces, plain)) == 33
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for messages in (2, 33):  # that go with their launch, and that do not
+            with pytest.raises(DaelstromError, match="captured"):
+                daelstrom.seal_batch(ready, nonces[:messages], plain[:messages])
+        count += 1
+    graph.replay()
+    torch.cuda.synchronize()
+    assert count.item() == 1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/batch.hpp"
 
+#include <new>
+
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/keys/keys.hpp"
 
@@ -10,7 +12,7 @@ namespace {
 
 struct KeptBlock final : Kept {
     explicit KeptBlock(DeviceBlock&& its_block) : block(std::move(its_block)) {}
-    Result<> settle(bool) noexcept override { return block.wipe(); }
+    Result<> settle(bool) override { return block.wipe(); }
     DeviceBlock block;
 };
 
@@ -18,17 +20,15 @@ struct KeptBlock final : Kept {
 
 DeviceBlock::~DeviceBlock() {
     if (!memory_) return;
-    if (!wipe()) {
-        try {
-            end_or_keep(device_, std::make_unique<KeptBlock>(std::move(*this)));
-        } catch (...) {  // no memory to remember it: it stays
-        }
+    if (!core::guarded([&] { return wipe(); })) {
+        auto* const kept = new (std::nothrow) KeptBlock(std::move(*this));
+        end_or_keep(device_, std::unique_ptr<Kept>(kept));  // no memory to remember it: it stays
         return;
     }
     give_back(device_, memory_, false);
 }
 
-Result<> DeviceBlock::wipe() noexcept {
+Result<> DeviceBlock::wipe() {
     if (!memory_ || !secret_) return {};
     const SetUp set_up(device_);
     DAEL_TRY(set_up.result());
@@ -57,7 +57,7 @@ Runs::~Runs() {
     forget_failure(cudaEventDestroy(ended_));
 }
 
-Result<> Runs::settle(bool waits) noexcept {
+Result<> Runs::settle(bool waits) {
     if (!ended_) return {};
     const CurrentDevice current(device_);
     DAEL_TRY(current.result());
@@ -99,13 +99,12 @@ Result<bool> Runs::begin(cudaStream_t stream) {
 }
 
 Result<> Runs::end(cudaStream_t stream, bool capturing) {
+    const cudaError_t recorded =
+        capturing ? cudaEventRecordWithFlags(ended_, stream, cudaEventRecordExternal)
+                  : cudaEventRecord(ended_, stream);
     any_ = true;
-    Result<> recorded =
-        capturing ? checked(cudaEventRecordWithFlags(ended_, stream, cudaEventRecordExternal),
-                            "cudaEventRecordWithFlags")
-                  : checked(cudaEventRecord(ended_, stream), "cudaEventRecord");
-    lost_ |= !recorded && !capturing;
-    return recorded;
+    lost_ |= recorded != cudaSuccess && !capturing;
+    return checked(recorded, "cudaEventRecordWithFlags");
 }
 
 PreparedBatch::PreparedBatch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys,
@@ -120,7 +119,8 @@ PreparedBatch::PreparedBatch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_key
 
 Result<> PreparedBatch::run(Stream stream) {
     DAEL_TRY(keys->usable());
-    Result<> ran = runs.in_turn(stream, [&] { return launch(stream); });
+    Result<> ran =
+        core::guarded([&] { return runs.in_turn(stream, [&] { return launch(stream); }); });
     if (runs.captured()) keys->note_capture();  // whatever came of it
     return ran;
 }

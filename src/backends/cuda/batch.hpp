@@ -12,6 +12,7 @@
 #include "backends/cuda/error.hpp"
 #include "backends/cuda/kept.hpp"
 #include "core/device.hpp"
+#include "core/guard.hpp"
 
 namespace dael::cuda {
 
@@ -34,7 +35,7 @@ class DeviceBlock {
     Result<> allocate(std::size_t size, bool secret);
     unsigned char* data() const { return memory_; }
     // Zeros, where it is secret, and then nothing is any more.
-    Result<> wipe() noexcept;
+    Result<> wipe();
 
   private:
     const int device_;
@@ -76,14 +77,14 @@ class Runs {
         const std::lock_guard lock(mutex_);
         const auto handle = static_cast<cudaStream_t>(stream.handle);
         DAEL_LET(capturing, begin(handle));
-        Result<> launched = launch();
+        Result<> launched = core::guarded([&]() -> Result<> { return launch(); });
         // After a failure too: some kernels may be under way.
         Result<> recorded = end(handle, capturing);
         return launched ? std::move(recorded) : std::move(launched);
     }
     // Whether any was captured, whose graph may be replayed at any time.
     bool captured() const { return captured_.load(std::memory_order_relaxed); }
-    Result<> settle(bool waits) noexcept;
+    Result<> settle(bool waits);
 
   private:
     Result<bool> begin(cudaStream_t stream);  // whether it is captured
@@ -105,7 +106,7 @@ class PreparedBatch : public core::Prepared {
     struct Held final : Kept {
         Held(int device, std::shared_ptr<DeviceKeys> its_keys)
             : keys(std::move(its_keys)), block(device), runs(device) {}
-        Result<> settle(bool waits) noexcept override { return runs.settle(waits); }
+        Result<> settle(bool waits) override { return runs.settle(waits); }
 
         const std::shared_ptr<DeviceKeys> keys;
         DeviceBlock block;

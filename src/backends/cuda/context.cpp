@@ -5,8 +5,10 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <deque>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include <daelstrom/key.hpp>
@@ -43,13 +45,16 @@ struct Driver {
     }
 };
 
-// Null where there is no driver, or none that answers.
+// Null where there is no driver, or none that answers: asked again then, since what it lacked may
+// come. Of two threads that ask at once one has asked for nothing.
 const Driver* driver() noexcept {
-    static const Driver* const found = []() -> const Driver* {
-        static const Driver all;
-        return all.complete() ? &all : nullptr;
-    }();
-    return found;
+    constinit static std::atomic<const Driver*> known{nullptr};
+    if (const Driver* const there = known.load(std::memory_order_acquire)) [[likely]]
+        return there;
+    std::unique_ptr<const Driver> mine(new (std::nothrow) Driver);
+    if (!mine || !mine->complete()) return nullptr;
+    const Driver* first = nullptr;
+    return known.compare_exchange_strong(first, mine.get()) ? mine.release() : first;
 }
 
 // What this process has of a GPU: kept until it ends, as static destructors may still need it.
@@ -60,20 +65,37 @@ struct Gpu {
     std::mutex staging_mutex;          // held by its user
     unsigned char* staging = nullptr;  // page-locked
 };
+struct Gpus {
+    int count;
+    std::unique_ptr<Gpu[]> of;
+};
 
+int count_gpus() noexcept {
+    int count = 0;
+    return driver() && driver()->count(&count) == CUDA_SUCCESS ? count : 0;
+}
+
+// Null: there is no such GPU, or no memory for what there is of it.
 Gpu* gpu(int device) noexcept {
-    static std::deque<Gpu>* const all = [] {
-        int count = 0;
-        if (!driver() || driver()->count(&count) != CUDA_SUCCESS) count = 0;
-        return new std::deque<Gpu>(static_cast<std::size_t>(count));
-    }();
-    const auto index = static_cast<std::size_t>(device);
-    return device >= 0 && index < all->size() ? &(*all)[index] : nullptr;
+    constinit static std::atomic<const Gpus*> known{nullptr};
+    const Gpus* all = known.load(std::memory_order_acquire);
+    if (!all) [[unlikely]] {
+        const int count = count_gpus();
+        std::unique_ptr<Gpu[]> each(new (std::nothrow) Gpu[static_cast<std::size_t>(count)]);
+        if (count == 0 || !each) return nullptr;
+        std::unique_ptr<const Gpus> mine(new (std::nothrow) Gpus{count, std::move(each)});
+        if (!mine) return nullptr;
+        if (known.compare_exchange_strong(all, mine.get())) all = mine.release();
+    }
+    return device >= 0 && device < all->count ? &all->of[static_cast<std::size_t>(device)]
+                                              : nullptr;
 }
 
 CUresult primary_context(int device, CUcontext& context) noexcept {
     Gpu* const its = gpu(device);
-    if (!its) return CUDA_ERROR_INVALID_DEVICE;
+    if (!its)
+        return device >= 0 && device < count_gpus() ? CUDA_ERROR_OUT_OF_MEMORY
+                                                    : CUDA_ERROR_INVALID_DEVICE;
     context = its->context.load(std::memory_order_acquire);
     if (context) return CUDA_SUCCESS;
     const std::lock_guard lock(its->mutex);
@@ -171,7 +193,7 @@ Result<> CurrentDevice::result() const {
 
 SetUp::SetUp(int device) noexcept : device_(device), current_(device) {
     Gpu* const its = gpu(device);
-    if (!its || !current_.result()) return;
+    if (!its || !current_.works()) return;
     {
         const std::lock_guard lock(its->mutex);
         if (!its->idle.empty()) {

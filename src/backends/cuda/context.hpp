@@ -42,6 +42,7 @@ class CurrentDevice {
     CurrentDevice(const CurrentDevice&) = delete;
     CurrentDevice& operator=(const CurrentDevice&) = delete;
 
+    bool works() const noexcept { return status_ == 0; }
     Result<> result() const;
 
   private:

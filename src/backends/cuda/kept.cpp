@@ -1,61 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/kept.hpp"
 
-#include <map>
 #include <mutex>
+#include <new>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "backends/cuda/context.hpp"
 #include "backends/cuda/error.hpp"
+#include "core/guard.hpp"
 #include "core/known_answers.hpp"
 
 namespace dael::cuda {
 namespace {
 
-// To the end of the process: static destructors may still need it.
+// What is to be given back later, since it came while a known answer was asked.
+struct Asked {
+    int kept_at;  // the device
+    void* memory;
+    bool pinned;
+    Asked* next;
+};
+
+// Lists by themselves, there from the beginning: who comes here may have no memory left and nobody
+// to say so to. To the end of the process: static destructors may still need them.
 struct All {
     std::mutex mutex;  // guards the lists
-    std::map<int, std::vector<std::unique_ptr<Kept>>> by_device;
+    Kept* kept = nullptr;
     std::atomic<std::size_t> count{0};
-    std::map<int, std::vector<std::pair<void*, bool>>> asked_with;  // memory, and whether pinned
+    Asked* asked_with = nullptr;
     std::atomic<bool> any_asked{false};
 };
-All& all() {
-    static All* const all = new All;
-    return *all;
+constinit All all;
+static_assert(std::is_trivially_destructible_v<All>);
+
+// Those of a device go from one list to another.
+template <class T>
+T* take(T*& list, int device) noexcept {
+    T* taken = nullptr;
+    for (T** at = &list; *at;) {
+        T* const one = *at;
+        if (one->kept_at != device) {
+            at = &one->next;
+            continue;
+        }
+        *at = one->next;
+        one->next = std::exchange(taken, one);
+    }
+    return taken;
+}
+
+bool has_settled(Kept& what, bool waits) noexcept {
+    const core::Uncancelled whole;
+    return bool(core::guarded([&] { return what.settle(waits); }));
 }
 
 void keep(int device, std::unique_ptr<Kept> what) noexcept {
-    const std::lock_guard lock(all().mutex);
-    try {
-        all().by_device[device].push_back(std::move(what));
-        ++all().count;
-    } catch (...) {
-        (void)what.release();  // no room to remember it: better lost than given back too early
-    }
+    const std::lock_guard lock(all.mutex);
+    what->kept_at = device;
+    what->next = all.kept;
+    all.kept = what.release();
+    ++all.count;
+}
+
+void release(void* memory, bool pinned) noexcept {
+    forget_failure(pinned ? cudaFreeHost(memory) : cudaFree(memory));
 }
 
 }  // namespace
 
 void end_or_keep(int device, std::unique_ptr<Kept> what) noexcept {
-    if (what && !what->settle(true)) keep(device, std::move(what));
+    if (what && !has_settled(*what, true)) keep(device, std::move(what));
 }
 
 std::size_t retry_kept(int device) noexcept {
-    if (all().count == 0) return 0;
-    std::vector<std::unique_ptr<Kept>> list;
+    if (all.count == 0) return 0;
+    Kept* list = nullptr;
     {
-        const std::lock_guard lock(all().mutex);
-        const auto found = all().by_device.find(device);
-        if (found == all().by_device.end()) return 0;
-        list.swap(found->second);
-        all().count -= list.size();
+        const std::lock_guard lock(all.mutex);
+        list = take(all.kept, device);
+        for (const Kept* one = list; one; one = one->next) --all.count;
     }
     // Without the lock: what ends may end others.
     std::size_t left = 0;
-    for (auto& what : list) {
-        if (what->settle(false)) continue;
+    while (list) {
+        std::unique_ptr<Kept> what(list);
+        list = what->next;
+        if (has_settled(*what, false)) continue;
         keep(device, std::move(what));
         ++left;
     }
@@ -63,26 +94,27 @@ std::size_t retry_kept(int device) noexcept {
 }
 
 void give_back(int device, void* memory, bool pinned) noexcept {
-    const auto release = [](void* what, bool is_pinned) {
-        forget_failure(is_pinned ? cudaFreeHost(what) : cudaFree(what));
-    };
-    std::vector<std::pair<void*, bool>> list;
-    if (core::asking() || all().any_asked) {
-        const std::lock_guard lock(all().mutex);
-        try {
-            auto& its = all().asked_with[device];
-            if (core::asking()) {
-                its.emplace_back(memory, pinned);
-                all().any_asked = true;
-                return;
-            }
-            list.swap(its);
-        } catch (...) {  // no memory to remember it: it is waited for
-        }
+    if (core::asking()) {
+        auto* const later = new (std::nothrow) Asked{device, memory, pinned, nullptr};
+        if (!later) return;  // better lost than waited for
+        const std::lock_guard lock(all.mutex);
+        later->next = std::exchange(all.asked_with, later);
+        all.any_asked = true;
+        return;
+    }
+    Asked* list = nullptr;
+    if (all.any_asked) {
+        const std::lock_guard lock(all.mutex);
+        list = take(all.asked_with, device);
+        all.any_asked = all.asked_with != nullptr;
     }
     const CurrentDevice current(device);
     const BesideCaptures beside;
-    for (const auto& [what, is_pinned] : list) release(what, is_pinned);
+    while (list) {
+        const std::unique_ptr<Asked> one(list);
+        list = one->next;
+        release(one->memory, one->pinned);
+    }
     release(memory, pinned);
 }
 

@@ -19,8 +19,13 @@ class Kept {
   public:
     virtual ~Kept() = default;
     // All work on it has ended. `waits`: it is waited for; else it is only asked whether it has,
-    // and ok too says that it has. A failure says that nobody knows, or not yet.
-    virtual Result<> settle(bool waits) noexcept = 0;
+    // and ok too says that it has. A failure says that nobody knows, or not yet; so does
+    // std::bad_alloc, since the words of a failure take memory.
+    virtual Result<> settle(bool waits) = 0;
+
+    // Of the list of what is kept, which takes no memory.
+    int kept_at = -1;
+    Kept* next = nullptr;
 };
 
 // Waits for it and destroys it, or keeps it. Null does nothing.

@@ -15,7 +15,7 @@ namespace dael::cuda {
 // partial hashes stay until the next launch, which writes over them, or the end.
 struct GcmRoom final : Kept {
     explicit GcmRoom(int device) : block(device), runs(device) {}
-    Result<> settle(bool waits) noexcept override { return runs.settle(waits); }
+    Result<> settle(bool waits) override { return runs.settle(waits); }
     GcmPlace* place() const { return reinterpret_cast<GcmPlace*>(block.data()); }
     // For AAD and data, each `workers` + kMaxLaunched.
     Words4* partials() const { return reinterpret_cast<Words4*>(place() + 1); }

@@ -189,7 +189,7 @@ class CudaPieces final : public core::Pieces {
         ~Held() override {
             if (stream.handle) CudaOrder(device).destroy_stream(stream);
         }
-        Result<> settle(bool waits) noexcept override {
+        Result<> settle(bool waits) override {
             if (!stream.handle) return {};
             const CurrentDevice current(device);
             DAEL_TRY(current.result());

@@ -50,7 +50,7 @@ KeyMemory::~KeyMemory() {
     for (const cudaEvent_t event : captured) forget_failure(cudaEventDestroy(event));
 }
 
-Result<> KeyMemory::settle(bool waits) noexcept {
+Result<> KeyMemory::settle(bool waits) {
     DAEL_TRY(replacements.settle(waits));
     if (rooms)
         for (std::uint32_t room = 0; room < GcmRooms::kRooms; ++room)

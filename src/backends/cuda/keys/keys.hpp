@@ -31,7 +31,7 @@ struct KeyMemory final : Kept {
           replacements(device),
           device_(device) {}
     ~KeyMemory() override;
-    Result<> settle(bool waits) noexcept override;
+    Result<> settle(bool waits) override;
 
     DeviceBlock keys, matrices, quads, fused;  // behind the keys' lies `ended`
     Runs replacements;

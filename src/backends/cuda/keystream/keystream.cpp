@@ -5,10 +5,12 @@
 // address for the host and all GPUs.
 #include <algorithm>
 #include <atomic>
+#include <memory>
 
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/keys/keys.hpp"
 #include "backends/cuda/keystream/kernel.hpp"
+#include "core/guard.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -23,14 +25,15 @@ constexpr std::uint32_t kLooks = 4096;
 
 class CudaKeystream final : public core::KeystreamMaker {
   public:
-    explicit CudaKeystream(CudaDevice& device) : device_(device), arrived_(device.index()) {}
+    explicit CudaKeystream(CudaDevice& device)
+        : device_(device), arrived_(std::make_unique<DeviceBlock>(device.index())) {}
 
     Result<> open() {
         const SetUp set_up(device_.index());
         DAEL_TRY(set_up.result());
-        DAEL_TRY(arrived_.allocate(sizeof(std::uint32_t), false));
+        DAEL_TRY(arrived_->allocate(sizeof(std::uint32_t), false));
         DAEL_TRY(
-            checked(cudaMemsetAsync(arrived_.data(), 0, sizeof(std::uint32_t), set_up.stream()),
+            checked(cudaMemsetAsync(arrived_->data(), 0, sizeof(std::uint32_t), set_up.stream()),
                     "cudaMemsetAsync"));
         DAEL_TRY(set_up.wait());
         DAEL_LET(word, device_.memory().allocate_pinned(sizeof *done_));
@@ -42,10 +45,10 @@ class CudaKeystream final : public core::KeystreamMaker {
     bool reaches() const { return device_.memory().is_pinned(done_, sizeof *done_); }
 
     ~CudaKeystream() override {
-        const auto waited = wait();
-        // Whether a kernel will still write there nobody knows: it stays.
-        if (done_ && waited) device_.memory().release_pinned(done_);
-        if (!waited) (void)new DeviceBlock(std::move(arrived_));
+        if (!core::waited([&] { return wait(); }))
+            (void)arrived_.release();  // whether a kernel will still write there nobody knows
+        else if (done_)
+            device_.memory().release_pinned(done_);
     }
 
     Result<std::unique_ptr<core::KeyTables>> keys(std::span<const Key> list) override {
@@ -69,7 +72,7 @@ class CudaKeystream final : public core::KeystreamMaker {
         looks_ = 0;
         KeystreamWork& work = work_;
         work.keys = its->keys->keys();
-        work.arrived = reinterpret_cast<std::uint32_t*>(arrived_.data());
+        work.arrived = reinterpret_cast<std::uint32_t*>(arrived_->data());
         work.ticket = ++ticket_;
         // Launches of one stream take place one after another, so that the last speaks for all.
         for (std::size_t i = 0; i < runs.size();) {
@@ -128,7 +131,7 @@ class CudaKeystream final : public core::KeystreamMaker {
     }
 
     CudaDevice& device_;
-    DeviceBlock arrived_;  // KeystreamWork::arrived
+    std::unique_ptr<DeviceBlock> arrived_;  // KeystreamWork::arrived
     std::uint32_t* done_ = nullptr;
     std::uint32_t ticket_ = 0, looks_ = 0;  // of the last list, and at it
     bool under_way_ = false;
