@@ -301,7 +301,7 @@ DAEL_AVX512 void one_block(const Bytes* keys, const Bytes* in, Bytes* out) noexc
 
 bool vector_units() noexcept {
     const Units there = units();
-    return there.avx512 && there.wide_aes && there.aes && there.pclmul && there.bmi2;
+    return there.avx512 && there.vaes && there.aes && there.pclmul && there.bmi2;
 }
 
 void expand(Schedule& to, const unsigned char* key, std::size_t size, bool inverse) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code 512 bits wide has in common, in the backend cpu and in the OpenSSL provider: bytes and
+// What code for AVX-512 has in common, in the backend cpu and in the OpenSSL provider: bytes and
 // blocks in vectors, GHASH as sums of carry-less products. It knows no key and no message, and
 // includes nothing of ours. Everything here is inlined into functions that say their target.
 #pragma once

@@ -16,9 +16,9 @@ namespace dael::vectors {
 struct alignas(8) Units {
     bool sse42 = false, aes = false, pclmul = false;
     bool avx2 = false, bmi2 = false;
-    bool avx512 = false;    // F, BW, VL and DQ
-    bool wide_aes = false;  // VAES and VPCLMULQDQ, in the registers that there are
-    bool asked = false;     // rather than not known yet
+    bool avx512 = false;  // F, BW, VL and DQ
+    bool vaes = false;    // VAES and VPCLMULQDQ, in the registers that there are
+    bool asked = false;   // rather than not known yet
 };
 
 #if defined(__x86_64__)
@@ -40,7 +40,7 @@ inline Units ask_for_units() noexcept {
     units.bmi2 = bit(b, 8);
     units.avx2 = ymm && bit(b, 5);
     units.avx512 = zmm && bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31);
-    units.wide_aes = ymm && bit(c, 9) && bit(c, 10);
+    units.vaes = ymm && bit(c, 9) && bit(c, 10);
     return units;
 }
 #else

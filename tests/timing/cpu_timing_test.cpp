@@ -9,10 +9,10 @@
 
 #include <daelstrom/key.hpp>
 
-#include "backends/cpu/fused.hpp"
-#include "backends/cpu/gcm_512.hpp"
+#include "backends/cpu/gcm_avx512.hpp"
 #include "backends/cpu/ipsec_mb.hpp"
-#include "backends/cpu/wide.hpp"
+#include "backends/cpu/modes_avx512.hpp"
+#include "backends/cpu/xor_ghash.hpp"
 #include "timing/timed.hpp"
 
 namespace {
@@ -37,12 +37,12 @@ core::KeySchedule schedule_of(const Input& key) {
     return schedule;
 }
 
-bool has_wide_code() {
+bool has_avx512_code() {
     return cpu::available(cpu::Level::avx512) && cpu::vectorised(cpu::Level::avx512);
 }
 
 TEST(CpuTiming, ModesDoNotDependOnKeyOrData) {
-    if (!has_wide_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
+    if (!has_avx512_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
     static Bytes in, out;
     for (const auto& [mode, direction] : {std::pair{Mode::ctr, Direction::encrypt},
                                           {Mode::ecb, Direction::encrypt},
@@ -52,7 +52,7 @@ TEST(CpuTiming, ModesDoNotDependOnKeyOrData) {
         const auto run = [&, mode = mode, direction = direction](const core::KeySchedule& key) {
             Message m{in.at.data(), out.at.data(), 256};
             m.start = kStart;
-            cpu::run_wide(mode, direction, key, m);
+            cpu::run_avx512(mode, direction, key, m);
             keep(out);
         };
         const core::KeySchedule key = schedule_of(random_input());
@@ -66,26 +66,26 @@ TEST(CpuTiming, ModesDoNotDependOnKeyOrData) {
 }
 
 TEST(CpuTiming, GcmDoesNotDependOnKeyOrData) {
-    if (!has_wide_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
+    if (!has_avx512_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
     static Bytes in, out;
     static cpu::Powers powers;
     Block tag;
     const core::KeySchedule key = schedule_of(random_input());
     for (const auto direction : {Direction::encrypt, Direction::decrypt}) {
         const auto run = [&](const core::KeySchedule& its_key) {
-            cpu::gcm512::message(direction, its_key, powers, kStart, kStart.data(), 12,
-                                 in.at.data(), out.at.data(), kSize, tag.data(), tag.size());
+            cpu::gcm_avx512::message(direction, its_key, powers, kStart, kStart.data(), 12,
+                                     in.at.data(), out.at.data(), kSize, tag.data(), tag.size());
             keep(out);
             keep(tag);
         };
-        cpu::gcm512::expand(key, powers, cpu::kPowers);
+        cpu::gcm_avx512::expand(key, powers, cpu::kPowers);
         expect_constant_time("GCM", [&](const Input& data) {
             in.fill(data);
             run(key);
         });
         expect_constant_time("GCM with its key", [&](const Input& bytes) {
             const core::KeySchedule other = schedule_of(bytes);
-            cpu::gcm512::expand(other, powers, 20);
+            cpu::gcm_avx512::expand(other, powers, 20);
             run(other);
         });
     }
@@ -93,7 +93,7 @@ TEST(CpuTiming, GcmDoesNotDependOnKeyOrData) {
 
 // Messages whose hashes overlap with the next one's encryption.
 TEST(CpuTiming, GcmOfAListDoesNotDependOnKeyOrData) {
-    if (!has_wide_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
+    if (!has_avx512_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
     static Bytes in;
     static std::array<Bytes, 3> outs;
     static cpu::Powers powers;
@@ -108,18 +108,18 @@ TEST(CpuTiming, GcmOfAListDoesNotDependOnKeyOrData) {
     const core::KeySchedule key = schedule_of(random_input());
     for (const auto direction : {Direction::encrypt, Direction::decrypt}) {
         const auto run = [&](const core::KeySchedule& its_key) {
-            cpu::gcm512::messages(direction, its_key, powers, list, tags.data(), kBlockSize);
+            cpu::gcm_avx512::messages(direction, its_key, powers, list, tags.data(), kBlockSize);
             keep(outs);
             keep(tags);
         };
-        cpu::gcm512::expand(key, powers, cpu::kPowers);
+        cpu::gcm_avx512::expand(key, powers, cpu::kPowers);
         expect_constant_time("GCM of a list", [&](const Input& data) {
             in.fill(data);
             run(key);
         });
         expect_constant_time("GCM of a list with its key", [&](const Input& bytes) {
             const core::KeySchedule other = schedule_of(bytes);
-            cpu::gcm512::expand(other, powers, 20);
+            cpu::gcm_avx512::expand(other, powers, 20);
             run(other);
         });
     }
@@ -128,9 +128,9 @@ TEST(CpuTiming, GcmOfAListDoesNotDependOnKeyOrData) {
 class FusedTiming : public testing::TestWithParam<bool> {
   protected:
     void SetUp() override {
-        if (GetParam() && !has_wide_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
+        if (GetParam() && !has_avx512_code()) GTEST_SKIP() << "needs AVX-512 and VAES";
         if (!cpu::available(cpu::Level::sse)) GTEST_SKIP() << "needs AES-NI";
-        fused_.expand(schedule_of(random_input()), powers_);
+        xor_ghash_.expand(schedule_of(random_input()), powers_);
         packet_.in = in_.at.data();
         packet_.out = out_.at.data();
         packet_.size = kSize;
@@ -140,7 +140,7 @@ class FusedTiming : public testing::TestWithParam<bool> {
         packet_.keystream = keystream_.at.data();
         packet_.blocks = 17;
     }
-    const cpu::Fused& fused_ = GetParam() ? cpu::kFused512 : cpu::kFused128;
+    const cpu::XorGhash& xor_ghash_ = GetParam() ? cpu::kXorGhashAvx512 : cpu::kXorGhashPclmul;
     Bytes in_, out_, keystream_;
     Block tag_{};
     cpu::Powers powers_;
@@ -149,7 +149,7 @@ class FusedTiming : public testing::TestWithParam<bool> {
 
 TEST_P(FusedTiming, SealingDoesNotDependOnDataOrKeystream) {
     const auto seal = [&] {
-        fused_.seal(powers_, packet_);
+        xor_ghash_.seal(powers_, packet_);
         keep(out_);
         keep(tag_);
     };
@@ -166,8 +166,8 @@ TEST_P(FusedTiming, SealingDoesNotDependOnDataOrKeystream) {
 TEST_P(FusedTiming, SealingDoesNotDependOnTheHashSubkey) {
     std::copy_n(random_input().begin(), 32, in_.at.begin());
     expect_constant_time("powers and sealing", [&](const Input& bytes) {
-        fused_.expand(schedule_of(bytes), powers_);
-        fused_.seal(powers_, packet_);
+        xor_ghash_.expand(schedule_of(bytes), powers_);
+        xor_ghash_.seal(powers_, packet_);
         keep(tag_);
     });
 }
@@ -175,7 +175,7 @@ TEST_P(FusedTiming, SealingDoesNotDependOnTheHashSubkey) {
 TEST_P(FusedTiming, OpeningDoesNotDependOnDataOrKeystream) {
     const auto open = [&] {
         // Nearly always wrong, so that what is refused is timed.
-        keep(fused_.open(powers_, packet_));
+        keep(xor_ghash_.open(powers_, packet_));
     };
     expect_constant_time("refusing", [&](const Input& data) {
         in_.fill(data);
@@ -194,10 +194,10 @@ TEST_P(FusedTiming, OpeningDoesNotDependOnDataOrKeystream) {
 TEST_P(FusedTiming, RefusingDoesNotDependOnWhereTheTagIsWrong) {
     in_.fill(random_input());
     keystream_.fill(random_input());
-    fused_.seal(powers_, packet_);
+    xor_ghash_.seal(powers_, packet_);
     in_ = out_;
     const Block right = tag_;
-    ASSERT_TRUE(fused_.open(powers_, packet_));
+    ASSERT_TRUE(xor_ghash_.open(powers_, packet_));
     static std::mt19937 random(4);
     for (const std::size_t fixed_at : {std::size_t{0}, std::size_t{15}}) {
         const auto wrong = [&](std::size_t at) {
@@ -211,7 +211,7 @@ TEST_P(FusedTiming, RefusingDoesNotDependOnWhereTheTagIsWrong) {
                 wrong(fixed_at), [&] { return wrong(random() % 16); },
                 [&](const Input& in) {
                     std::memcpy(tag_.data(), in.data(), tag_.size());
-                    keep(fused_.open(powers_, packet_));
+                    keep(xor_ghash_.open(powers_, packet_));
                 });
         });
         EXPECT_LT(t, kThreshold) << "a refusal tells by its time where the tag is wrong";

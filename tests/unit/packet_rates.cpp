@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not a test but a measurement, which runs when it is asked for: what a packet costs by the fused
-// code, by where its keystream lies, and by what is fetched into the cache meanwhile.
+// Not a test but a measurement, which runs when it is asked for: what a packet costs by
+// xor_ghash.hpp, by where its keystream lies, and by what is fetched into the cache meanwhile.
 //     cpu_memory_test --gtest_also_run_disabled_tests --gtest_filter='PacketRates*'
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 
 #include <daelstrom/gcm.hpp>
 
-#include "backends/cpu/fused.hpp"
 #include "backends/cpu/gcm.hpp"
+#include "backends/cpu/xor_ghash.hpp"
 #include "core/registry.hpp"
 #include "modes/gcm.hpp"
 #include "support/bytes.hpp"
@@ -56,10 +56,10 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
     Block h;
     modes::store_element(h.data(), modes::hash_subkey(key->schedule()));
     cpu::Powers powers;
-    const bool wide = cpu::available(cpu::Level::avx512) && cpu::vectorised(cpu::Level::avx512);
-    const cpu::Fused& fused = wide ? cpu::kFused512 : cpu::kFused128;
-    fused.expand(key->schedule(), powers);
-    const auto workspace = cpu::workspace(wide ? cpu::Level::avx512 : cpu::Level::sse);
+    const bool avx512 = cpu::available(cpu::Level::avx512) && cpu::vectorised(cpu::Level::avx512);
+    const cpu::XorGhash& xor_ghash = avx512 ? cpu::kXorGhashAvx512 : cpu::kXorGhashPclmul;
+    xor_ghash.expand(key->schedule(), powers);
+    const auto workspace = cpu::workspace(avx512 ? cpu::Level::avx512 : cpu::Level::sse);
     ASSERT_TRUE(workspace);
     const IMB_MGR& manager = *(*workspace)->manager;
     alignas(64) gcm_key_data library;
@@ -69,7 +69,8 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
     const auto cipher = (*backend)->packets(*key);
     ASSERT_TRUE(cipher);
     std::printf(
-        "%s\nns a packet: fused, with nothing fetched, and what is 1, 2 and 4 KiB ahead; "
+        "%s\nns a packet: XOR and GHASH in one pass, with nothing fetched, and what is 1, 2 and 4 "
+        "KiB ahead; "
         "libipsec-mb's GHASH and an exclusive-or; libipsec-mb's GCM\n",
         (*backend)->profile().description.c_str());
     const std::vector<std::uint8_t> aad(8, 1);
@@ -99,7 +100,7 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
                             ahead ? keystream.at(shift + (i % count * slot + ahead) % ring)
                                   : nullptr;
                     *next++ = time_of(count, [&] {
-                        for (std::size_t i = 0; i < count; ++i) fused.seal(powers, packets[i]);
+                        for (std::size_t i = 0; i < count; ++i) xor_ghash.seal(powers, packets[i]);
                     });
                 }
                 for (auto& packet : packets) packet.keystream = nullptr;
@@ -110,12 +111,12 @@ TEST(PacketRates, DISABLED_ByPlaceOfTheKeystream) {
                     for (std::size_t k = 0; k < count; ++k) {
                         const core::CipherPacket& p = packets[k];
                         const std::uint8_t* const stream = keystream.at(shift + k * slot);
-                        fused.exclusive_or(p.out, p.in, stream + 16, p.size);
+                        xor_ghash.exclusive_or(p.out, p.in, stream + 16, p.size);
                         Block y{}, lengths = modes::lengths_block(p.aad_size, p.size);
                         manager.ghash(&library, p.aad, p.aad_size, y.data(), y.size());
                         manager.ghash(&library, p.out, p.size, y.data(), y.size());
                         manager.ghash(&library, lengths.data(), 16, y.data(), y.size());
-                        fused.exclusive_or(p.tag, y.data(), stream, y.size());
+                        xor_ghash.exclusive_or(p.tag, y.data(), stream, y.size());
                     }
                 });
                 std::printf(

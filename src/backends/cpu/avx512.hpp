@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code of this folder that is 512 bits wide has in common, over src/vectors/: AES on four
+// What this folder's code for AVX-512 has in common, over src/vectors/: AES on four
 // blocks at a time, sums of products. Like that, all of it is inlined.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #include "vectors/avx512.hpp"
 
-namespace dael::cpu::wide {
+namespace dael::cpu::avx512 {
 
 using namespace vectors;
 
@@ -78,4 +78,4 @@ DAEL_AVX512_INLINE __m128i reduce(const Sum& sum) noexcept {
     return lanes_together(reduced(sum));
 }
 
-}  // namespace dael::cpu::wide
+}  // namespace dael::cpu::avx512

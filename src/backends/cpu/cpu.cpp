@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // libipsec-mb as a backend: the vector units of x86-64.
 #include "backends/cpu/gcm.hpp"
+#include "backends/cpu/gcm_avx512_calls.hpp"
 #include "backends/cpu/ipsec_mb.hpp"
 #include "backends/cpu/modes.hpp"
+#include "backends/cpu/modes_avx512.hpp"
 #include "backends/cpu/packets.hpp"
 #include "backends/cpu/pieces.hpp"
-#include "backends/cpu/wide.hpp"
-#include "backends/cpu/wide_gcm.hpp"
 #include "core/backend.hpp"
 
 namespace dael::backends {
@@ -28,16 +28,17 @@ class Cpu final : public core::Backend {
     }
 
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
-        if (wide_) return cpu::WideTables::make(keys);
+        if (avx512_) return cpu::GcmAvx512Tables::make(keys);
         DAEL_LET(workspace, cpu::workspace(level_));
         return cpu::Tables::make(*workspace->manager, keys);
     }
     Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
-        if (wide_ && cipher.mode == Mode::gcm) return cpu::wide_gcm(cipher, keys, messages, codes);
-        if (wide_ && cpu::has_wide(cipher.mode, cipher.direction)) {
+        if (avx512_ && cipher.mode == Mode::gcm)
+            return cpu::gcm_avx512_run(cipher, keys, messages, codes);
+        if (avx512_ && cpu::has_avx512_code(cipher.mode, cipher.direction)) {
             for (const Message& m : messages)
-                cpu::run_wide(cipher.mode, cipher.direction, keys.list[m.key].schedule(), m);
+                cpu::run_avx512(cipher.mode, cipher.direction, keys.list[m.key].schedule(), m);
             return {};
         }
         if (cipher.mode == Mode::gcm && keys.tables) {  // which need no manager
@@ -51,9 +52,9 @@ class Cpu final : public core::Backend {
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Block& start) override {
-        if (wide_) {
-            const auto& tables = static_cast<const cpu::WideTables&>(*keys.tables);
-            return cpu::begin_wide(cipher.direction, tables[key], keys.list[key], start);
+        if (avx512_) {
+            const auto& tables = static_cast<const cpu::GcmAvx512Tables&>(*keys.tables);
+            return cpu::begin_gcm_avx512(cipher.direction, tables[key], keys.list[key], start);
         }
         const auto& tables = static_cast<const cpu::Tables&>(*keys.tables);
         return cpu::begin(cipher.direction, tables[key], keys.list[key], start);
@@ -65,7 +66,7 @@ class Cpu final : public core::Backend {
 
   private:
     const Level level_;
-    const bool wide_ = level_ == Level::avx512 && cpu::vectorised(level_);
+    const bool avx512_ = level_ == Level::avx512 && cpu::vectorised(level_);
     const core::Profile profile_;
 };
 
@@ -101,8 +102,8 @@ Result<std::unique_ptr<core::Backend>> open(const core::BackendOptions& options)
     return std::unique_ptr<core::Backend>(std::make_unique<Cpu>(level));
 }
 
-// One message of a sequential mode uses one lane of sixteen. GCM is fast at the widest level alone:
-// below, libipsec-mb's code has less than half of OpenSSL's rate.
+// One message of a sequential mode uses one lane of sixteen. GCM is fast with AVX-512 and VAES
+// alone: below, libipsec-mb's code has less than half of OpenSSL's rate.
 core::Expected expected(const std::string& form) {
     const bool vaes = (form.empty() || form == cpu::name(Level::avx512)) &&
                       cpu::available(Level::avx512) &&

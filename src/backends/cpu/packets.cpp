@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "backends/cpu/fused.hpp"
 #include "backends/cpu/gcm.hpp"
+#include "backends/cpu/xor_ghash.hpp"
 #include "core/secure_memory.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/counter.hpp"
@@ -57,18 +57,18 @@ class Caller {
 
 class Packets final : public core::PacketCipher {
   public:
-    Packets(const Fused& fused, OwnedPacketKey key) noexcept
-        : fused_(fused), key_(std::move(key)) {}
+    Packets(const XorGhash& xor_ghash, OwnedPacketKey key) noexcept
+        : xor_ghash_(xor_ghash), key_(std::move(key)) {}
 
     Code seal(std::span<const CipherPacket> packets) const noexcept override {
         for (const CipherPacket& p : packets) {
             switch (way(p)) {
-                case Way::fused:
-                    fused_.seal(key_->powers, p);
+                case Way::xor_ghash:
+                    xor_ghash_.seal(key_->powers, p);
                     break;
                 case Way::completed:
                     with_all_keystream(p, [&](const CipherPacket& whole) {
-                        fused_.seal(key_->powers, whole);
+                        xor_ghash_.seal(key_->powers, whole);
                         return true;
                     });
                     break;
@@ -91,14 +91,14 @@ class Packets final : public core::PacketCipher {
     const std::uint8_t* near() const noexcept override { return key_->schedule.encrypt.data(); }
 
   private:
-    enum class Way { fused, completed, direct, steps };
+    enum class Way { xor_ghash, completed, direct, steps };
     Way way(const CipherPacket& p) const noexcept {
         const std::size_t there = p.keystream ? p.blocks : 0, needed = 1 + blocks_of(p.size);
         const bool in_one_sum = p.aad_size <= kBlockSize;
-        if (there >= needed && in_one_sum) return Way::fused;
+        if (there >= needed && in_one_sum) return Way::xor_ghash;
         // GCM's own counter. To complete keystream that is short takes as long as to encrypt anew,
         // or longer, whatever is missing: that encrypts and hashes in one pass.
-        if (modes::is_of_nonce(p.first) && fused_.message) return Way::direct;
+        if (modes::is_of_nonce(p.first) && xor_ghash_.message) return Way::direct;
         const bool on_stack = in_one_sum && needed <= kAtOnce;
         if (modes::is_of_nonce(p.first) && p.size <= kGcmPiece &&
             !(on_stack && Caller::one_of_many()))
@@ -110,11 +110,12 @@ class Packets final : public core::PacketCipher {
     }
     bool open(const CipherPacket& p) const noexcept {
         switch (way(p)) {
-            case Way::fused:
-                return fused_.open(key_->powers, p);
+            case Way::xor_ghash:
+                return xor_ghash_.open(key_->powers, p);
             case Way::completed:
-                return with_all_keystream(
-                    p, [&](const CipherPacket& whole) { return fused_.open(key_->powers, whole); });
+                return with_all_keystream(p, [&](const CipherPacket& whole) {
+                    return xor_ghash_.open(key_->powers, whole);
+                });
             case Way::direct:
                 if (p.size <= kMaxPrivate) return open_directly(p);
                 break;
@@ -140,9 +141,9 @@ class Packets final : public core::PacketCipher {
     }
 
     void seal_directly(const CipherPacket& p) const noexcept {
-        if (fused_.message) {
-            fused_.message(Direction::encrypt, key_->schedule, key_->powers, p.first, p.aad,
-                           p.aad_size, p.in, p.out, p.size, p.tag, p.tag_size);
+        if (xor_ghash_.message) {
+            xor_ghash_.message(Direction::encrypt, key_->schedule, key_->powers, p.first, p.aad,
+                               p.aad_size, p.in, p.out, p.size, p.tag, p.tag_size);
             return;
         }
         GcmContext context;
@@ -158,9 +159,9 @@ class Packets final : public core::PacketCipher {
         alignas(64) std::array<std::uint8_t, kMaxPrivate> plain;
         const core::WipeAtEnd wipe(plain.data(), p.size);
         Block tag;
-        if (fused_.message) {
-            fused_.message(Direction::decrypt, key_->schedule, key_->powers, p.first, p.aad,
-                           p.aad_size, p.in, plain.data(), p.size, tag.data(), tag.size());
+        if (xor_ghash_.message) {
+            xor_ghash_.message(Direction::decrypt, key_->schedule, key_->powers, p.first, p.aad,
+                               p.aad_size, p.in, plain.data(), p.size, tag.data(), tag.size());
         } else {
             GcmContext context;
             key_->gcm.calls.open(&key_->gcm.data, &context, plain.data(), p.in, p.size,
@@ -187,7 +188,7 @@ class Packets final : public core::PacketCipher {
         std::size_t done = 0;
         if (has_keystream(p)) {
             done = std::min(p.size, (p.blocks - 1) * kBlockSize);
-            fused_.exclusive_or(p.out, p.in, p.keystream + kBlockSize, done);
+            xor_ghash_.exclusive_or(p.out, p.in, p.keystream + kBlockSize, done);
         }
         if (done == p.size) return;
         std::array<std::uint8_t, 2048> missing;
@@ -197,29 +198,29 @@ class Packets final : public core::PacketCipher {
             const std::size_t part = std::min(missing.size(), p.size - done);
             make(missing.data(), modes::counter_add(p.first, 1 + done / kBlockSize),
                  blocks_of(part));
-            fused_.exclusive_or(p.out + done, p.in + done, missing.data(), part);
+            xor_ghash_.exclusive_or(p.out + done, p.in + done, missing.data(), part);
             done += part;
         }
     }
     void make(std::uint8_t* keystream, const Block& counter, std::size_t blocks) const noexcept {
-        fused_.keystream(key_->schedule, counter, keystream, blocks);
+        xor_ghash_.keystream(key_->schedule, counter, keystream, blocks);
     }
     Block tag_of(const CipherPacket& p, const std::uint8_t* ciphertext) const noexcept {
         Block y{}, mask;
         const core::WipeAtEnd wipe(mask);
-        fused_.hash(key_->powers, y, p.aad, p.aad_size);
-        fused_.hash(key_->powers, y, ciphertext, p.size);
+        xor_ghash_.hash(key_->powers, y, p.aad, p.aad_size);
+        xor_ghash_.hash(key_->powers, y, ciphertext, p.size);
         const Block lengths = modes::lengths_block(p.aad_size, p.size);
-        fused_.hash(key_->powers, y, lengths.data(), lengths.size());
+        xor_ghash_.hash(key_->powers, y, lengths.data(), lengths.size());
         if (has_keystream(p))
             std::memcpy(mask.data(), p.keystream, kBlockSize);
         else
             make(mask.data(), p.first, 1);
-        fused_.exclusive_or(y.data(), y.data(), mask.data(), kBlockSize);
+        xor_ghash_.exclusive_or(y.data(), y.data(), mask.data(), kBlockSize);
         return y;
     }
 
-    const Fused& fused_;
+    const XorGhash& xor_ghash_;
     const OwnedPacketKey key_;
 };
 
@@ -230,11 +231,13 @@ Result<std::unique_ptr<core::PacketCipher>> packets(Level level, const IMB_MGR& 
     void* const memory = core::secure_allocate(sizeof(PacketKey));
     if (!memory) return Error{Code::out_of_memory, "no memory for a key's packet tables"};
     OwnedPacketKey mine(new (memory) PacketKey{});
-    const Fused& fused = level == Level::avx512 && vectorised(level) ? kFused512 : kFused128;
+    const XorGhash& xor_ghash =
+        level == Level::avx512 && vectorised(level) ? kXorGhashAvx512 : kXorGhashPclmul;
     mine->schedule = key.schedule();
-    fused.expand(mine->schedule, mine->powers);
-    if (!fused.message) mine->gcm.set(manager, mine->schedule);
-    return std::unique_ptr<core::PacketCipher>(std::make_unique<Packets>(fused, std::move(mine)));
+    xor_ghash.expand(mine->schedule, mine->powers);
+    if (!xor_ghash.message) mine->gcm.set(manager, mine->schedule);
+    return std::unique_ptr<core::PacketCipher>(
+        std::make_unique<Packets>(xor_ghash, std::move(mine)));
 }
 
 }  // namespace dael::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets with keystream that was made ahead of time go through fused.hpp, those with little or
+// Packets with keystream that was made ahead of time go through xor_ghash.hpp, those with little or
 // none through the library's GCM.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/wide.hpp"
+#include "backends/cpu/modes_avx512.hpp"
 
 #include <cstring>
 
@@ -8,7 +8,7 @@
 #include "modes/counter.hpp"
 
 namespace dael::cpu {
-namespace wide {
+namespace avx512 {
 namespace {
 
 // Vectors that are enciphered together. An AES round has a latency of three to five clocks and may
@@ -182,20 +182,20 @@ void run(Mode mode, Direction direction, const core::KeySchedule& key, const Blo
 }
 
 }  // namespace
-}  // namespace wide
+}  // namespace avx512
 
-void run_wide(Mode mode, Direction direction, const core::KeySchedule& key,
-              const Message& m) noexcept {
-    if (m.skip == 0) return wide::run(mode, direction, key, m.start, m.in, m.out, m.size);
+void run_avx512(Mode mode, Direction direction, const core::KeySchedule& key,
+                const Message& m) noexcept {
+    if (m.skip == 0) return avx512::run(mode, direction, key, m.start, m.in, m.out, m.size);
     // The first bytes lie in a counter block that others have begun.
     Block block{};
     const core::WipeAtEnd wipe(block);
     const std::size_t head = m.size < kBlockSize - m.skip ? m.size : kBlockSize - m.skip;
     if (m.in && head != 0) std::memcpy(block.data() + m.skip, m.in, head);
-    wide::run(mode, direction, key, m.start, block.data(), block.data(), block.size());
+    avx512::run(mode, direction, key, m.start, block.data(), block.data(), block.size());
     if (head != 0) std::memcpy(m.out, block.data() + m.skip, head);
-    wide::run(mode, direction, key, modes::counter_add(m.start, 1), m.in ? m.in + head : nullptr,
-              m.out + head, m.size - head);
+    avx512::run(mode, direction, key, modes::counter_add(m.start, 1), m.in ? m.in + head : nullptr,
+                m.out + head, m.size - head);
 }
 
 }  // namespace dael::cpu

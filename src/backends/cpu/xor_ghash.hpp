@@ -32,7 +32,7 @@ constexpr std::size_t blocks_of(std::size_t size) noexcept {
     return (size + kBlockSize - 1) / kBlockSize;
 }
 
-struct Fused {
+struct XorGhash {
     // All powers of the key's hash subkey.
     void (*expand)(const core::KeySchedule& key, Powers& powers) noexcept;
     // A packet whose keystream is all there, and whose AAD is at most a block.
@@ -47,13 +47,14 @@ struct Fused {
     // The cipher of `blocks` counters of 128 bits from `counter` on.
     void (*keystream)(const core::KeySchedule& key, const Block& counter, std::uint8_t* out,
                       std::size_t blocks) noexcept;
-    // A message without any keystream, as gcm512::message has it; null: libipsec-mb's is faster.
+    // A message without any keystream, as gcm_avx512::message has it; null: libipsec-mb's is
+    // faster.
     void (*message)(Direction direction, const core::KeySchedule& key, const Powers& powers,
                     const Block& j0, const std::uint8_t* aad, std::size_t aad_size,
                     const std::uint8_t* in, std::uint8_t* out, std::size_t size, std::uint8_t* tag,
                     std::size_t tag_size) noexcept;
 };
-extern const Fused kFused512;  // AVX-512 with VAES and VPCLMULQDQ
-extern const Fused kFused128;  // AES-NI and PCLMULQDQ
+extern const XorGhash kXorGhashAvx512;  // AVX-512 with VAES and VPCLMULQDQ
+extern const XorGhash kXorGhashPclmul;  // AES-NI and PCLMULQDQ
 
 }  // namespace dael::cpu

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/avx512.hpp"
-#include "backends/cpu/fused.hpp"
-#include "backends/cpu/gcm_512.hpp"
-#include "backends/cpu/wide.hpp"
+#include "backends/cpu/gcm_avx512.hpp"
+#include "backends/cpu/modes_avx512.hpp"
+#include "backends/cpu/xor_ghash.hpp"
 
 namespace dael::cpu {
 namespace {
 
 using core::CipherPacket;
-using namespace wide;
+using namespace avx512;
 
 enum class Do { encrypt, hash };
 
@@ -164,18 +164,19 @@ DAEL_AVX512 void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
 }
 
 void expand(const core::KeySchedule& key, Powers& powers) noexcept {
-    gcm512::expand(key, powers, kPowers);
+    gcm_avx512::expand(key, powers, kPowers);
 }
 
 void keystream(const core::KeySchedule& key, const Block& counter, std::uint8_t* out,
                std::size_t blocks) noexcept {
     Message zeros{nullptr, out, blocks * kBlockSize};
     zeros.start = counter;
-    run_wide(Mode::ctr, Direction::encrypt, key, zeros);
+    run_avx512(Mode::ctr, Direction::encrypt, key, zeros);
 }
 
 }  // namespace
 
-const Fused kFused512{expand, seal, open, gcm512::hash, exclusive_or, keystream, gcm512::message};
+const XorGhash kXorGhashAvx512{
+    expand, seal, open, gcm_avx512::hash, exclusive_or, keystream, gcm_avx512::message};
 
 }  // namespace dael::cpu

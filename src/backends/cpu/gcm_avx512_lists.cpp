@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM 512 bits wide of lists of short messages. What a message costs besides its data, the
+// AES-GCM by AVX-512 of lists of short messages. What a message costs besides its data, the
 // beginning in which nothing can be hashed yet and the end in which nothing is left to encipher,
 // overlaps with its neighbours': its last blocks are hashed between the rounds of the next one's
 // first. E(J0) is made of four messages at once.
-#include "backends/cpu/gcm_512_steps.hpp"
+#include "backends/cpu/gcm_avx512_steps.hpp"
 
-namespace dael::cpu::gcm512 {
+namespace dael::cpu::gcm_avx512 {
 namespace {
 
 // Of one sum, and with no call on the way, around which registers would be kept on the stack.
@@ -212,4 +212,4 @@ void messages(Direction direction, const core::KeySchedule& key, const Powers& p
     }
 }
 
-}  // namespace dael::cpu::gcm512
+}  // namespace dael::cpu::gcm_avx512

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/gcm_512.hpp"
+#include "backends/cpu/gcm_avx512.hpp"
 
 #include <cstring>
 
-#include "backends/cpu/gcm_512_steps.hpp"
+#include "backends/cpu/gcm_avx512_steps.hpp"
 
-namespace dael::cpu::gcm512 {
+namespace dael::cpu::gcm_avx512 {
 namespace {
 
 // A message's data on its way: what waits to be hashed, and what was hashed before it.
@@ -280,4 +280,4 @@ void message(Direction direction, const core::KeySchedule& key, const Powers& po
     });
 }
 
-}  // namespace dael::cpu::gcm512
+}  // namespace dael::cpu::gcm_avx512

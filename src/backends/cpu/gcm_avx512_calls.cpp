@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/wide_gcm.hpp"
+#include "backends/cpu/gcm_avx512_calls.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,23 +17,23 @@
 
 namespace dael::cpu {
 
-Result<std::unique_ptr<core::KeyTables>> WideTables::make(std::span<const Key> keys) {
+Result<std::unique_ptr<core::KeyTables>> GcmAvx512Tables::make(std::span<const Key> keys) {
     void* memory = core::secure_allocate(keys.size() * sizeof(Powers));
     if (!memory) return Error{Code::out_of_memory, "no memory for the keys' GCM tables"};
-    return std::unique_ptr<core::KeyTables>(std::make_unique<WideTables>(memory, keys));
+    return std::unique_ptr<core::KeyTables>(std::make_unique<GcmAvx512Tables>(memory, keys));
 }
 
-WideTables::WideTables(void* memory, std::span<const Key> keys) noexcept
+GcmAvx512Tables::GcmAvx512Tables(void* memory, std::span<const Key> keys) noexcept
     : powers_(static_cast<Powers*>(memory)), count_(keys.size()) {
     for (std::uint32_t i = 0; i < count_; ++i) (void)replace(i, keys[i], {});
 }
 
-WideTables::~WideTables() {
+GcmAvx512Tables::~GcmAvx512Tables() {
     core::secure_release(powers_, count_ * sizeof(Powers));
 }
 
-Result<> WideTables::replace(std::uint32_t index, const Key& key, Stream) {
-    gcm512::expand(key.schedule(), *new (powers_ + index) Powers, kPowers);
+Result<> GcmAvx512Tables::replace(std::uint32_t index, const Key& key, Stream) {
+    gcm_avx512::expand(key.schedule(), *new (powers_ + index) Powers, kPowers);
     return {};
 }
 
@@ -57,7 +57,7 @@ class PowersOfCall {
         const std::size_t needed =
             std::clamp<std::size_t>(most(m.size) + most(m.aad_size) + 2, 4, kPowers);
         if (key_ != &key || there_ < needed) {
-            gcm512::expand(key.schedule(), *mine, needed);
+            gcm_avx512::expand(key.schedule(), *mine, needed);
             key_ = &key;
             there_ = needed;
         }
@@ -115,16 +115,16 @@ class Pieces final : public core::Pieces {
             size -= count;
         }
         const std::size_t whole = size / kBlockSize * kBlockSize;
-        gcm512::crypt(direction_, key, powers_, state_, in, out, whole);
+        gcm_avx512::crypt(direction_, key, powers_, state_, in, out, whole);
         if (whole == size) return {};
-        gcm512::next_keystream(key, state_, keystream_);
+        gcm_avx512::next_keystream(key, state_, keystream_);
         crypt_begun(in + whole, out + whole, 0, size - whole);
         return {};
     }
 
     Result<Block> finish() override {
         end_block();
-        return gcm512::tag(key_.schedule(), powers_, state_, start_, aad_size_, size_);
+        return gcm_avx512::tag(key_.schedule(), powers_, state_, start_, aad_size_, size_);
     }
 
     Result<std::unique_ptr<core::Pieces>> clone() const override {
@@ -147,7 +147,7 @@ class Pieces final : public core::Pieces {
     // `count` bytes within the block of keystream that is there, from byte `at` of it on.
     void crypt_begun(const std::uint8_t* in, std::uint8_t* out, std::size_t at,
                      std::size_t count) noexcept {
-        gcm512::crypt_within(direction_, keystream_, begun_, at, in, out, count);
+        gcm_avx512::crypt_within(direction_, keystream_, begun_, at, in, out, count);
         waiting_ = at + count;
         if (waiting_ == kBlockSize) end_block();
     }
@@ -163,14 +163,14 @@ class Pieces final : public core::Pieces {
             size -= count;
         }
         const std::size_t whole = size / kBlockSize * kBlockSize;
-        gcm512::hash(powers_, state_.hashed, bytes, whole);
+        gcm_avx512::hash(powers_, state_.hashed, bytes, whole);
         waiting_ = size - whole;
         if (waiting_ != 0) std::memcpy(begun_.data(), bytes + whole, waiting_);
     }
     // The block that has begun, filled up with zeros.
     void end_block() noexcept {
         if (waiting_ == 0) return;
-        gcm512::hash(powers_, state_.hashed, begun_.data(), waiting_);
+        gcm_avx512::hash(powers_, state_.hashed, begun_.data(), waiting_);
         waiting_ = 0;
     }
 
@@ -178,7 +178,7 @@ class Pieces final : public core::Pieces {
     const Powers& powers_;
     const Key& key_;
     Block start_{};
-    gcm512::State state_;
+    gcm_avx512::State state_;
     Block begun_{};      // of AAD or ciphertext, `waiting_` bytes
     Block keystream_{};  // of the block of data that has begun
     std::size_t waiting_ = 0;
@@ -194,14 +194,14 @@ void open(const Cipher& cipher, const core::KeySchedule& key, const Powers& powe
           std::span<const Message> messages, std::span<Code> codes) {
     std::array<Block, kTogether> tags;
     const core::WipeAtEnd wiped(tags);  // what tags forged messages should have had
-    gcm512::messages(Direction::decrypt, key, powers, messages, tags.data(), kBlockSize);
+    gcm_avx512::messages(Direction::decrypt, key, powers, messages, tags.data(), kBlockSize);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];
         if (modes::equal_tags(tags[i].data(), m.tag, cipher.tag)) continue;
         // In place, the same keystream once more makes it the ciphertext that it was.
         if (m.in == m.out)
-            gcm512::message(Direction::encrypt, key, powers, m.start, m.aad, m.aad_size, m.in,
-                            m.out, m.size, tags[i].data(), kBlockSize);
+            gcm_avx512::message(Direction::encrypt, key, powers, m.start, m.aad, m.aad_size, m.in,
+                                m.out, m.size, tags[i].data(), kBlockSize);
         else if (m.size != 0)
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
@@ -210,9 +210,9 @@ void open(const Cipher& cipher, const core::KeySchedule& key, const Powers& powe
 
 }  // namespace
 
-Result<> wide_gcm(const Cipher& cipher, const core::KeyList& keys,
-                  std::span<const Message> messages, std::span<Code> codes) {
-    const auto* const tables = static_cast<const WideTables*>(keys.tables);
+Result<> gcm_avx512_run(const Cipher& cipher, const core::KeyList& keys,
+                        std::span<const Message> messages, std::span<Code> codes) {
+    const auto* const tables = static_cast<const GcmAvx512Tables*>(keys.tables);
     PowersOfCall own;
     for (std::size_t i = 0, count = 0; i < messages.size(); i += count) {
         const Key& key = keys.list[messages[i].key];
@@ -226,16 +226,16 @@ Result<> wide_gcm(const Cipher& cipher, const core::KeyList& keys,
                  messages[i + count].key == messages[i].key);
         const auto these = messages.subspan(i, count);
         if (cipher.direction == Direction::encrypt)
-            gcm512::messages(Direction::encrypt, key.schedule(), *powers, these, nullptr,
-                             cipher.tag);
+            gcm_avx512::messages(Direction::encrypt, key.schedule(), *powers, these, nullptr,
+                                 cipher.tag);
         else
             open(cipher, key.schedule(), *powers, these, codes.subspan(i, count));
     }
     return {};
 }
 
-std::unique_ptr<core::Pieces> begin_wide(Direction direction, const Powers& powers, const Key& key,
-                                         const Block& start) {
+std::unique_ptr<core::Pieces> begin_gcm_avx512(Direction direction, const Powers& powers,
+                                               const Key& key, const Block& start) {
     return std::make_unique<Pieces>(direction, powers, key, start);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block by block, for CPUs without wide vectors for AES; as fused_512.cpp, which says more.
+// By AES-NI and PCLMULQDQ, block by block, for CPUs without VAES; as xor_ghash_avx512.cpp, which
+// says more.
 #include <immintrin.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/fused.hpp"
+#include "backends/cpu/xor_ghash.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
 
@@ -14,7 +15,7 @@
 
 namespace dael::cpu {
 namespace {
-namespace narrow {
+namespace pclmul {
 
 using core::CipherPacket;
 
@@ -240,10 +241,10 @@ DAEL_AES_NI void keystream(const core::KeySchedule& schedule, const Block& count
     }
 }
 
-}  // namespace narrow
+}  // namespace pclmul
 }  // namespace
 
-const Fused kFused128{narrow::expand,       narrow::seal,      narrow::open, narrow::hash,
-                      narrow::exclusive_or, narrow::keystream, nullptr};
+const XorGhash kXorGhashPclmul{pclmul::expand,       pclmul::seal,      pclmul::open, pclmul::hash,
+                               pclmul::exclusive_or, pclmul::keystream, nullptr};
 
 }  // namespace dael::cpu

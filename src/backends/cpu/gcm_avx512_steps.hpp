@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of AES-GCM 512 bits wide that messages by themselves (gcm_512.cpp) and in lists
-// (gcm_512_lists.cpp) have in common. All of it is inlined.
+// The steps of AES-GCM by AVX-512 that messages by themselves (gcm_avx512.cpp) and in lists
+// (gcm_avx512_lists.cpp) have in common. All of it is inlined.
 #pragma once
 
 #include <cstring>
 #include <type_traits>
 
 #include "backends/cpu/avx512.hpp"
-#include "backends/cpu/gcm_512.hpp"
+#include "backends/cpu/gcm_avx512.hpp"
 
-namespace dael::cpu::gcm512 {
+namespace dael::cpu::gcm_avx512 {
 
 // After a lambda's parameters.
 #define DAEL_AVX512_LAMBDA DAEL_AVX512 __attribute__((always_inline))
 
-using namespace wide;
+using namespace avx512;
 
 // Blocks that are hashed as one sum and reduced once, where there are more of them.
 constexpr std::size_t kSpan = kOfMany * kBlockSize;  // bytes
@@ -126,4 +126,4 @@ inline void for_rounds(int rounds, Run run) noexcept {
     run(std::integral_constant<int, 14>{});
 }
 
-}  // namespace dael::cpu::gcm512
+}  // namespace dael::cpu::gcm_avx512

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES-GCM 512 bits wide, AES and GHASH in one pass over the data (SP 800-38D 6.4, 6.5, 7.1). For
-// processors with AVX-512, VAES and VPCLMULQDQ (Level::avx512, vectorised()).
+// AES-GCM by AVX-512, AES and GHASH stitched: in one pass over the data (SP 800-38D 6.4, 6.5, 7.1).
+// For processors with AVX-512, VAES and VPCLMULQDQ (Level::avx512, vectorised()).
 //
 // libipsec-mb has GCM too. This takes less time, at every length, and shares nothing between
 // threads, where each of the library's calls stores to one variable of the process.
@@ -14,10 +14,10 @@
 
 #include <daelstrom/message.hpp>
 
-#include "backends/cpu/fused.hpp"
+#include "backends/cpu/xor_ghash.hpp"
 #include "core/key_schedule.hpp"
 
-namespace dael::cpu::gcm512 {
+namespace dael::cpu::gcm_avx512 {
 
 // How far a message has come: what the next block has for a counter, and what was hashed. Of a new
 // one, the counter after J0 and zeros. Secret once there is data.
@@ -62,4 +62,4 @@ void message(Direction direction, const core::KeySchedule& key, const Powers& po
 void messages(Direction direction, const core::KeySchedule& key, const Powers& powers,
               std::span<const Message> messages, Block* tags, std::size_t tag_size) noexcept;
 
-}  // namespace dael::cpu::gcm512
+}  // namespace dael::cpu::gcm_avx512
