@@ -66,10 +66,11 @@ std::optional<int> ask_refusal(const Basis& gcm, Refusal refusal) noexcept {
     ERR_pop_to_mark();
     gcm.freectx(context);
     if (!listens || !asked) return {};
-    if (ERR_GET_LIB(last) != ERR_LIB_PROV) return 0;
-    // That memory ran out says nothing of the tag.
+    if (ERR_GET_LIB(last) == ERR_LIB_USER) return 0;
+    // That memory ran out says nothing of the tag, whichever part of libcrypto notes it: from 3.2
+    // on its allocator does.
     if (ERR_FATAL_ERROR(last)) return {};
-    return ERR_GET_REASON(last);
+    return ERR_GET_LIB(last) == ERR_LIB_PROV ? ERR_GET_REASON(last) : 0;
 }
 
 int refuse(const Basis& gcm, Refusal refusal, const char* why) noexcept {

@@ -24,10 +24,10 @@ std::vector<std::pair<int, int>> queue() {
 // A default provider of another version: it answers with a reason of its own for each call.
 struct Fake {
     static inline int final_reason = 0, set_reason = 0, get_reason = 0, cipher_reason = 0;
-    static inline int contexts = 0;
+    static inline int library = ERR_LIB_PROV, contexts = 0;
     static inline bool has_memory = true, begins = true;
     static int raise(int reason) {
-        if (reason != 0) ERR_raise(ERR_LIB_PROV, reason);
+        if (reason != 0) ERR_raise(library, reason);
         return 0;
     }
     static Basis basis() {
@@ -103,7 +103,11 @@ TEST(ProviderRefusals, AreAskedAgainWhereNobodyCouldAnswer) {
     says_nothing();
     Fake::begins = true;
     Fake::get_reason = ERR_R_MALLOC_FAILURE;
-    says_nothing();
+    for (const int library : {ERR_LIB_PROV, ERR_LIB_CRYPTO, ERR_LIB_EVP}) {  // whoever notes it
+        Fake::library = library;
+        says_nothing();
+    }
+    Fake::library = ERR_LIB_PROV;
     Fake::get_reason = PROV_R_TAG_NOT_SET;
     // A call before the one that would be refused.
     Fake::set_reason = ERR_R_MALLOC_FAILURE;
