@@ -53,14 +53,7 @@ std::uint64_t whole_number(nb::handle number, const char* name) {
 const Engine& Engine::usual() {
     constinit static std::atomic<const Engine*> kept{nullptr};
     if (const Engine* const engine = kept.load(std::memory_order_acquire)) return *engine;
-    dael_engine* opened = nullptr;
-    dael_status status;
-    {
-        const Released released;
-        status = dael_engine_open(nullptr, &opened);
-    }
-    check(status);
-    auto made = std::make_unique<const Engine>(opened);
+    auto made = std::make_unique<const Engine>(open({}, {}, 0, 0, true));
     const Engine* first = nullptr;
     if (kept.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
