@@ -39,8 +39,8 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
     const int direction = encrypts_ || kind_ == Kind::ctr ? DAEL_ENCRYPT : DAEL_DECRYPT;
     const dael_cipher cipher{static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(direction),
                              0, 0, 0};
-    const bool wide = size >= settings().threshold;
-    const std::size_t most = wide ? size : EngineKey::kSlice;
+    const bool parallel = size >= settings().threshold;
+    const std::size_t most = parallel ? size : EngineKey::kSlice;
     dael_message message{};
     dael_ran ran;
     for (std::size_t done = 0; done < size;) {
@@ -60,7 +60,7 @@ std::size_t Blocks::run(const dael_key* key, const Bytes* in, Bytes* out,
         advance(last, count);
         done += count;
     }
-    wide ? EngineKey::did_wide(size) : engine_key_.did(size);
+    parallel ? EngineKey::did_parallel(size) : engine_key_.did(size);
     note_worker(mode, encrypts_ ? DAEL_ENCRYPT : DAEL_DECRYPT, ran);
     return size;
 }
@@ -223,11 +223,11 @@ inline std::size_t Blocks::engine_from() const noexcept {
 }
 // The key's handle, if the engine is to do an update of so many bytes, else null.
 const dael_key* Blocks::engine_wins(std::size_t size) noexcept {
-    const bool wide = size >= settings().threshold;
+    const bool parallel = size >= settings().threshold;
     // What has been measured makes no key ready for nothing.
-    if (!wide && opened_engine() && size < won_from(below_.basis(), encrypts_)) return nullptr;
+    if (!parallel && opened_engine() && size < won_from(below_.basis(), encrypts_)) return nullptr;
     const dael_key* const key = engine_key_.ready(size);
-    return key && (wide || size >= won_from(below_.basis(), encrypts_)) ? key : nullptr;
+    return key && (parallel || size >= won_from(below_.basis(), encrypts_)) ? key : nullptr;
 }
 
 // Where a message stands that the vector units do not have: iv_ is its chain then. `begun`: in CTR

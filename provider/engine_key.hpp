@@ -78,9 +78,9 @@ struct EngineKey {
         counts().bytes.fetch_add(done, std::memory_order_relaxed);
         updates = done = 0;
     }
-    static void did_wide(std::size_t update) noexcept {
-        counts().wide_updates.fetch_add(1, std::memory_order_relaxed);
-        counts().wide_bytes.fetch_add(update, std::memory_order_relaxed);
+    static void did_parallel(std::size_t update) noexcept {
+        counts().parallel_updates.fetch_add(1, std::memory_order_relaxed);
+        counts().parallel_bytes.fetch_add(update, std::memory_order_relaxed);
     }
 };
 

@@ -32,12 +32,12 @@ bool Gcm::before_copy() const noexcept {
     return !(pipes_ && pipes_->running());
 }
 bool Gcm::after_copy() noexcept {
-    const Handles theirs{engine_key_.key, pieces(), wide_};
+    const Handles theirs{engine_key_.key, pieces(), parallel_};
     void* const basis = inner_.context;
     engine_key_.key = nullptr;
     engine_key_.updates = engine_key_.done = 0;
     pieces_[0] = pieces_[1] = nullptr;
-    wide_ = nullptr;
+    parallel_ = nullptr;
     pipes_ = nullptr;
     inner_.context = nullptr;
     if (way_ == Way::basis) {
@@ -53,10 +53,10 @@ void Gcm::drop_handles() noexcept {
         if (pieces) dael_pieces_free(pieces);
         pieces = nullptr;
     }
-    if (!wide_) return;
-    wide_->~WideGcm();
-    OPENSSL_free(wide_);
-    wide_ = nullptr;
+    if (!parallel_) return;
+    parallel_->~ParallelGcm();
+    OPENSSL_free(parallel_);
+    parallel_ = nullptr;
 }
 
 // The one place where the key changes, with all that is made of it.

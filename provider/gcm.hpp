@@ -16,9 +16,9 @@
 #include "contest.hpp"
 #include "context.hpp"
 #include "engine_key.hpp"
+#include "parallel_gcm.hpp"
 #include "pipelines.hpp"
 #include "vector_gcm.hpp"
-#include "wide_gcm.hpp"
 
 namespace dael::provider {
 
@@ -50,14 +50,14 @@ class Gcm {
 
   private:
     // none: no IV came yet; open: an IV, and not chosen yet; ended: only another IV begins anew.
-    enum class Way : Bytes { none, open, basis, vectors, pieces, wide, ended };
+    enum class Way : Bytes { none, open, basis, vectors, pieces, parallel, ended };
     // next: the header of a TLS record has come, in tag_, so that the record is what comes next;
     // refused: one that made no sense, and so does not.
     enum class Record : Bytes { none, next, refused };
     static constexpr std::size_t kShortAad = 32;  // kept until the data comes
 
     bool under_way() const noexcept {
-        return way_ == Way::vectors || way_ == Way::pieces || way_ == Way::wide;
+        return way_ == Way::vectors || way_ == Way::pieces || way_ == Way::parallel;
     }
     // gcm.cpp
     void take_key(const Bytes* key, std::size_t size) noexcept;
@@ -81,13 +81,13 @@ class Gcm {
     // gcm_message.cpp
     bool to_basis(bool anew = false) noexcept;
     bool to_vectors() noexcept;
-    bool to_wide() noexcept;
+    bool to_parallel() noexcept;
     bool to_pieces() noexcept;
     bool choose(std::size_t size) noexcept;
     struct Handles {
         dael_key* key;
         dael_pieces* pieces;
-        WideGcm* wide;
+        ParallelGcm* parallel;
     };
     bool copy_handles(const Handles& theirs) noexcept;
     VectorGcmKey& vector_key() noexcept;
@@ -131,7 +131,7 @@ class Gcm {
     Bytes aad_[kShortAad];
     Bytes tag_[kTag];
     dael_pieces* pieces_[2] = {};  // by direction
-    WideGcm* wide_ = nullptr;
+    ParallelGcm* parallel_ = nullptr;
     Pipes* pipes_ = nullptr;
     EngineKey engine_key_;
     VectorGcm message_;

@@ -12,7 +12,7 @@ namespace {
 // there, of any version.
 constexpr std::size_t kLeast = 256;
 // In thresholds: where two chunks on two threads begin to be quicker than one message on one.
-constexpr std::size_t kWideFrom = 8;
+constexpr std::size_t kParallelFrom = 8;
 constexpr char kWrong[] = "the tag is wrong";
 
 [[gnu::cold, gnu::noinline]] int at_its_end() noexcept {
@@ -84,18 +84,18 @@ bool Gcm::to_vectors() noexcept {
     return true;
 }
 
-bool Gcm::to_wide() noexcept {
-    if (!wide_) {
-        void* const memory = OPENSSL_malloc(sizeof(WideGcm));
+bool Gcm::to_parallel() noexcept {
+    if (!parallel_) {
+        void* const memory = OPENSSL_malloc(sizeof(ParallelGcm));
         if (!memory) return false;
-        wide_ = new (memory) WideGcm;
+        parallel_ = new (memory) ParallelGcm;
     }
-    if (!wide_->begin(opened_engine(), engine_key_.key, encrypts_, iv_)) {
-        engine_failed("beginning a wide message");
+    if (!parallel_->begin(opened_engine(), engine_key_.key, encrypts_, iv_)) {
+        engine_failed("beginning a message in parallel");
         return false;
     }
-    wide_->aad(aad_, aad_size_);
-    way_ = Way::wide;
+    parallel_->aad(aad_, aad_size_);
+    way_ = Way::parallel;
     return true;
 }
 
@@ -124,7 +124,7 @@ bool Gcm::to_pieces() noexcept {
 bool Gcm::choose(std::size_t size) noexcept {
     // An IV that counts records is the basis's to use otherwise.
     if (!keyed_ || generates_) return to_basis();
-    if (size / kWideFrom >= settings().threshold && engine_key_.ready(size) && to_wide())
+    if (size / kParallelFrom >= settings().threshold && engine_key_.ready(size) && to_parallel())
         return true;
     if (quick_) return to_vectors();
     if (size < kLeast || !engine_key_.ready(size)) return to_basis();
@@ -198,13 +198,13 @@ int Gcm::update(unsigned char* out, std::size_t* written, std::size_t room, cons
             return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
         }
         engine_key_.did(size);
-    } else if (way_ == Way::wide) {
-        if (!thread_may_work() || !wide_->update(in, out, size)) {
+    } else if (way_ == Way::parallel) {
+        if (!thread_may_work() || !parallel_->update(in, out, size)) {
             way_ = Way::ended;
-            engine_failed("a wide message");
+            engine_failed("a message in parallel");
             return fault(PROV_R_CIPHER_OPERATION_FAILED, dael_last_error());
         }
-        EngineKey::did_wide(size);
+        EngineKey::did_parallel(size);
     } else {
         return at_its_end();
     }
@@ -231,8 +231,8 @@ int Gcm::final(unsigned char* out, std::size_t* written, std::size_t room) noexc
     bool ok = true;
     if (way_ == Way::vectors)
         message_.tag(vector_key(), tag);
-    else if (way_ == Way::wide)
-        ok = wide_->tag(tag);
+    else if (way_ == Way::parallel)
+        ok = parallel_->tag(tag);
     else
         ok = (encrypts_ ? dael_pieces_finish(pieces(), tag, kTag, nullptr)
                         : dael_pieces_tag(pieces(), tag)) == DAEL_OK;
@@ -322,11 +322,13 @@ int Gcm::cipher(unsigned char* out, std::size_t* written, std::size_t room, cons
 
 // Of a message that the engine is amid of: handles of this context's.
 bool Gcm::copy_handles(const Handles& theirs) noexcept {
-    if (way_ != Way::pieces && way_ != Way::wide) return true;
+    if (way_ != Way::pieces && way_ != Way::parallel) return true;
     if (dael_key_duplicate(theirs.key, &engine_key_.key) != DAEL_OK) return false;
     if (way_ == Way::pieces) return dael_pieces_clone(theirs.pieces, &pieces()) == DAEL_OK;
-    void* const room = OPENSSL_malloc(sizeof(WideGcm));
-    if (room) wide_ = new (room) WideGcm(theirs.wide->copy_for(opened_engine(), engine_key_.key));
+    void* const room = OPENSSL_malloc(sizeof(ParallelGcm));
+    if (room)
+        parallel_ =
+            new (room) ParallelGcm(theirs.parallel->copy_for(opened_engine(), engine_key_.key));
     return room != nullptr;
 }
 

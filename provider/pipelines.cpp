@@ -49,9 +49,9 @@ void Pipes::drop(Pipes* pipes) noexcept {
 Pipes::~Pipes() {
     for (Pipe& pipe : pipes_) {
         if (pipe.single) basis_.freectx(pipe.single);
-        if (!pipe.wide) continue;
-        pipe.wide->~WideGcm();
-        OPENSSL_free(pipe.wide);
+        if (!pipe.parallel) continue;
+        pipe.parallel->~ParallelGcm();
+        OPENSSL_free(pipe.parallel);
     }
     engine_key_.tell();
     dael_key_set_free(set_);
@@ -178,17 +178,17 @@ bool Pipes::go_on(Pipe& pipe, const unsigned char* in, unsigned char* out,
         return fault(PROV_R_CIPHER_OPERATION_FAILED, "the message was whole, by the tag it has");
     if (entangled(in, out, size))
         return fault(PROV_R_CIPHER_OPERATION_FAILED, "the output overlaps the input");
-    if (!pipe.wide) {
-        void* const memory = OPENSSL_malloc(sizeof(WideGcm));
+    if (!pipe.parallel) {
+        void* const memory = OPENSSL_malloc(sizeof(ParallelGcm));
         if (!memory) return false;
-        pipe.wide = new (memory) WideGcm;
+        pipe.parallel = new (memory) ParallelGcm;
     }
     if (pipe.tagged) {
-        if (!pipe.wide->begin(opened_engine(), engine_key_.key, true, pipe.iv)) return false;
-        pipe.wide->adopt(pipe.aad_size, pipe.size, pipe.held, pipe.tag);
+        if (!pipe.parallel->begin(opened_engine(), engine_key_.key, true, pipe.iv)) return false;
+        pipe.parallel->adopt(pipe.aad_size, pipe.size, pipe.held, pipe.tag);
         pipe.tagged = false;
     }
-    return thread_may_work() && pipe.wide->update(in, out, size);
+    return thread_may_work() && pipe.parallel->update(in, out, size);
 }
 
 bool Pipes::keep_aad(const unsigned char** in, const std::size_t* size) noexcept {
@@ -219,10 +219,10 @@ bool Pipes::run(const dael_cipher& cipher, dael_message* messages, std::size_t c
     std::fill_n(codes, count, DAEL_INVALID_ARGUMENT);
     if (!set_ && dael_key_set_make(opened_engine(), &engine_key_.key, 1, &set_) != DAEL_OK)
         return false;
-    const bool wide = total >= settings().threshold;
-    // CBC is quick because its messages go side by side; what is not wide else stays on this
+    const bool parallel = total >= settings().threshold;
+    // CBC is quick because its messages go side by side; what is not parallel else stays on this
     // thread.
-    const bool whole = wide || cipher.mode == DAEL_CBC;
+    const bool whole = parallel || cipher.mode == DAEL_CBC;
     for (std::size_t from = 0; from < count;) {
         std::size_t to = from, bytes = 0;
         do bytes += messages[to++].size;
@@ -240,7 +240,7 @@ bool Pipes::run(const dael_cipher& cipher, dael_message* messages, std::size_t c
         note_replaced(ran);
         from = to;
     }
-    wide ? EngineKey::did_wide(total) : engine_key_.did(total);
+    parallel ? EngineKey::did_parallel(total) : engine_key_.did(total);
     return true;
 }
 
@@ -462,7 +462,7 @@ bool Pipes::final(std::size_t count, unsigned char** out, std::size_t* written,
                 pipe.tagged = basis_.get_ctx_params(pipe.single, tag) == 1;
             }
         } else if (pipe.way == Way::batched && basis_.kind == Kind::gcm && !pipe.tagged) {
-            pipe.tagged = encrypts_ && pipe.wide->tag(pipe.tag);
+            pipe.tagged = encrypts_ && pipe.parallel->tag(pipe.tag);
             if (!pipe.tagged) good = false;
         } else if (pipe.way != Way::batched) {
             good = false;

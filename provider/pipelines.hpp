@@ -18,7 +18,7 @@
 
 #include "basis.hpp"
 #include "engine_key.hpp"
-#include "wide_gcm.hpp"
+#include "parallel_gcm.hpp"
 
 namespace dael::provider {
 
@@ -74,9 +74,9 @@ class Pipes {
         // Of `single`: whether it has the key, to seal, and how it was begun.
         bool keyed = false, sealed = false, padded = true;
         std::size_t iv_size = 0;
-        void* single = nullptr;   // the default provider's context
-        WideGcm* wide = nullptr;  // GCM: goes on after a batch
-        std::uint64_t size = 0;   // bytes that a batch has done
+        void* single = nullptr;           // the default provider's context
+        ParallelGcm* parallel = nullptr;  // GCM: goes on after a batch
+        std::uint64_t size = 0;           // bytes that a batch has done
         std::size_t aad_size = 0, held_size = 0;
         std::size_t waits = 0;            // CBC: bytes that went in and have not come out
         unsigned char iv[kBlock] = {};    // CBC and CTR: of the block that is next

@@ -43,8 +43,8 @@ const char* engine_fault() noexcept;
 
 // What the engine did, as far as contexts have told: they do so now and then, and at their end.
 struct Counts {
-    std::atomic<std::uint64_t> updates{0}, bytes{0};            // on calling threads
-    std::atomic<std::uint64_t> wide_updates{0}, wide_bytes{0};  // from the threshold on
+    std::atomic<std::uint64_t> updates{0}, bytes{0};                    // on calling threads
+    std::atomic<std::uint64_t> parallel_updates{0}, parallel_bytes{0};  // from the threshold on
     std::atomic<std::uint64_t> failures{0};  // that the default provider's code made good, or not
 };
 Counts& counts() noexcept;

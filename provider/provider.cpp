@@ -33,8 +33,8 @@ const OSSL_PARAM kGettable[] = {OSSL_PARAM_utf8_ptr(OSSL_PROV_PARAM_NAME, nullpt
                                 OSSL_PARAM_uint64("daelstrom-warmup", nullptr),
                                 OSSL_PARAM_uint64("daelstrom-updates", nullptr),
                                 OSSL_PARAM_uint64("daelstrom-bytes", nullptr),
-                                OSSL_PARAM_uint64("daelstrom-wide-updates", nullptr),
-                                OSSL_PARAM_uint64("daelstrom-wide-bytes", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-parallel-updates", nullptr),
+                                OSSL_PARAM_uint64("daelstrom-parallel-bytes", nullptr),
                                 OSSL_PARAM_uint64("daelstrom-failures", nullptr),
                                 OSSL_PARAM_END};
 
@@ -92,8 +92,8 @@ int get_params(void* context, OSSL_PARAM params[]) noexcept {
            count("daelstrom-threads", static_cast<std::uint64_t>(s.threads)) &&
            count("daelstrom-threshold", s.threshold) && count("daelstrom-warmup", s.warmup) &&
            count("daelstrom-updates", done.updates) && count("daelstrom-bytes", done.bytes) &&
-           count("daelstrom-wide-updates", done.wide_updates) &&
-           count("daelstrom-wide-bytes", done.wide_bytes) &&
+           count("daelstrom-parallel-updates", done.parallel_updates) &&
+           count("daelstrom-parallel-bytes", done.parallel_bytes) &&
            count("daelstrom-failures", done.failures);
 }
 

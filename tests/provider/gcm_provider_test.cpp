@@ -115,7 +115,7 @@ TEST_P(GcmProvider, MessagesInEveryCutAreTheDefaultProviders) {
     const std::string name = "AES-" + std::to_string(GetParam()) + "-GCM";
     const auto a = fetch(theirs(), name), b = fetch(ours(), name);
     ASSERT_TRUE(a && b);
-    const auto wide = counter("daelstrom-wide-updates");
+    const auto parallel = counter("daelstrom-parallel-updates");
     auto lasting_a = context(), lasting_b = context();
     for (std::uint64_t seed = 1; seed <= kMessages; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
@@ -145,7 +145,7 @@ TEST_P(GcmProvider, MessagesInEveryCutAreTheDefaultProviders) {
         const Outcome once_more = run(y, b.get(), false, back, right.tag, choices, false);
         ASSERT_TRUE(once_more.ok);
     }
-    EXPECT_GT(counter("daelstrom-wide-updates"), wide);
+    EXPECT_GT(counter("daelstrom-parallel-updates"), parallel);
     EXPECT_EQ(counter("daelstrom-failures"), 0u);
 }
 

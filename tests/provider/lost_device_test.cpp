@@ -84,7 +84,7 @@ TEST(ALostDevice, IsSaidOnceAndDoneWithout) {
         EXPECT_TRUE(a == b);
     };
     both_update();
-    if (loaded_driver().empty() || counter("daelstrom-wide-updates") == 0)
+    if (loaded_driver().empty() || counter("daelstrom-parallel-updates") == 0)
         GTEST_SKIP() << "no PoCL, the driver for OpenCL on CPUs, is installed here";
     EXPECT_EQ(counter("daelstrom-failures"), 0u);
     ASSERT_TRUE(lose_the_device());
@@ -139,7 +139,7 @@ TEST(ALostDevice, FailsWhatWasInPlaceUntilAnotherIv) {
     int made = 0;
     ASSERT_EQ(EVP_EncryptInit_ex2(x.get(), cipher.get(), key.data(), iv.data(), nullptr), 1);
     ASSERT_EQ(EVP_EncryptUpdate(x.get(), data.data(), &made, data.data(), size), 1);
-    if (loaded_driver().empty() || counter("daelstrom-wide-updates") == 0)
+    if (loaded_driver().empty() || counter("daelstrom-parallel-updates") == 0)
         GTEST_SKIP() << "no PoCL, the driver for OpenCL on CPUs, is installed here";
     if (counter("daelstrom-failures") != 0)
         GTEST_SKIP() << "another case has lost the device of this process";

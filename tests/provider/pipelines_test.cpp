@@ -170,7 +170,7 @@ TEST_P(Pipelines, EachMessageIsTheDefaultProvidersAndBack) {
                cbc = name.find("CBC") != std::string::npos;
     const auto cipher = fetch(theirs(), name);
     ASSERT_TRUE(cipher);
-    const auto before = counter("daelstrom-wide-updates");
+    const auto before = counter("daelstrom-parallel-updates");
     for (int kind = 0; kind < kWays; ++kind) {
         const auto way = way_to(name, kind == 0);
         Bytes key;
@@ -220,7 +220,7 @@ TEST_P(Pipelines, EachMessageIsTheDefaultProvidersAndBack) {
             ASSERT_FALSE(together(*way, false, key, back, tags, o, gcm).ok);
         }
     }
-    EXPECT_GT(counter("daelstrom-wide-updates"), before);
+    EXPECT_GT(counter("daelstrom-parallel-updates"), before);
     EXPECT_EQ(counter("daelstrom-failures"), 0u);
 }
 

@@ -174,7 +174,7 @@ std::pair<int, int> refused(const EVP_CIPHER* cipher, Case which, std::size_t by
     return last_of_queue();
 }
 
-// By every way that a message goes: what begins, vectors or pieces, wide.
+// By every way that a message goes: what begins, vectors or pieces, in parallel.
 TEST(ProviderRefusals, LeaveOnTheQueueWhatTheDefaultProviderLeaves) {
     ASSERT_TRUE(ours().daelstrom);
     for (const char* name : {"AES-128-GCM", "AES-256-GCM"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wide_gcm.hpp"
+#include "parallel_gcm.hpp"
 
 #include <openssl/crypto.h>
 
@@ -78,12 +78,12 @@ Element inverse(Element a) noexcept {
     return z;
 }
 
-WideGcm::~WideGcm() {
+ParallelGcm::~ParallelGcm() {
     OPENSSL_cleanse(this, sizeof *this);
 }
 
-bool WideGcm::begin(dael_engine* engine, const dael_key* key, bool encrypts,
-                    const unsigned char* nonce) noexcept {
+bool ParallelGcm::begin(dael_engine* engine, const dael_key* key, bool encrypts,
+                        const unsigned char* nonce) noexcept {
     engine_ = engine;
     key_ = key;
     encrypts_ = encrypts;
@@ -104,20 +104,20 @@ bool WideGcm::begin(dael_engine* engine, const dael_key* key, bool encrypts,
 }
 
 // A block, padded with zeros: X' = (X + B) * H.
-void WideGcm::absorb(const unsigned char* block, std::size_t size) noexcept {
+void ParallelGcm::absorb(const unsigned char* block, std::size_t size) noexcept {
     unsigned char padded[kUnit] = {};
     std::memcpy(padded, block, size);
     y_ = multiply(add(y_, multiply(element(padded), h_)), h_);
 }
 
-void WideGcm::aad(const unsigned char* bytes, std::size_t size) noexcept {
+void ParallelGcm::aad(const unsigned char* bytes, std::size_t size) noexcept {
     aad_size_ = size;
     for (std::size_t at = 0; at < size; at += kUnit) absorb(bytes + at, std::min(kUnit, size - at));
 }
 
 // From the block on that is next or begun.
-bool WideGcm::cipher(const unsigned char* in, unsigned char* out, std::size_t size,
-                     unsigned skip) noexcept {
+bool ParallelGcm::cipher(const unsigned char* in, unsigned char* out, std::size_t size,
+                         unsigned skip) noexcept {
     const dael_cipher ctr{DAEL_GCM_CTR, DAEL_ENCRYPT, 0, 0, 0};
     dael_message message{};
     message.in = in;
@@ -132,7 +132,7 @@ bool WideGcm::cipher(const unsigned char* in, unsigned char* out, std::size_t si
 }
 
 // Whole blocks, from a whole block on.
-bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t size) noexcept {
+bool ParallelGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t size) noexcept {
     // Two for each thread, of a size that makes up for what a start that is no nonce's costs:
     // libipsec-mb asks for the IV that leads to it, which takes an inversion.
     const std::size_t parts =
@@ -192,7 +192,7 @@ bool WideGcm::chunks(const unsigned char* in, unsigned char* out, std::size_t si
     return true;
 }
 
-bool WideGcm::update(const unsigned char* in, unsigned char* out, std::size_t size) noexcept {
+bool ParallelGcm::update(const unsigned char* in, unsigned char* out, std::size_t size) noexcept {
     if (size > kMaxData - size_) return false;
     // The rest of a block that was begun, whole blocks, and the beginning of one more.
     for (int part = 0; part < 3 && size != 0; ++part) {
@@ -218,7 +218,7 @@ bool WideGcm::update(const unsigned char* in, unsigned char* out, std::size_t si
     return true;
 }
 
-bool WideGcm::tag(unsigned char tag[16]) noexcept {
+bool ParallelGcm::tag(unsigned char tag[16]) noexcept {
     if (size_ % kUnit != 0) absorb(begun_, size_ % kUnit);
     const Element t = add(add(y_, multiply(lengths(aad_size_, size_), h_)), mask_);
     save(t.high, tag);
@@ -227,8 +227,8 @@ bool WideGcm::tag(unsigned char tag[16]) noexcept {
 }
 
 // What the tag has more than Y is taken away again: the lengths, and the block that was not full.
-void WideGcm::adopt(std::uint64_t aad_size, std::uint64_t size, const unsigned char* begun,
-                    const unsigned char tag[16]) noexcept {
+void ParallelGcm::adopt(std::uint64_t aad_size, std::uint64_t size, const unsigned char* begun,
+                        const unsigned char tag[16]) noexcept {
     aad_size_ = aad_size;
     size_ = size;
     y_ = add(add(element(tag), mask_), multiply(lengths(aad_size, size), h_));
@@ -239,8 +239,8 @@ void WideGcm::adopt(std::uint64_t aad_size, std::uint64_t size, const unsigned c
     y_ = add(multiply(y_, inverse(h_)), multiply(element(padded), h_));
 }
 
-WideGcm WideGcm::copy_for(dael_engine* engine, const dael_key* key) const noexcept {
-    WideGcm copy(*this);
+ParallelGcm ParallelGcm::copy_for(dael_engine* engine, const dael_key* key) const noexcept {
+    ParallelGcm copy(*this);
     copy.engine_ = engine;
     copy.key_ = key;
     return copy;

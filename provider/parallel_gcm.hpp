@@ -26,12 +26,12 @@ Element multiply(Element a, Element b) noexcept;
 Element power(Element a, std::uint64_t exponent) noexcept;  // the exponent is no secret
 Element inverse(Element a) noexcept;
 
-class WideGcm {
+class ParallelGcm {
   public:
     // False where the engine fails (dael_last_error()). `nonce` is GCM's of 12 bytes.
     bool begin(dael_engine* engine, const dael_key* key, bool encrypts,
                const unsigned char* nonce) noexcept;
-    ~WideGcm();
+    ~ParallelGcm();
 
     void aad(const unsigned char* bytes, std::size_t size) noexcept;  // all of it, at the beginning
     // Decryption yields what nobody has verified. In place or apart. False where the engine fails
@@ -44,7 +44,7 @@ class WideGcm {
                const unsigned char tag[16]) noexcept;
 
     // For another context: the same message, with handles of that context's.
-    WideGcm copy_for(dael_engine* engine, const dael_key* key) const noexcept;
+    ParallelGcm copy_for(dael_engine* engine, const dael_key* key) const noexcept;
 
   private:
     bool chunks(const unsigned char* in, unsigned char* out, std::size_t size) noexcept;
