@@ -51,8 +51,10 @@ dael_status run_along(const KeySet& keys, const dael_cipher& cipher,
     if (status != DAEL_OK) return status;
     std::fill_n(*written, messages.size(), DAEL_INTERNAL);  // until the launch says otherwise
     status = launch_along(keys, cipher, messages, host_aad, stream, *written);
-    // One that failed may have been launched in part: waited for like the others.
-    const dael_status ended = dael_stream_wait(device->get(), stream);
+    // One that failed may have been launched in part: waited for like the others, but for one that
+    // was refused before anything began.
+    const dael_status ended =
+        status == DAEL_LIMIT ? DAEL_OK : dael_stream_wait(device->get(), stream);
     if (status == DAEL_OK) status = ended;
     if (status == DAEL_OK) std::copy_n(*written, messages.size(), codes);
     // After a wait that failed nobody knows what will be written there yet.
