@@ -5,7 +5,7 @@
 #include "backends/cpu/ipsec_mb.hpp"
 #include "backends/cpu/modes.hpp"
 #include "backends/cpu/modes_avx512.hpp"
-#include "backends/cpu/packets.hpp"
+#include "backends/cpu/packet_cipher.hpp"
 #include "backends/cpu/pieces.hpp"
 #include "core/backend.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "backends/openssl/gcm.hpp"
 #include "backends/openssl/modes.hpp"
-#include "backends/openssl/packets.hpp"
+#include "backends/openssl/packet_cipher.hpp"
 #include "backends/openssl/pieces.hpp"
 #include "backends/openssl/xts.hpp"
 #include "core/backend.hpp"

@@ -5,7 +5,7 @@
 
 #include "backends/reference/gcm.hpp"
 #include "backends/reference/modes.hpp"
-#include "backends/reference/packets.hpp"
+#include "backends/reference/packet_cipher.hpp"
 #include "backends/reference/pieces.hpp"
 #include "backends/reference/xts.hpp"
 #include "core/backend.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/packets.hpp"
+#include "backends/cpu/packet_cipher.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/reference/packets.hpp"
+#include "backends/reference/packet_cipher.hpp"
 
 #include <algorithm>
 

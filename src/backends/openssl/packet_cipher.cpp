@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/openssl/packets.hpp"
+#include "backends/openssl/packet_cipher.hpp"
 
 #include <algorithm>
 #include <array>
