@@ -11,8 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "core/guard.hpp"
@@ -120,7 +118,11 @@ struct ThreadPool::Crew {
     int looking = 0;        // threads that are awake and have nothing to do
     std::size_t ended = 0;  // of `threads`, those that a callback has ended
     std::atomic<bool> closing{false}, waiting{false};  // whether the queue has something
-    std::vector<std::thread> threads;
+    struct Member {
+        pthread_t id;
+        bool ended = false;
+    };
+    std::vector<Member> threads;
 
     void put(Task& task) {
         // Some are awake, and not needed by others.
@@ -146,6 +148,12 @@ struct ThreadPool::Crew {
 
     // Has at least `count` threads, or as many as the system grants: the caller works in any case.
     void grow(std::size_t count) {
+        // Those that a callback has ended are joined, but for those that are at their destructors
+        // still, which may take any time: their turn comes later.
+        if (ended != 0)
+            ended -= std::erase_if(threads, [](const Member& member) {
+                return member.ended && pthread_tryjoin_np(member.id, nullptr) == 0;
+            });
         count += ended;
         if (threads.size() >= count) return;
         sigset_t all, before;
@@ -153,11 +161,21 @@ struct ThreadPool::Crew {
         pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
             threads.reserve(count);
-            while (threads.size() < count) threads.emplace_back([this] { serve(*this); });
-        } catch (const std::system_error&) {
+            const auto start = [](void* crew) -> void* {
+                serve(*static_cast<Crew*>(crew));
+                return nullptr;
+            };
+            pthread_t id;
+            while (threads.size() < count && pthread_create(&id, nullptr, start, this) == 0)
+                threads.push_back({id});
         } catch (const std::bad_alloc&) {
         }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    }
+    void this_one_ends() noexcept {
+        for (Member& member : threads)
+            if (pthread_equal(member.id, pthread_self())) member.ended = true;
+        ++ended;
     }
 };
 
@@ -178,7 +196,7 @@ ThreadPool::~ThreadPool() {
         crew->closing = true;
     }
     crew->wake.notify_all();
-    for (auto& thread : crew->threads) thread.join();
+    for (const Crew::Member& member : crew->threads) pthread_join(member.id, nullptr);
     delete crew;
 }
 
@@ -205,7 +223,7 @@ class ThreadPool::Share {
     Share& operator=(const Share&) = delete;
     ~Share() {
         lock_.lock();
-        if (!returned_) ++crew_.ended;
+        if (!returned_) crew_.this_one_ends();
         if (--task_.inside == 0) task_.left.notify_one();
     }
     void work_off() {

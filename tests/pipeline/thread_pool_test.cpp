@@ -74,6 +74,57 @@ TEST(ThreadPool, AThreadThatEndsInACallbackIsMissedByNobody) {
     }));
 }
 
+// A thread's number is not another's before it is joined.
+TEST(ThreadPool, ThreadsThatEndInCallbacksAreJoinedBeforeThePoolGoes) {
+    ThreadPool pool(2);
+    const auto caller = std::this_thread::get_id();
+    std::vector<pthread_t> ended;
+    bool joined = false;
+    for (int turn = 0; turn < 500 && !joined; ++turn) {
+        std::barrier both(2);
+        (void)pool.run(2, 2, [&](std::size_t) -> Result<> {
+            both.arrive_and_wait();
+            if (std::this_thread::get_id() == caller) return {};
+            for (const pthread_t other : ended)
+                joined = joined || pthread_equal(other, pthread_self());
+            ended.push_back(pthread_self());
+            pthread_exit(nullptr);
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(joined);
+}
+
+// One that is at its destructors is not waited for.
+TEST(ThreadPool, AThreadThatTakesLongToEndIsNotWaitedFor) {
+    static std::atomic<bool> may_end;
+    static std::atomic<int> at_it;
+    may_end = false;
+    at_it = 0;
+    struct Slow {
+        ~Slow() {
+            ++at_it;
+            may_end.wait(false);
+        }
+    };
+    ThreadPool pool(2);
+    const auto caller = std::this_thread::get_id();
+    const auto run = [&](bool ends) {
+        std::barrier both(2);
+        return pool.run(2, 2, [&](std::size_t) -> Result<> {
+            both.arrive_and_wait();
+            if (std::this_thread::get_id() == caller || !ends) return {};
+            static thread_local const Slow its;
+            pthread_exit(nullptr);
+        });
+    };
+    for (int turn = 0; turn < 3; ++turn) EXPECT_FALSE(run(true));
+    while (at_it != 3) std::this_thread::yield();
+    EXPECT_TRUE(run(false));
+    may_end = true;
+    may_end.notify_all();
+}
+
 TEST(ThreadPool, ACallerThatEndsInACallbackWaitsForTheOthers) {
     ThreadPool pool(2);
     std::atomic<int> done{0};
