@@ -29,15 +29,15 @@ class CudaKernels final : public KernelDevice, public std::enable_shared_from_th
     int processors() const override { return access_.info.multiprocessors; }
     bool is_cpu() const override { return false; }
 
-    Result<Buffer> allocate(std::size_t size) override {
+    Result<Storage> allocate(std::size_t size) override {
         DAEL_LET(memory, access_.memory.allocate(size));
         const std::shared_ptr<void> held(
             memory, [self = shared_from_this()](void* all) { self->access_.memory.release(all); });
-        return Buffer{static_cast<std::uint8_t*>(memory), held};
+        return Storage{static_cast<std::uint8_t*>(memory), held};
     }
 
     Result<measure::Launch> prepare(const Shape& shape, const Constants& constants,
-                                    const Buffer& in, const Buffer& out, std::uint32_t blocks,
+                                    const Storage& in, const Storage& out, std::uint32_t blocks,
                                     std::uint32_t grid) override {
         const void* const kernel = cuda_kernel(shape);
         if (!kernel) return Error{Code::unsupported, "no kernel of this shape was built"};

@@ -23,7 +23,7 @@ struct Field {
     measure::DeviceClock clock;
     std::uint64_t size = 0;
     measure::HostBuffer host;
-    KernelDevice::Buffer in, out;
+    KernelDevice::Storage in, out;
 
     static Result<std::shared_ptr<Field>> make(std::shared_ptr<KernelDevice> device,
                                                std::uint64_t size);

@@ -45,23 +45,23 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr std::size_t kRoom = 16;  // that a chunk may grow by
 
 // The folder that the files lie in, gone with all that is in it when the study is over.
-class Place {
+class TemporaryFolder {
   public:
-    static Result<std::shared_ptr<Place>> make(const fs::path& beside) {
+    static Result<std::shared_ptr<TemporaryFolder>> make(const fs::path& beside) {
         std::error_code status;
         const fs::path base = beside.empty() ? fs::temp_directory_path(status) : beside;
         std::string name = (base / "daelstrom-lab-XXXXXX").string();
         if (status || !mkdtemp(name.data()))
             return Error{Code::io, "cannot make a folder in " + app::in_quotes(base.string()) +
                                        "; give --out one that can be written"};
-        auto place = std::make_shared<Place>();
-        place->folder_ = name;
-        return place;
+        auto folder = std::make_shared<TemporaryFolder>();
+        folder->folder_ = name;
+        return folder;
     }
-    Place() = default;
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
-    ~Place() {
+    TemporaryFolder() = default;
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    ~TemporaryFolder() {
         std::error_code status;
         fs::remove_all(folder_, status);
     }
@@ -142,19 +142,20 @@ std::string hexadecimal(const std::vector<std::uint8_t>& bytes) {
     return text;
 }
 
-Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place>& place,
+Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<TemporaryFolder>& folder,
                                    const bench::Work& work) {
     std::vector<Way> ways;
     const auto say = [&lab](std::string line) { lab.report.skip(std::move(line)); };
     const auto add = [&](std::string name, std::string backend, bool encrypts,
                          std::vector<std::string> words, bool ends_with_output) {
-        const auto run = [place, words, ends_with_output](const fs::path& in, const fs::path& out) {
+        const auto run = [folder, words, ends_with_output](const fs::path& in,
+                                                           const fs::path& out) {
             std::vector<std::string> all = words;
             if (ends_with_output)
                 all.insert(all.end(), {in.string(), "-o", out.string()});
             else
                 all.insert(all.end(), {"-in", in.string(), "-out", out.string()});
-            return run_program(all, place->at("said"));
+            return run_program(all, folder->at("said"));
         };
         ways.push_back({std::move(name), std::move(backend), encrypts, run});
     };
@@ -165,7 +166,7 @@ Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place
                         });
                     }});
     const std::string key = hexadecimal(bench::key_bytes(work));
-    const fs::path key_file = place->at("key");
+    const fs::path key_file = folder->at("key");
     if (!(std::ofstream(key_file) << key << '\n' << std::flush))
         return Error{Code::io, "cannot write " + app::in_quotes(key_file.string())};
     const std::string program = lab.settings.program.string();
@@ -199,7 +200,7 @@ Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place
                             });
                         }});
     }
-    if (const auto there = run_program({"openssl", "version"}, place->at("said")); !there) {
+    if (const auto there = run_program({"openssl", "version"}, folder->at("said")); !there) {
         say("openssl enc: " + there.error().message);
         return ways;
     }
@@ -216,7 +217,7 @@ Result<std::vector<Way>> find_ways(const Bench& lab, const std::shared_ptr<Place
         // One that was built otherwise, with a sanitizer say, openssl cannot load.
         std::vector<std::string> list{"openssl", "list", "-providers"}, words = enc;
         list.insert(list.end(), with.begin(), with.end());
-        if (const auto loaded = run_program(list, place->at("said")); !loaded) {
+        if (const auto loaded = run_program(list, folder->at("said")); !loaded) {
             say("openssl enc with daelstrom's provider: " + loaded.error().message);
             return ways;
         }
@@ -267,10 +268,10 @@ Result<> check_file(const bench::Work& work, const Way& way, const fs::path& in,
                         : bench::check_opened(work, plain.data(), fetch_from_file(out));
 }
 
-Result<Heat> heat_of(const std::shared_ptr<Place>& place, const std::vector<Way>& ways,
+Result<Heat> heat_of(const std::shared_ptr<TemporaryFolder>& folder, const std::vector<Way>& ways,
                      const Point& point) {
     bench::Work work(point);
-    const fs::path in = place->at("in"), out = place->at("out");
+    const fs::path in = folder->at("in"), out = folder->at("out");
     std::error_code status;
     const auto space = fs::space(in.parent_path(), status);
     if (!status && space.available < 3 * work.size)
@@ -309,15 +310,15 @@ Result<Heat> heat_of(const std::shared_ptr<Place>& place, const std::vector<Way>
             return measure::Figures{{"cpu_seconds", used}, {"load", used / seconds}};
         });
     }
-    heat.keep(place);
+    heat.keep(folder);
     return heat;
 }
 
 Result<> run_files(const Bench& lab) {
-    DAEL_LET(place, Place::make(lab.settings.folder));
+    DAEL_LET(folder, TemporaryFolder::make(lab.settings.folder));
     const bench::Work work(
         Point{{"mode", "ecb"}, {"direction", "encrypt"}, {"bits", std::uint64_t{128}}});
-    DAEL_LET(ways, find_ways(lab, place, work));
+    DAEL_LET(ways, find_ways(lab, folder, work));
     const std::uint64_t scale = lab.settings.scale * (lab.settings.quick ? kQuickScale : 1);
     measure::Axis files;
     for (const File& file : kEight) {
@@ -331,7 +332,7 @@ Result<> run_files(const Bench& lab) {
                                       {"where", "files"}}},
                                files},
                               {},
-                              [&](const Point& point) { return heat_of(place, ways, point); }};
+                              [&](const Point& point) { return heat_of(folder, ways, point); }};
     // Each way has just run, to be checked.
     measure::Sampling sampling = lab.session.sampling;
     sampling.warm_up = false;

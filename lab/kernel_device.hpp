@@ -30,16 +30,16 @@ class KernelDevice {
     // Whether it is a processor that plays a device: orders of magnitude slower than a GPU.
     virtual bool is_cpu() const = 0;
     // Memory that kernels and the clock alike take.
-    struct Buffer {
+    struct Storage {
         std::uint8_t* data = nullptr;  // as the engine's device names it
         std::shared_ptr<void> held;
     };
-    virtual Result<Buffer> allocate(std::size_t size) = 0;
+    virtual Result<Storage> allocate(std::size_t size) = 0;
     // Encrypts `blocks` blocks of AES from `in` to `out`, in `grid` blocks of threads (0: as many
     // as the data needs). Errors: unsupported, where the device has no room for the shape; what the
     // compiler says.
     virtual Result<measure::Launch> prepare(const Shape& shape, const Constants& constants,
-                                            const Buffer& in, const Buffer& out,
+                                            const Storage& in, const Storage& out,
                                             std::uint32_t blocks, std::uint32_t grid) = 0;
 };
 

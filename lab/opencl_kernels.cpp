@@ -45,7 +45,7 @@ class OpenClKernels final : public KernelDevice,
         return (type & CL_DEVICE_TYPE_CPU) != 0;
     }
 
-    Result<Buffer> allocate(std::size_t size) override {
+    Result<Storage> allocate(std::size_t size) override {
         cl_int status = CL_SUCCESS;
         cl_mem memory =
             functions_of(native_.context)
@@ -59,11 +59,11 @@ class OpenClKernels final : public KernelDevice,
                                          [self = shared_from_this(), owned, adopted](void*) {
                                              (void)opencl::forget(self->engine_, adopted);
                                          });
-        return Buffer{static_cast<std::uint8_t*>(adopted.data), held};
+        return Storage{static_cast<std::uint8_t*>(adopted.data), held};
     }
 
     Result<measure::Launch> prepare(const Shape& shape, const Constants& constants,
-                                    const Buffer& in, const Buffer& out, std::uint32_t blocks,
+                                    const Storage& in, const Storage& out, std::uint32_t blocks,
                                     std::uint32_t grid) override {
         DAEL_TRY(check_room(shape));
         const auto& call = functions_of(native_.context);

@@ -41,15 +41,15 @@ class NoSignals {
 
 // One thread that does what any number of others ask of it, in turn, and `last` before it ends. It
 // takes no signals, so that Ctrl-C reaches the program's own threads.
-class Worker {
+class ContextThread {
   public:
     using Work = std::function<Result<>()>;
 
-    explicit Worker(std::function<void()> last) : last_(std::move(last)) {
+    explicit ContextThread(std::function<void()> last) : last_(std::move(last)) {
         const NoSignals while_starting;
         thread_ = std::thread([this] { serve(); });
     }
-    ~Worker() {
+    ~ContextThread() {
         {
             const std::lock_guard lock(mutex_);
             closing_ = true;
@@ -108,14 +108,14 @@ class OpenGlBackend final : public core::Backend {
     explicit OpenGlBackend(int device)
         : profile_{"opengl:" + std::to_string(device), {}, /*shared_by_threads=*/false} {}
     ~OpenGlBackend() override {
-        if (worker_->forked()) {  // left behind on purpose
+        if (context_thread_->forked()) {  // left behind on purpose
             static_cast<void>(gl_.release());
-            static_cast<void>(worker_.release());
+            static_cast<void>(context_thread_.release());
         }
     }
 
     Result<> open(const Options& options) {
-        return worker_->run([&]() -> Result<> {
+        return context_thread_->run([&]() -> Result<> {
             auto opened = OpenGl::open(options);
             if (!opened) return std::move(opened).error();
             gl_ = std::move(*opened);
@@ -126,7 +126,7 @@ class OpenGlBackend final : public core::Backend {
 
     const core::Profile& profile() const override { return profile_; }
     Result<> usable() const override {
-        if (worker_->forked()) return core::opened_before_fork(profile_.name);
+        if (context_thread_->forked()) return core::opened_before_fork(profile_.name);
         DAEL_TRY(core::believed(gl_->name()));
         if (was_reset_)
             return Error{Code::device, gl_->name() + ": the GPU was reset; open the engine anew"};
@@ -149,8 +149,8 @@ class OpenGlBackend final : public core::Backend {
             return {};
         if (const core::Can answer = can(cipher, 128); answer.answer == core::Can::no)
             return core::cannot(profile_.name, cipher, answer);
-        if (worker_->forked()) return core::opened_before_fork(profile_.name);
-        return worker_->run([&]() -> Result<> {
+        if (context_thread_->forked()) return core::opened_before_fork(profile_.name);
+        return context_thread_->run([&]() -> Result<> {
             Result<> done;
             for (std::size_t i = 0; i < messages.size() && done; ++i)
                 if (messages[i].size != 0)
@@ -168,8 +168,9 @@ class OpenGlBackend final : public core::Backend {
   private:
     core::Profile profile_;
     std::atomic<bool> was_reset_{false};
-    std::unique_ptr<OpenGl> gl_;  // the worker's
-    std::unique_ptr<Worker> worker_ = std::make_unique<Worker>([this] { gl_.reset(); });
+    std::unique_ptr<OpenGl> gl_;  // that thread's
+    std::unique_ptr<ContextThread> context_thread_ =
+        std::make_unique<ContextThread>([this] { gl_.reset(); });
 };
 
 int count(std::string* why) {

@@ -24,7 +24,7 @@
 
 namespace {
 
-struct Plan {
+struct Injection {
     enum { none, error, signal, memory } what = none;
     int number = 0;  // of the error, or the signal
     long at = -1;
@@ -32,30 +32,30 @@ struct Plan {
     int log = -1;
 };
 
-Plan make_plan() {
-    Plan plan;
+Injection read_injection() {
+    Injection injection;
     const char* const step = std::getenv("DAELSTROM_STEP");
     const char* const log = std::getenv("DAELSTROM_STEPS");
-    if (!step || !log) return plan;
-    plan.log = std::atoi(log);
+    if (!step || !log) return injection;
+    injection.log = std::atoi(log);
     const char* const where = std::strchr(step, ' ') + 1;
     if (*where >= '0' && *where <= '9')
-        plan.at = std::atol(where);
+        injection.at = std::atol(where);
     else
-        plan.named = where;
+        injection.named = where;
     const auto is = [step](const char* word) {
         return std::strncmp(step, word, std::strlen(word)) == 0;
     };
-    if (is("EIO ") || is("ENOSPC ")) plan.what = Plan::error;
-    if (is("kill ") || is("term ")) plan.what = Plan::signal;
-    if (is("memory ")) plan.what = Plan::memory;
-    plan.number = is("EIO ") ? EIO : is("ENOSPC ") ? ENOSPC : is("kill ") ? SIGKILL : SIGTERM;
-    return plan;
+    if (is("EIO ") || is("ENOSPC ")) injection.what = Injection::error;
+    if (is("kill ") || is("term ")) injection.what = Injection::signal;
+    if (is("memory ")) injection.what = Injection::memory;
+    injection.number = is("EIO ") ? EIO : is("ENOSPC ") ? ENOSPC : is("kill ") ? SIGKILL : SIGTERM;
+    return injection;
 }
 
-const Plan& plan() {
-    static const Plan made = make_plan();
-    return made;
+const Injection& injection() {
+    static const Injection read = read_injection();
+    return read;
 }
 
 std::atomic<long> calls{0}, allocations{-1};  // the latter once a new file was opened
@@ -63,26 +63,27 @@ std::atomic<long> calls{0}, allocations{-1};  // the latter once a new file was 
 void note(const char* name) {
     char line[64];
     const int size = std::snprintf(line, sizeof line, "%s\n", name);
-    (void)!::syscall(SYS_write, plan().log, line, static_cast<std::size_t>(size));
+    (void)!::syscall(SYS_write, injection().log, line, static_cast<std::size_t>(size));
 }
 
 // Whether the call is to fail, with errno set.
 bool fails(const char* name) {
-    if (plan().log < 0) return false;
+    if (injection().log < 0) return false;
     note(name);
     static std::atomic<bool> met{false};
-    const bool here = calls++ == plan().at ||
-                      (plan().named && std::strcmp(name, plan().named) == 0 && !met.exchange(true));
-    if (here && plan().what == Plan::signal)
-        ::syscall(SYS_kill, ::syscall(SYS_getpid), plan().number);
-    if (!here || plan().what != Plan::error) return false;
-    errno = plan().number;
+    const bool here =
+        calls++ == injection().at ||
+        (injection().named && std::strcmp(name, injection().named) == 0 && !met.exchange(true));
+    if (here && injection().what == Injection::signal)
+        ::syscall(SYS_kill, ::syscall(SYS_getpid), injection().number);
+    if (!here || injection().what != Injection::error) return false;
+    errno = injection().number;
     return true;
 }
 
 bool is_file(int fd) {
     struct stat status;
-    return fd != plan().log && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    return fd != injection().log && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 bool makes_file(int flags) {
@@ -110,7 +111,8 @@ int system_call(const char* name, long number, auto... arguments) {
 }  // namespace
 
 void* operator new(std::size_t size) {
-    if (plan().what == Plan::memory && allocations >= 0 && allocations++ == plan().at) {
+    if (injection().what == Injection::memory && allocations >= 0 &&
+        allocations++ == injection().at) {
         note("no memory");
         throw std::bad_alloc();
     }

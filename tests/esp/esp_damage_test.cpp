@@ -19,7 +19,7 @@ class EspDamage : public EspTest {
   protected:
     // Receives the packet and looks for its plaintext afterwards.
     Verdict refused(const Bytes& packet, const Bytes& plain, Framing framing = Framing::esp) {
-        Buffer buffer(packet, 0, 0);
+        PacketBuffer buffer(packet, 0, 0);
         const Verdict verdict = receive(buffer, framing);
         EXPECT_NE(verdict, Verdict::ok);
         const Bytes left = buffer.memory.bytes();
@@ -64,7 +64,7 @@ TEST_F(EspDamage, EveryTruncationAndEveryFlippedBit) {
                 EXPECT_EQ(refused(longer, plain), more % 4 ? Verdict::malformed : Verdict::bad_icv);
             }
             // None of that moved the window, nor took the number.
-            Buffer whole(packet);
+            PacketBuffer whole(packet);
             EXPECT_EQ(receive(whole), Verdict::ok);
             EXPECT_EQ(whole.bytes(), payload);
             EXPECT_EQ(refused(packet, plain), Verdict::replayed);
@@ -87,7 +87,7 @@ TEST_F(EspDamage, AuthenticAndYetWrong) {
     };
     const auto accepted = [&](const Bytes& plain, std::size_t size) {
         ++number;
-        Buffer buffer(esp_by_hand(key, options, number, number, plain));
+        PacketBuffer buffer(esp_by_hand(key, options, number, number, plain));
         EXPECT_EQ(receive(buffer), Verdict::ok);
         EXPECT_EQ(buffer.packet.size, size);
     };
@@ -157,7 +157,7 @@ TEST_F(EspDamage, NumbersThatCannotBe) {
         std::fill_n(zero_spi.begin(), 4, std::uint8_t{0});
         EXPECT_EQ(refused(zero_spi, plain), Verdict::malformed);
         const auto take = [&](std::uint64_t number) {
-            Buffer buffer(esp_by_hand(key, options, number, number, plain));
+            PacketBuffer buffer(esp_by_hand(key, options, number, number, plain));
             const Verdict verdict = receive(buffer);
             if (verdict == Verdict::ok) {
                 EXPECT_EQ(buffer.packet.sequence, number);
@@ -207,7 +207,7 @@ TEST_F(EspDamage, WhatElseComesToPort4500) {
     std::uint64_t number = 0;
     const auto packet = [&] { return esp_by_hand(key, options, ++number, 5, plain); };
     const auto verdict_of = [&](const Bytes& bytes, Framing framing) {
-        Buffer buffer(bytes, 0, 0);
+        PacketBuffer buffer(bytes, 0, 0);
         const Verdict verdict = receive(buffer, framing);
         if (verdict == Verdict::ok) {
             EXPECT_EQ(buffer.bytes(), payload);

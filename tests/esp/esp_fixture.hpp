@@ -62,12 +62,12 @@ inline Bytes with_trailer(Bytes payload, std::uint8_t next_header, std::size_t p
 }
 
 // A packet with room around it, or with as much as is asked for.
-struct Buffer {
+struct PacketBuffer {
     Poisoned memory;
     esp::Packet packet;
 
-    explicit Buffer(const Bytes& content, std::size_t before = esp::kHeadroom,
-                    std::size_t after = esp::kTailroom, std::size_t misalignment = 0)
+    explicit PacketBuffer(const Bytes& content, std::size_t before = esp::kHeadroom,
+                          std::size_t after = esp::kTailroom, std::size_t misalignment = 0)
         : memory(before + content.size() + after, misalignment) {
         std::ranges::copy(content, memory.data() + before);
         packet.buffer = memory.data();
@@ -109,7 +109,7 @@ class EspTest : public testing::Test {
             options.salt[i] = static_cast<std::uint8_t>(salt >> 8 * i);
         return options;
     }
-    esp::Verdict receive(Buffer& buffer, esp::Framing framing = esp::Framing::esp) {
+    esp::Verdict receive(PacketBuffer& buffer, esp::Framing framing = esp::Framing::esp) {
         buffer.packet.verdict = esp::Verdict::fault;
         const std::size_t accepted = receiver_.decapsulate({&buffer.packet, 1}, framing);
         EXPECT_EQ(accepted, buffer.packet.verdict == esp::Verdict::ok);

@@ -17,7 +17,7 @@ class EspState : public EspTest {
   protected:
     // So many packets; their ESP bytes. Fewer, when the SA is at its end.
     std::vector<Bytes> send(esp::Encapsulator& sender, std::size_t count) {
-        std::deque<Buffer> buffers;
+        std::deque<PacketBuffer> buffers;
         std::vector<esp::Packet> packets;
         for (std::size_t i = 0; i < count; ++i) {
             packets.push_back(buffers.emplace_back(random_.bytes(random_.below(900))).packet);
@@ -39,7 +39,7 @@ class EspState : public EspTest {
         return sent;
     }
     Verdict take(const Bytes& packet) {
-        Buffer buffer(packet);
+        PacketBuffer buffer(packet);
         return receive(buffer);
     }
 
@@ -203,7 +203,7 @@ TEST_F(EspState, LifetimesInBytes) {
     std::size_t bytes = 0, sent = 0;
     bool ended = false, soon = false;
     for (int i = 0; i < 30; ++i) {
-        Buffer buffer(Bytes(998));  // and two of the trailer
+        PacketBuffer buffer(Bytes(998));  // and two of the trailer
         buffer.packet.next_header = 6;
         const auto done = sender.encapsulate({&buffer.packet, 1});
         ASSERT_TRUE(done);
@@ -268,7 +268,7 @@ TEST_F(EspState, NextHeaderZeroIsNobodys) {
     const Bytes key = random_.bytes(16);
     auto sender = opened(esp::Encapsulator::open(out_, *Key::import(key), some_options()));
     const Bytes payload = random_.bytes(40);
-    Buffer buffer(payload), good(payload);
+    PacketBuffer buffer(payload), good(payload);
     buffer.packet.next_header = 0;
     good.packet.next_header = 17;
     int tag = 0;

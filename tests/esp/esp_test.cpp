@@ -49,7 +49,7 @@ TEST_F(Esp, EveryKindOfSaAndEverySize) {
             const std::uint32_t pad_to = size % 5 == 0 && next != 6 && next != 17
                                              ? static_cast<std::uint32_t>(size + 33)
                                              : 0;
-            Buffer buffer(payload, esp::kHeadroom, esp::kTailroom + 33, size % 64);
+            PacketBuffer buffer(payload, esp::kHeadroom, esp::kTailroom + 33, size % 64);
             buffer.packet.next_header = next;
             buffer.packet.pad_to = pad_to;
             const auto sent = sender.encapsulate({&buffer.packet, 1});
@@ -91,7 +91,7 @@ TEST_F(Esp, NoIvTwice) {
             opened(esp::Encapsulator::open(out_, *Key::import(random_.bytes(16)), options));
         std::map<Bytes, int> seen;
         for (int i = 0; i < 500; ++i) {
-            Buffer buffer(random_.bytes(random_.below(1400)));
+            PacketBuffer buffer(random_.bytes(random_.below(1400)));
             buffer.packet.next_header = 6;
             ASSERT_TRUE(sender.encapsulate({&buffer.packet, 1}));
             const Bytes packet = buffer.bytes();
@@ -143,7 +143,7 @@ TEST_F(Esp, TestVectors) {
         packet.insert(packet.end(), v.iv.begin() + 4, v.iv.end());
         append(packet, v.ciphertext);
         append(packet, v.tag);
-        Buffer buffer(packet);
+        PacketBuffer buffer(packet);
         const Verdict verdict = receive(buffer);
         const std::uint8_t next = v.plaintext.back();
         const std::size_t padding = v.plaintext[v.plaintext.size() - 2];
@@ -204,8 +204,8 @@ TEST_F(Esp, RoomIsCheckedToTheByte) {
             const std::size_t after = with_trailer(Bytes(size), 6).size() - size + 16;
             for (const auto& [lacks_before, lacks_after] : {std::pair(0, 0), {1, 0}, {0, 1}}) {
                 const Bytes payload = random_.bytes(size);
-                Buffer buffer(payload, before - static_cast<std::size_t>(lacks_before),
-                              after - static_cast<std::size_t>(lacks_after));
+                PacketBuffer buffer(payload, before - static_cast<std::size_t>(lacks_before),
+                                    after - static_cast<std::size_t>(lacks_after));
                 buffer.packet.next_header = 6;
                 const esp::Packet as_it_was = buffer.packet;
                 const Bytes memory = buffer.memory.bytes();
@@ -245,7 +245,7 @@ TEST_F(Esp, NumbersEndAndNothingFollows) {
             opened(esp::Encapsulator::open(out_, *Key::import(random_.bytes(16)), options));
         std::size_t sent_in_all = 0;
         for (int round = 0; round < 120; ++round) {
-            std::deque<Buffer> buffers;
+            std::deque<PacketBuffer> buffers;
             std::vector<esp::Packet> packets;
             for (std::size_t i = 0; i < batch; ++i) {
                 packets.push_back(buffers.emplace_back(random_.bytes(40)).packet);
@@ -283,7 +283,7 @@ TEST_F(Esp, MixedBatches) {
         add(keys[i], options[i]);
     }
     for (int round = 0; round < 20; ++round) {
-        std::deque<Buffer> buffers;
+        std::deque<PacketBuffer> buffers;
         std::vector<esp::Packet> packets;
         std::vector<Bytes> payloads;
         std::vector<Verdict> expected;
@@ -291,7 +291,7 @@ TEST_F(Esp, MixedBatches) {
             const std::size_t sa = random_.below(kSas);
             const std::size_t what = random_.below(8);
             payloads.push_back(random_.bytes(random_.below(1500)));
-            Buffer& buffer = buffers.emplace_back(payloads.back());
+            PacketBuffer& buffer = buffers.emplace_back(payloads.back());
             buffer.packet.next_header = 6;
             ASSERT_TRUE(senders[sa].encapsulate({&buffer.packet, 1}));
             expected.push_back(Verdict::ok);
@@ -308,7 +308,7 @@ TEST_F(Esp, MixedBatches) {
             packets.push_back(buffer.packet);
             if (what == 3) {  // the same again, in the same batch
                 payloads.push_back(payloads.back());
-                Buffer& copy = buffers.emplace_back(buffer.bytes());
+                PacketBuffer& copy = buffers.emplace_back(buffer.bytes());
                 packets.push_back(copy.packet);
                 expected.push_back(Verdict::replayed);
             }
@@ -350,7 +350,7 @@ TEST_F(EspAhead, SendsAndReceives) {
     auto sender = opened(esp::Encapsulator::open(out_, *Key::import(key), options));
     add(key, options);
     for (int round = 0; round < 60; ++round) {
-        std::deque<Buffer> buffers;
+        std::deque<PacketBuffer> buffers;
         std::vector<esp::Packet> packets;
         std::vector<Bytes> payloads;
         for (int i = 0; i < 64; ++i) {

@@ -37,7 +37,7 @@ TEST_F(EspThreads, NumbersGoOutOnceAndPacketsComeInOnce) {
     on_threads([&](std::size_t t) {
         Random random(t);
         for (std::size_t i = 0; i < kBatches; ++i) {
-            std::deque<Buffer> buffers;
+            std::deque<PacketBuffer> buffers;
             std::vector<esp::Packet> packets;
             for (std::size_t j = 0; j < kBatch; ++j) {
                 packets.push_back(buffers.emplace_back(random.bytes(random.below(300))).packet);
@@ -64,7 +64,7 @@ TEST_F(EspThreads, NumbersGoOutOnceAndPacketsComeInOnce) {
     on_threads([&](std::size_t t) {
         for (std::size_t at = 0; at < all.size(); at += kBatch) {
             const std::size_t from = t % 2 ? all.size() - kBatch - at : at;
-            std::deque<Buffer> buffers;
+            std::deque<PacketBuffer> buffers;
             std::vector<esp::Packet> packets;
             for (std::size_t j = 0; j < kBatch; ++j)
                 packets.push_back(buffers.emplace_back(all[from + j]).packet);
@@ -103,13 +103,13 @@ TEST_F(EspThreads, SasComeAndGoMeanwhile) {
     // Always somebody who holds what is changed.
     std::thread others([&] {
         while (!done) {
-            Buffer buffer(Bytes(60, 7));
+            PacketBuffer buffer(Bytes(60, 7));
             faults += receiver_.decapsulate({&buffer.packet, 1}) != 0;
         }
     });
     std::uint64_t number = 0;
     while (!done) {
-        std::deque<Buffer> buffers;
+        std::deque<PacketBuffer> buffers;
         std::vector<esp::Packet> packets;
         for (int i = 0; i < 20; ++i) {
             const bool other = i % 2 == 1;

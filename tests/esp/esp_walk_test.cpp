@@ -53,7 +53,7 @@ class EspWalk : public EspTest {
     }
 
     void send(Sa& sa) {
-        std::deque<Buffer> buffers;
+        std::deque<PacketBuffer> buffers;
         std::vector<esp::Packet> packets;
         std::vector<Bytes> payloads;
         for (std::size_t i = 1 + random_.below(40); i > 0; --i) {
@@ -82,7 +82,7 @@ class EspWalk : public EspTest {
         };
         const std::size_t at = random_.below(2);
         std::vector<Meant> meant;
-        std::deque<Buffer> buffers;
+        std::deque<PacketBuffer> buffers;
         std::vector<esp::Packet> packets;
         for (std::size_t i = random_.below(60); i > 0; --i) {
             Sa& sa = sas_[random_.below(sas_.size())];

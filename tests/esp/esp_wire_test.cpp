@@ -22,7 +22,7 @@ TEST_F(EspWire, SizesAreThoseOfPackets) {
                 opened(esp::Encapsulator::open(out_, *Key::import(random_.bytes(16)), options));
             for (std::size_t size = 0; size < 80; ++size)
                 for (const std::size_t pad_to : {std::size_t{0}, std::size_t{61}}) {
-                    Buffer buffer(Bytes(size), esp::kHeadroom, esp::kTailroom + 61);
+                    PacketBuffer buffer(Bytes(size), esp::kHeadroom, esp::kTailroom + 61);
                     buffer.packet.next_header = 6;
                     buffer.packet.pad_to = static_cast<std::uint32_t>(pad_to);
                     ASSERT_TRUE(sender.encapsulate({&buffer.packet, 1}));
@@ -56,7 +56,7 @@ TEST_F(EspWire, Udp6ChecksumsAddUp) {
     for (std::size_t i = 0; i < 300; ++i) {
         const Bytes source = random_.bytes(16), destination = random_.bytes(16);
         const std::span<const std::uint8_t, 16> from(source.data(), 16), to(destination.data(), 16);
-        Buffer buffer(random_.bytes(random_.below(1400)));
+        PacketBuffer buffer(random_.bytes(random_.below(1400)));
         buffer.packet.next_header = 6;
         ASSERT_TRUE(sender.encapsulate({&buffer.packet, 1}));
         std::span<std::uint8_t> datagram(buffer.packet.buffer + buffer.packet.offset,

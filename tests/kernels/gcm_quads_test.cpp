@@ -149,7 +149,7 @@ TEST(GcmQuads, ParitiesOfTheLargestCounts) {
     }
 }
 
-class Plan : public testing::Test {
+class QuadPlanTest : public testing::Test {
   protected:
     void add(std::uint64_t size, std::uint64_t aad = 0, std::uint32_t key = 0) {
         Message m;
@@ -190,7 +190,7 @@ class Plan : public testing::Test {
     std::vector<Message> list_;
 };
 
-TEST_F(Plan, LengthsAndKeysInAnyOrder) {
+TEST_F(QuadPlanTest, LengthsAndKeysInAnyOrder) {
     test::Random random(8);
     for (const std::uint32_t keys : {1, 3, 64}) {
         list_.clear();
@@ -202,7 +202,7 @@ TEST_F(Plan, LengthsAndKeysInAnyOrder) {
     }
 }
 
-TEST_F(Plan, EqualMessagesStayAsTheyAre) {
+TEST_F(QuadPlanTest, EqualMessagesStayAsTheyAre) {
     for (int i = 0; i < 4200; ++i) add(1024);
     const cuda::QuadPlan plan(list_);
     check(plan);
@@ -210,7 +210,7 @@ TEST_F(Plan, EqualMessagesStayAsTheyAre) {
     for (std::uint32_t i = 0; i < list_.size(); ++i) EXPECT_EQ(plan.places[i], i);
 }
 
-TEST_F(Plan, ItTakesMoreLongMessagesThanShortOnes) {
+TEST_F(QuadPlanTest, ItTakesMoreLongMessagesThanShortOnes) {
     for (int i = 0; i < 8192; ++i) add(8192);
     EXPECT_FALSE(cuda::QuadPlan(list_).pays());
     for (int i = 0; i < 8192; ++i) add(8192);
@@ -220,14 +220,14 @@ TEST_F(Plan, ItTakesMoreLongMessagesThanShortOnes) {
     EXPECT_TRUE(cuda::QuadPlan(list_).pays());
 }
 
-TEST_F(Plan, AKeyEachDoesNotPay) {
+TEST_F(QuadPlanTest, AKeyEachDoesNotPay) {
     for (std::uint32_t i = 0; i < 5000; ++i) add(1024, 0, i);
     const cuda::QuadPlan plan(list_);
     check(plan);
     EXPECT_FALSE(plan.pays());
 }
 
-TEST_F(Plan, NoneAndLongOnesAlone) {
+TEST_F(QuadPlanTest, NoneAndLongOnesAlone) {
     EXPECT_EQ(cuda::QuadPlan(list_).groups(), 0u);
     for (int i = 0; i < 5000; ++i) add(100000);
     const cuda::QuadPlan plan(list_);

@@ -14,25 +14,27 @@ constexpr std::size_t kGuard = 64;
 
 // Memory of a device and page-locked memory of the host, of the same size, which outlive a call and
 // serve later ones: both are slow to come by. Everything is wiped before it is released.
-class Buffer {
+class MirroredMemory {
   public:
-    static Result<std::unique_ptr<Buffer>> make(Memory& memory, Order& order, std::size_t size) {
+    static Result<std::unique_ptr<MirroredMemory>> make(Memory& memory, Order& order,
+                                                        std::size_t size) {
         DAEL_LET(device, memory.allocate(size));
         auto host = memory.allocate_pinned(size);
         if (!host) {
             memory.release(device);
             return std::move(host).error();
         }
-        return std::unique_ptr<Buffer>(new Buffer(memory, order, device, *host, size));
+        return std::unique_ptr<MirroredMemory>(
+            new MirroredMemory(memory, order, device, *host, size));
     }
-    ~Buffer() {
+    ~MirroredMemory() {
         wipe(image.data(), image.size());
         if (memory_.fill(device, 0, image.size(), {}) && order_.wait(Stream{}))
             memory_.release(device);
         memory_.release_pinned(image.data());
     }
-    Buffer(const Buffer&) = delete;
-    Buffer& operator=(const Buffer&) = delete;
+    MirroredMemory(const MirroredMemory&) = delete;
+    MirroredMemory& operator=(const MirroredMemory&) = delete;
 
     Result<> to_device(std::size_t size) { return memory_.copy_in(device, image.data(), size, {}); }
     Result<> to_host(std::size_t size) {
@@ -41,7 +43,7 @@ class Buffer {
     }
 
   private:
-    Buffer(Memory& memory, Order& order, void* on_device, void* on_host, std::size_t size)
+    MirroredMemory(Memory& memory, Order& order, void* on_device, void* on_host, std::size_t size)
         : memory_(memory),
           order_(order),
           device(static_cast<std::uint8_t*>(on_device)),
@@ -109,7 +111,7 @@ class DeviceSubject final : public Subject {
         std::size_t list = 0, end = 0;
     };
 
-    Result<std::unique_ptr<Buffer>> acquire(std::size_t size) {
+    Result<std::unique_ptr<MirroredMemory>> acquire(std::size_t size) {
         {
             const std::lock_guard lock(mutex_);
             if (!idle_.empty()) {
@@ -118,14 +120,14 @@ class DeviceSubject final : public Subject {
                 if (buffer->image.size() >= size) return buffer;
             }
         }
-        return Buffer::make(calls_->memory(), calls_->order(),
-                            std::max<std::size_t>(2 * size, 1 << 16));
+        return MirroredMemory::make(calls_->memory(), calls_->order(),
+                                    std::max<std::size_t>(2 * size, 1 << 16));
     }
 
     Result<> on_device(const Cipher& cipher, std::span<const Key> keys,
                        std::span<const Message> messages, std::span<Code> codes,
                        const std::vector<std::size_t>& valid, const Layout& layout,
-                       Buffer& buffer) {
+                       MirroredMemory& buffer) {
         Bytes image(layout.end, Poisoned::kPoison);
         std::vector<Message> moved;
         for (std::size_t i = 0; i < valid.size(); ++i) {
@@ -196,7 +198,7 @@ class DeviceSubject final : public Subject {
     std::unique_ptr<DeviceCalls> calls_;
     std::mutex mutex_;
     Random random_{777};
-    std::vector<std::unique_ptr<Buffer>> idle_;
+    std::vector<std::unique_ptr<MirroredMemory>> idle_;
 };
 
 // A device below the engine.
