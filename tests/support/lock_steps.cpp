@@ -20,6 +20,7 @@ struct Steps {
     enum State : int { idle, asked, over, ended };
     std::atomic<int> state{idle};
     std::atomic<bool> blocked{false};  // fork() waits for what the thread has, which does not stop
+    std::atomic<bool> missed{false};   // a lock that it took then
     struct Step {
         const void *lock, *place;
     };
@@ -51,11 +52,13 @@ bool is_ours(const void* address) {
 }
 
 [[maybe_unused]] void taken(const void* lock, const void* place) {
-    if (!watched || steps.blocked || steps.state.load() == Steps::ended) return;
+    if (!watched || steps.state.load() == Steps::ended) return;
     for (int i = 0; i < steps.count; ++i)
         if (steps.all[i].place == place && steps.all[i].lock == lock) return;
     watched = false;  // what this takes itself
-    if (steps.learning && steps.count < static_cast<int>(std::size(steps.all))) {
+    if (steps.blocked) {
+        if (is_ours(place)) steps.missed = true;
+    } else if (steps.learning && steps.count < static_cast<int>(std::size(steps.all))) {
         steps.all[steps.count] = {lock, place};
         ++steps.count;
     } else if (steps.count < static_cast<int>(std::size(steps.all)) && is_ours(place)) {
@@ -119,7 +122,7 @@ LockSteps fork_at_each_lock(const std::function<void()>& work,
                             const std::function<std::string()>& child, const std::string& module,
                             const std::function<void()>& but) {
     LockSteps result;
-    int passed_over = 0;
+    int passed_over = 0, passes = 0;
     steps.count = steps.waited = 0;
     steps.module = module;
     steps.state = Steps::idle;
@@ -129,8 +132,10 @@ LockSteps fork_at_each_lock(const std::function<void()>& work,
         but();
         steps.learning = false;
         passed_over = steps.count;
-        work();
-        work();
+        do {
+            steps.missed = false;
+            work();
+        } while (++passes < 2 || (steps.missed && passes < 20));
         watched = false;
         steps.state = Steps::ended;
         steps.state.notify_all();

@@ -25,11 +25,11 @@ struct LockSteps {
     std::vector<std::string> wrong;  // what children did not do, and where their parent was
 };
 
-// Runs `work` twice on a thread of its own, since the locks that it takes while fork() waits are
-// passed over, and `child` in a child that is forked at each lock that this
-// takes. `child` answers what went wrong, or an empty text; one that hangs ends by a signal.
-// Locks that this program's own code takes, the library's among it, and that of shared libraries
-// whose path contains `module`; without those that `but` takes.
+// Runs `work` on a thread of its own, twice and until no lock is passed over that it takes while
+// fork() waits, and `child` in a child that is forked at each lock that this takes. `child` answers
+// what went wrong, or an empty text; one that hangs ends by a signal. Locks that this program's own
+// code takes, the library's among it, and that of shared libraries whose path contains `module`;
+// without those that `but` takes.
 LockSteps fork_at_each_lock(
     const std::function<void()>& work, const std::function<std::string()>& child,
     const std::string& module = "", const std::function<void()>& but = [] {});
