@@ -4,18 +4,25 @@
 #include <gtest/gtest.h>
 
 #include <daelstrom/daelstrom_opencl.h>
+#include <dlfcn.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "capi/little_memory.hpp"
 #include "capi/shared.hpp"
+#include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "support/bytes.hpp"
 #include "support/host_device.hpp"
+#include "support/short_memory_child.hpp"
 
 namespace {
 
 using dael::test::Bytes;
+using dael::test::expect_in_children_with_little_memory;
+using dael::test::HostDevice;
+using dael::test::HostDeviceBackend;
 using dael::test::making;
 using dael::test::pattern;
 using dael::test::with_little_memory;
@@ -195,6 +202,82 @@ TEST_F(LittleMemoryDevice, WhatIsRefused) {
     with_little_memory(
         "dael_opencl_stream", [&] { return dael_opencl_stream(engine_, queue, &memory); }, [] {},
         DAEL_UNSUPPORTED);
+}
+
+// What the process pins by is chosen once; here it is the device made of threads, since it is the
+// one in use. Whatever lacks memory, there is memory of another kind or none, and the next is
+// pinned.
+HostDevice* in_use = nullptr;
+constexpr dael::core::BackendEntry kInUse{
+    .name = "threads",
+    .summary = "a device made of threads",
+    .count = [](std::string*) { return 1; },
+    .open = [](const dael::core::BackendOptions&)
+        -> dael::Result<std::unique_ptr<dael::core::Backend>> {
+        return std::unique_ptr<dael::core::Backend>(std::make_unique<HostDeviceBackend>(*in_use));
+    },
+    .in_use = [] { return 0; }};
+
+TEST(LittleMemoryPinned, AllocatedFirst) {
+    if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    expect_in_children_with_little_memory([](long nth, bool& failed) {
+        HostDevice device;
+        in_use = &device;
+        if (!dael::core::add_backend(kInUse)) return false;
+        const auto allocates = [] {
+            void* const memory = dael_pinned_alloc(5000);
+            if (memory) std::memset(memory, 1, 5000);
+            return memory;
+        };
+        dael::test::fail_here_alone(true);
+        dael::test::fail_allocation(nth);
+        void* const first = allocates();
+        failed = dael::test::fail_allocation(0);
+        void* const then = allocates();
+        const bool pinned = then && device.is_pinned(then, 5000);
+        dael_pinned_free(first);
+        dael_pinned_free(then);
+        return pinned && device.live() == 0;
+    });
+}
+
+TEST(LittleMemoryPinned, AllocatedLater) {
+    if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    dael::test::expect_in_a_child([] {
+        HostDevice device;
+        in_use = &device;
+        EXPECT_TRUE(dael::core::add_backend(kInUse));
+        dael::test::fail_here_alone(true);
+        with_little_memory("dael_pinned_alloc", [] {
+            void* const memory = dael_pinned_alloc(5000);
+            const dael::test::MemoryEnough enough;  // the device made of threads takes some
+            dael_pinned_free(memory);
+            return memory ? DAEL_OK : DAEL_OUT_OF_MEMORY;
+        });
+        return !testing::Test::HasFailure();
+    });
+}
+
+// Without drivers, which may end the process where they themselves lack memory.
+TEST(LittleMemoryBackends, Listed) {
+    if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    if (dlopen("libcuda.so.1", RTLD_NOW)) GTEST_SKIP() << "CUDA's driver is here";
+    dael::test::expect_in_a_child([] {
+        setenv("OCL_ICD_VENDORS", "/nowhere", 1);
+        dael::test::fail_here_alone(true);
+        with_little_memory("dael_list_backends", [] {
+            int seen = 0;
+            const int status = dael_list_backends(
+                [](void* count, const dael_backend* backend) {
+                    EXPECT_TRUE(backend->present || *backend->missing);
+                    ++*static_cast<int*>(count);
+                },
+                &seen);
+            EXPECT_EQ(status == DAEL_OK, seen >= 5);
+            return status;
+        });
+        return !testing::Test::HasFailure();
+    });
 }
 
 }  // namespace

@@ -3,16 +3,13 @@
 // of threads computes AES.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <string>
 
 #include "core/guard.hpp"
 #include "core/known_answers.hpp"
 #include "support/bytes.hpp"
-#include "support/child.hpp"
 #include "support/host_device.hpp"
-#include "support/short_memory.hpp"
+#include "support/short_memory_child.hpp"
 
 namespace dael::test {
 namespace {
@@ -106,24 +103,14 @@ TEST_F(KnownAnswers, AreJudgedByTheSameAfterALackOfMemory) {
     };
     const auto usual = judge();
     ASSERT_TRUE(usual) << usual.error().message;
-    bool failed = true;
-    for (long nth = 1; failed; ++nth) {
-        ASSERT_LT(nth, 1000);
-        int pipe_ends[2];  // a child has judges of its own, which it opens
-        ASSERT_EQ(pipe(pipe_ends), 0);
-        expect_in_a_child([&] {
-            fail_allocation(nth);
-            const auto first = core::guarded([&] { return judge(); });
-            const bool its = fail_allocation(0);
-            (void)!write(pipe_ends[1], &its, 1);
-            const auto then = judge();
-            return (first || first.code() == Code::out_of_memory) && then && *then == *usual;
-        });
-        ASSERT_EQ(read(pipe_ends[0], &failed, 1), 1);
-        close(pipe_ends[0]);
-        close(pipe_ends[1]);
-        ASSERT_FALSE(HasFailure()) << "allocation " << nth;
-    }
+    // A child has judges of its own, which it opens.
+    expect_in_children_with_little_memory([&](long nth, bool& failed) {
+        fail_allocation(nth);
+        const auto first = core::guarded([&] { return judge(); });
+        failed = fail_allocation(0);
+        const auto then = judge();
+        return (first || first.code() == Code::out_of_memory) && then && *then == *usual;
+    });
 }
 
 // A device that asks before it runs, and remembers what it has heard, as those on GPUs do.
