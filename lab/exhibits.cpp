@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/exhibits.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "apps/daelstrom/engine_options.hpp"
@@ -10,9 +9,6 @@
 
 namespace dael::cli {
 namespace {
-
-// As apps/daelstrom/lab.cpp has them.
-constexpr std::array<std::string_view, 4> kExhibits{"aes", "encrypt", "decrypt", "devices"};
 
 constexpr std::array kEncrypt{
     Example{"A file, by drawing",
@@ -55,10 +51,6 @@ void tell(CLI::App& app, Context& context, const CommandText& text) {
 }
 
 }  // namespace
-
-bool is_exhibit(std::string_view word) {
-    return std::ranges::find(kExhibits, word) != kExhibits.end();
-}
 
 int run_exhibit(int argc, char** argv) {
     return guarded([=] {

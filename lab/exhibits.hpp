@@ -3,15 +3,11 @@
 // stand on that program's own.
 #pragma once
 
-#include <string_view>
-
 #include "apps/daelstrom/commands.hpp"
 
 namespace dael::cli {
 
-// Whether this is one of them, by its name.
-bool is_exhibit(std::string_view word);
-// A command line whose first word is one. Gives the exit status.
+// A command line whose first word is one (is_exhibit). Gives the exit status.
 int run_exhibit(int argc, char** argv);
 
 // Takes the value of the password option of `aes` out of the arguments and overwrites it there,

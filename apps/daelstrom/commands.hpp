@@ -73,6 +73,8 @@ void add_help(CLI::App& app, Context& context);
 // Whether these are words for the lab's program as they are: its exhibits, which take options that
 // this program has not, and secrets that are its own to wipe.
 bool are_the_labs(int argc, char** argv);
+// Whether one of them is called so.
+bool is_exhibit(std::string_view word);
 // Starts it with them; comes back only where it cannot be started.
 Error start_lab(int argc, char** argv);
 

@@ -61,41 +61,56 @@ Result<> start(const LabArguments& arguments) {
     return start(program, std::move(argv));
 }
 
-// As lab/exhibits.cpp has them.
-constexpr std::string_view kExhibits[] = {"aes", "encrypt", "decrypt", "devices"};
+constexpr std::string_view kExhibits[] = {"encrypt", "decrypt", "devices", "aes"};
+
+// Where an exhibit's name is: the first word that is neither an option nor the value of one of
+// those that the lab itself has. 0: nowhere.
+int exhibit_at(int argc, char** argv) {
+    if (argc > 1 && argv[1] == std::string_view("aes")) return 1;
+    if (argc < 2 || argv[1] != std::string_view("lab")) return 0;
+    constexpr std::string_view kWithValue[] = {"--out", "-o", "--output", "--repeats", "--scale"};
+    for (int i = 2; i < argc; ++i) {
+        const std::string_view word = argv[i];
+        if (std::ranges::find(kWithValue, word) != std::end(kWithValue))
+            ++i;
+        else if (!word.starts_with('-'))
+            return is_exhibit(word) ? i : 0;
+    }
+    return 0;
+}
+
+}  // namespace
 
 bool is_exhibit(std::string_view word) {
     return std::ranges::find(kExhibits, word) != std::end(kExhibits);
 }
 
-}  // namespace
-
 bool are_the_labs(int argc, char** argv) {
-    if (argc > 1 && argv[1] == std::string_view("aes")) return true;
-    return argc > 2 && argv[1] == std::string_view("lab") && is_exhibit(argv[2]);
+    return exhibit_at(argc, argv) != 0;
 }
 
 Error start_lab(int argc, char** argv) {
     auto program = lab_program();
     if (!program) return std::move(program).error();
-    const int first = argv[1] == std::string_view("lab") ? 2 : 1;
-    std::vector<char*> words{argv[0]};  // by which the messages go
-    words.insert(words.end(), argv + first, argv + argc);
+    const int at = exhibit_at(argc, argv);
+    std::vector<char*> words{argv[0], argv[at]};  // the first is by which the messages go
+    if (at > 2) words.insert(words.end(), argv + 2, argv + at);
+    words.insert(words.end(), argv + at + 1, argv + argc);
     return start(*program, std::move(words));
 }
 
 void add_lab(CLI::App& app, Context& context) {
     CLI::App* command = add_command(app, "lab");
     const auto arguments = std::make_shared<LabArguments>();
-    auto* action =
-        command
-            ->add_option(
-                "ACTION", arguments->action,
-                "list, run, compare or report; or an exhibit: encrypt, decrypt, devices, aes")
-            ->type_name("");
+    std::vector<std::string> actions{"list", "run", "compare", "report"};
+    std::string about = "list, run, compare or report; or an exhibit";
+    for (const auto exhibit : kExhibits) {
+        about += (exhibit == kExhibits[0] ? ": " : ", ") + std::string(exhibit);
+        actions.emplace_back(exhibit);
+    }
+    auto* action = command->add_option("ACTION", arguments->action, about)->type_name("");
     action->required();
-    context.choices[action] = {"list", "run", "compare", "report"};
-    for (const auto exhibit : kExhibits) context.choices[action].emplace_back(exhibit);
+    context.choices[action] = std::move(actions);
     command
         ->add_option(
             "NAME", arguments->names,

@@ -103,6 +103,26 @@ class Program(Lab):
         self.assertIn("1 rows only in the first", ran.stdout)
         self.assertIn("1 rows only in the second", ran.stdout)
 
+    def test_exhibits_behind_options(self):
+        for behind, words in (["devices", "--json"], ["--json", "devices"]), (["devices"], ["--", "devices"]):
+            with self.subTest(words=words):
+                ran = lab(*words)
+                self.assertEqual((ran.returncode, ran.stderr, ran.stdout), (0, "", lab(*behind).stdout))
+                self.assertIn("opengl", ran.stdout)
+        help_text = lab("encrypt", "--help").stdout
+        self.assertIn("gl-float", help_text)
+        self.assertEqual(lab("--help", "encrypt").stdout, help_text)
+        # What the lab's own options take is none.
+        for words in (["--out", "devices", "list"], ["-o", "aes", "list"]):
+            with self.subTest(words=words):
+                ran = lab(*words)
+                self.assertEqual(ran.returncode, 2)
+                self.assertIn("leave", ran.stderr)
+        # An exhibit tells of what it has not itself.
+        ran = lab("-q", "devices")
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertNotIn("there are list, run", ran.stderr)
+
     def test_without_the_labs_program(self):
         alone = self.folder / "daelstrom"
         shutil.copy(PROGRAM, alone)
