@@ -304,7 +304,9 @@ TEST_P(LittleMemory, GcmInPieces) {
                 if (status == DAEL_OK)
                     status = dael_pieces_update_unverified(pieces, sealed.data(), out.data(), 500);
                 if (status == DAEL_OK) status = dael_pieces_tag(pieces, its_tag);
-                if (status == DAEL_OK) EXPECT_EQ(std::memcmp(its_tag, tag.data(), 16), 0);
+                if (status == DAEL_OK) {
+                    EXPECT_EQ(std::memcmp(its_tag, tag.data(), 16), 0);
+                }
             } else {
                 if (status == DAEL_OK)
                     status = dael_pieces_authenticate(pieces, sealed.data(), 500);
@@ -313,7 +315,9 @@ TEST_P(LittleMemory, GcmInPieces) {
                     status =
                         dael_pieces_update(pieces, sealed.data(), 500, out.data(), 512, &written);
             }
-            if (status == DAEL_OK) EXPECT_EQ(std::memcmp(out.data(), plain.data(), 500), 0);
+            if (status == DAEL_OK) {
+                EXPECT_EQ(std::memcmp(out.data(), plain.data(), 500), 0);
+            }
             dael_pieces_free(pieces);
             return status;
         });
