@@ -17,10 +17,12 @@ constexpr std::size_t kProbe = 4096;
 
 // For a thread that is new to it libcrypto makes the queue of its errors under locks that are the
 // process's. Held over fork(), or a child that is forked meanwhile would wait for them with the
-// next thread that it starts. Nothing of ours is taken under it.
+// next thread that it starts. Nothing of ours is taken under it. Before other constructors, so that
+// fork() takes it after the locks of whoever calls us with one of his own held.
 constinit std::mutex meeting;
-[[maybe_unused]] const int survives_fork =
+[[gnu::constructor(101)]] void hold_meeting_over_fork() {
     pthread_atfork([] { meeting.lock(); }, [] { meeting.unlock(); }, [] { meeting.unlock(); });
+}
 
 thread_local bool has_met = false;
 

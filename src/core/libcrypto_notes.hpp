@@ -38,7 +38,7 @@ class LibcryptoNotes {
     // Whether libcrypto gets as much as any of its objects takes that we make.
     static bool memory_is_there() noexcept;
     // Gives back what libcrypto has of this thread, which ends now and is ours. Left to its end,
-    // that takes the same locks while a fork() may be under way.
+    // that takes the same locks while a fork() may be under way, as it does in threads of others.
     static void end_thread() noexcept;
 
   private:

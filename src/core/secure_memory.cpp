@@ -24,9 +24,12 @@ namespace {
 constinit std::mutex mutex;
 constinit SecretArenas arenas;
 
-// A child of fork() must find the mutex free, and the arenas as they are between two calls.
-[[maybe_unused]] const int survives_fork =
+// A child of fork() must find the mutex free, and the arenas as they are between two calls. Before
+// other constructors, so that fork() takes it after the locks of whoever calls us with one of his
+// own held.
+[[gnu::constructor(101)]] void hold_arenas_over_fork() {
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "core/guard.hpp"
+#include "core/libcrypto_notes.hpp"
 #include "core/process.hpp"
 #include "keystream/table.hpp"
 #include "pipeline/engine_state.hpp"
@@ -101,6 +102,7 @@ Result<> SaFiller::State::start_thread(std::size_t index) {
             bell_.notify_all();
             lock.unlock();
             if (last) delete this;
+            core::LibcryptoNotes::end_thread();
         });
     } catch (const std::exception& fault) {
         {

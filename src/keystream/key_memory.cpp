@@ -110,9 +110,11 @@ Memory& memory() {
     return *all;
 }
 
-// A child of fork() must find the mutex free, and the memory as it is between two calls.
-[[maybe_unused]] const int survives_fork =
+// A child of fork() must find the mutex free, and the memory as it is between two calls. Early, as
+// in core/secure_memory.cpp.
+[[gnu::constructor(101)]] void hold_key_memory_over_fork() {
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+}
 
 Result<std::array<std::uint8_t, 32>> secret() {
     const std::lock_guard lock(mutex);
