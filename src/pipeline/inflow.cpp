@@ -58,7 +58,8 @@ class Inflow {
     // Before the batches go.
     ~Inflow() {
         if (quiet_) return;
-        (void)core::waited([&] { return set_.wait(); });
+        const core::Uncancelled whole;
+        (void)core::guarded([&] { return set_.wait(); });
         if (core::waited([&] { return order_.wait(stream_); })) return;
         set_.lose();
         for (SlotBatch& chunk : chunks_) core::keep_forever(std::move(chunk.batch));

@@ -2,11 +2,12 @@
 // Host threads that share out pieces of one call's work.
 //
 // Promises: nothing is started before it is needed, and no more threads than the largest call so
-// far wanted. Any number of threads may call run() at once, also from inside work. A child of
-// fork() gets threads of its own when it first needs them (the parent's do not exist in it). After
-// each call the threads look for more to do for 25 microseconds, then sleep. They take no signals,
-// so that Ctrl-C reaches the program's own; they are called "daelstrom", and a hook may see to
-// their affinity. There is no global state and nothing to do at exit.
+// far wanted, besides those that a callback is ending. Any number of threads may call run() at
+// once, also from inside work. A child of fork() gets threads of its own when it first needs them
+// (the parent's do not exist in it). After each call the threads look for more to do for 25
+// microseconds, then sleep. They take no signals, so that Ctrl-C reaches the program's own; they
+// are called "daelstrom", and a hook may see to their affinity. There is no global state and
+// nothing to do at exit.
 #pragma once
 
 #include <atomic>

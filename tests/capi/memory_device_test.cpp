@@ -220,6 +220,7 @@ constexpr dael::core::BackendEntry kInUse{
 
 TEST(LittleMemoryPinned, AllocatedFirst) {
     if (!dael::test::kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    if (dlopen("libcuda.so.1", RTLD_NOW)) GTEST_SKIP() << "CUDA's driver is here";
     expect_in_children_with_little_memory([](long nth, bool& failed) {
         HostDevice device;
         in_use = &device;

@@ -58,6 +58,8 @@ TEST(CudaMemory, WhatCouldNotBeWaitedForNeedsNone) {
 // Of GPUs that lack of memory hides for now nothing is remembered.
 TEST(CudaMemory, GpusAreLookedForAgain) {
     if (!kShortMemory) GTEST_SKIP() << "sanitizers have their own allocator";
+    (void)cuda::has_context(0);  // with memory enough for the driver's own
+    fail_here_alone(true);
     for (int failing = 1; failing <= 3; ++failing) {
         fail_allocation(failing);
         const cuda::CurrentDevice without(0);

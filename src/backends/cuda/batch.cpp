@@ -20,6 +20,7 @@ struct KeptBlock final : Kept {
 
 DeviceBlock::~DeviceBlock() {
     if (!memory_) return;
+    const core::Uncancelled whole;
     if (!core::guarded([&] { return wipe(); })) {
         auto* const kept = new (std::nothrow) KeptBlock(std::move(*this));
         end_or_keep(device_, std::unique_ptr<Kept>(kept));  // no memory to remember it: it stays
@@ -104,7 +105,7 @@ Result<> Runs::end(cudaStream_t stream, bool capturing) {
                   : cudaEventRecord(ended_, stream);
     any_ = true;
     lost_ |= recorded != cudaSuccess && !capturing;
-    return checked(recorded, "cudaEventRecordWithFlags");
+    return checked(recorded, capturing ? "cudaEventRecordWithFlags" : "cudaEventRecord");
 }
 
 PreparedBatch::PreparedBatch(CudaDevice& on, std::shared_ptr<DeviceKeys> its_keys,
