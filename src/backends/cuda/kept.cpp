@@ -15,11 +15,11 @@ namespace dael::cuda {
 namespace {
 
 // What is to be given back later, since it came while a known answer was asked.
-struct Asked {
+struct GivenBack {
     int kept_at;  // the device
     void* memory;
     bool pinned;
-    Asked* next;
+    GivenBack* next;
 };
 
 // Lists by themselves, there from the beginning: who comes here may have no memory left and nobody
@@ -28,7 +28,7 @@ struct All {
     std::mutex mutex;  // guards the lists
     Kept* kept = nullptr;
     std::atomic<std::size_t> count{0};
-    Asked* asked_with = nullptr;
+    GivenBack* asked_with = nullptr;
     std::atomic<bool> any_asked{false};
 };
 constinit All all;
@@ -95,14 +95,14 @@ std::size_t retry_kept(int device) noexcept {
 
 void give_back(int device, void* memory, bool pinned) noexcept {
     if (core::asking()) {
-        auto* const later = new (std::nothrow) Asked{device, memory, pinned, nullptr};
+        auto* const later = new (std::nothrow) GivenBack{device, memory, pinned, nullptr};
         if (!later) return;  // better lost than waited for
         const std::lock_guard lock(all.mutex);
         later->next = std::exchange(all.asked_with, later);
         all.any_asked = true;
         return;
     }
-    Asked* list = nullptr;
+    GivenBack* list = nullptr;
     if (all.any_asked) {
         const std::lock_guard lock(all.mutex);
         list = take(all.asked_with, device);
@@ -111,7 +111,7 @@ void give_back(int device, void* memory, bool pinned) noexcept {
     const CurrentDevice current(device);
     const BesideCaptures beside;
     while (list) {
-        const std::unique_ptr<Asked> one(list);
+        const std::unique_ptr<GivenBack> one(list);
         list = one->next;
         release(one->memory, one->pinned);
     }
