@@ -4,10 +4,11 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <pthread.h>
 
 #include <mutex>
 #include <string>
+
+#include "core/over_fork.hpp"
 
 namespace dael::core {
 namespace {
@@ -17,11 +18,10 @@ constexpr std::size_t kProbe = 4096;
 
 // For a thread that is new to it libcrypto makes the queue of its errors under locks that are the
 // process's. Held over fork(), or a child that is forked meanwhile would wait for them with the
-// next thread that it starts. Nothing of ours is taken under it. Before other constructors, so that
-// fork() takes it after the locks of whoever calls us with one of his own held.
+// next thread that it starts.
 constinit std::mutex meeting;
 [[gnu::constructor(101)]] void hold_meeting_over_fork() {
-    pthread_atfork([] { meeting.lock(); }, [] { meeting.unlock(); }, [] { meeting.unlock(); });
+    hold_over_fork<meeting>();
 }
 
 thread_local bool has_met = false;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/secure_memory.hpp"
 
-#include <pthread.h>
-
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 
 #include <daelstrom/key.hpp>
 
+#include "core/over_fork.hpp"
 #include "core/secret_arenas.hpp"
 
 namespace dael {
@@ -24,11 +23,8 @@ namespace {
 constinit std::mutex mutex;
 constinit SecretArenas arenas;
 
-// A child of fork() must find the mutex free, and the arenas as they are between two calls. Before
-// other constructors, so that fork() takes it after the locks of whoever calls us with one of his
-// own held.
 [[gnu::constructor(101)]] void hold_arenas_over_fork() {
-    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+    hold_over_fork<mutex>();
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "keystream/key_memory.hpp"
 
 #include <openssl/evp.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include "core/key_schedule.hpp"
 #include "core/libcrypto.hpp"
 #include "core/libcrypto_notes.hpp"
+#include "core/over_fork.hpp"
 #include "core/random.hpp"
 
 namespace dael::keystream {
@@ -110,10 +110,8 @@ Memory& memory() {
     return *all;
 }
 
-// A child of fork() must find the mutex free, and the memory as it is between two calls. Early, as
-// in core/secure_memory.cpp.
 [[gnu::constructor(101)]] void hold_key_memory_over_fork() {
-    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+    core::hold_over_fork<mutex>();
 }
 
 Result<std::array<std::uint8_t, 32>> secret() {
