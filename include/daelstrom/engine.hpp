@@ -13,6 +13,7 @@
 // Code::device there, and what belongs to them may be destroyed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,8 +34,11 @@ namespace dael {
 
 struct EngineOptions {
     // "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl".
-    // Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or refused,
-    // never replaced.
+    // Several that work on each job together: "cuda:0+cuda:1+cpu", devices and at most one host
+    // backend, or "all", which is every device that `auto` would find, and the host
+    // (docs/devices.md). Empty: the environment's DAELSTROM_BACKEND, else "auto". A named backend
+    // is used or refused, never replaced; of several, whoever fails amid a job is replaced by the
+    // others.
     std::string backend = {};
     // The form of the backend, empty for its best. cpu, and auto's host side: "sse", "avx2",
     // "avx512". cuda: "tables=4", 2 or 1. opencl: "tables=1,teams=16,held=4,groups=4" or a part of
@@ -52,11 +56,15 @@ struct EngineOptions {
 
 // What a call did, for those who want to know.
 struct Ran {
-    // Who processed the data: "cpu", "cuda:0". Lasts as long as the program, and a 0 ends it.
+    // Who processed the data: "cpu", "cuda:0", "cuda:0+cpu". Lasts as long as the program, and a 0
+    // ends it.
     std::string_view backend = "";
     int threads = 1;           // host threads that took part
     std::uint64_t chunks = 0;  // chunks that crossed to a device and back; 0: none
-    bool replaced = false;     // a device was to do it and failed, so that the host did
+    bool replaced = false;     // a device was to do it and failed, so that others did
+    // Where several did: how much each of them, in the order of their names, to the nearest per
+    // cent. Else 0.
+    std::array<std::uint8_t, 16> percent = {};
 };
 
 // Messages in device memory, made ready by Engine::prepare: one launch does them all. For one

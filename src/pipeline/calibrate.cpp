@@ -294,12 +294,12 @@ class Calibrator {
         const auto timed = [&](const Message& message) {
             return best_rate(message.size, effort_.figure, [&]() -> Result<> {
                 Code code = Code::ok;
-                pipeline::Rest rest;
-                auto done = transfer.run({{Mode::ctr, Direction::encrypt},
-                                          {std::span(keys_).first(1)},
-                                          {&message, 1},
-                                          {&code, 1}},
-                                         options, rest);
+                const pipeline::Request request{{Mode::ctr, Direction::encrypt},
+                                                {std::span(keys_).first(1)},
+                                                {&message, 1},
+                                                {&code, 1}};
+                pipeline::WorkQueue queue(request, false);
+                auto done = transfer.run(request, queue, options);
                 if (!done) return std::move(done).error();
                 return {};
             });

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts messages into chunks that fit a staging buffer (slots.hpp), and packs short ones into one.
-//
-// Promises: every start is taken here, before anything is written, so that chunks may be processed
-// in place and in any order. Messages that the mode cannot cut stay whole. Messages that need
-// nothing of a device are left out: without a byte, in modes that do not authenticate.
+// A chunk: what a worker takes of a call's messages at a time (work_queue.hpp), and how it lies in
+// a staging buffer (slots.hpp) on its way across a device.
 //
 // A chunk in its buffer, each part from a multiple of 16 on:
 //     list (where the device reads it) | data of each message | tags, 16 bytes each | AAD of each
@@ -17,6 +14,11 @@
 
 namespace dael::pipeline {
 
+// How far a piece has come. Of one that is untouched, or leaving the staging buffer, nothing is
+// written; of one that is begun a device writes the caller's memory. One that is lost may have been
+// written in part.
+enum class Stand : std::uint8_t { untouched, begun, leaving, done, lost };
+
 // A message of host memory, or a part of one, and where it lies in its chunk's buffer.
 struct Piece {
     Message message;
@@ -24,6 +26,8 @@ struct Piece {
     std::size_t data = 0;   // bytes from the buffer's start, as the others
     std::size_t tag = 0;
     std::size_t aad = 0;
+    Stand stand = Stand::untouched;
+    bool written = false;  // its output may be, by somebody who then failed
 };
 
 // Host memory that one copy moves, since it is contiguous on both sides.
@@ -35,44 +39,26 @@ struct Extent {
 };
 
 struct Chunk {
-    std::size_t first = 0;  // of Chunks::pieces
-    std::size_t count = 0;
+    std::vector<Piece> pieces;
     std::size_t data_end = 0;  // bytes from the buffer's start
     std::size_t tags_end = 0;
     std::size_t end = 0;
 };
 
-struct Chunks {
-    std::vector<Piece> pieces;
-    std::vector<Chunk> chunks;
-
-    std::span<const Piece> of(const Chunk& chunk) const noexcept {
-        return std::span(pieces).subspan(chunk.first, chunk.count);
-    }
-};
-
-// How a request's messages may be laid into chunks.
-struct Packing {
-    std::size_t capacity = 0;  // bytes of a buffer, at least least_chunk()
-    std::size_t list = 0;      // bytes that the list takes at the buffer's start
-    std::size_t most_pieces = ~std::size_t{0};
-};
-
 // What a message takes of a chunk.
 std::size_t footprint(const Cipher& cipher, const Message& message) noexcept;
 
-// The smallest chunk in which every message that cannot be cut finds room, without a list.
-std::size_t least_chunk(const Request& request);
+// The least that is worth a chunk, and the least of the chunks that a long message begins and ends
+// with.
+inline constexpr std::size_t kLeastChunk = std::size_t{64} << 10;
+inline constexpr std::size_t kSmallChunk = std::size_t{1} << 20;
 
-// A single long message that may be cut starts and ends with small chunks: while the first chunk
-// goes in nothing comes out, and the other way round at the end, and these two stretches are what
-// keeps the whole below the bus's rate. Messages that the mode refuses get their codes, the others
-// ok.
-Chunks cut(const Request& request, const Packing& packing);
+// Says where each piece lies, behind a list of `list` bytes.
+void lay_out(const Cipher& cipher, std::size_t list, Chunk& chunk) noexcept;
 
-// The copies of the data of one side that a chunk takes: short pieces that follow one another in
-// host memory, and in the buffer, are one. (Long ones stay apart: neighbours may be separate
-// page-locked allocations, which one copy may not span.)
+// The copies of the data of one side that pieces take: short ones that follow one another in host
+// memory, and in the buffer, are one. (Long ones stay apart: neighbours may be separate page-locked
+// allocations, which one copy may not span.)
 std::vector<Extent> extents_in(std::span<const Piece> pieces);
 std::vector<Extent> extents_out(std::span<const Piece> pieces);
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/guard.hpp"
+#include "core/quoted.hpp"
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
@@ -44,8 +45,58 @@ Result<pipeline::Backends> open_hosts(const EngineOptions& options) {
     return hosts;
 }
 
+// "cuda:0+cpu": several that work together. Host backends share the host's threads: one at most.
+Result<pipeline::Backends> open_set(const EngineOptions& options) {
+    if (!options.form.empty())
+        return Error{Code::invalid_argument, "form " + core::quoted(options.form) +
+                                                 " is for one backend, and there are several: " +
+                                                 core::quoted(options.backend)};
+    pipeline::Backends set;
+    std::size_t hosts = 0;
+    std::string_view rest = options.backend;
+    for (bool more = true; more;) {
+        const auto plus = rest.find('+');
+        const std::string_view name = rest.substr(0, plus);
+        more = plus != rest.npos;
+        rest = more ? rest.substr(plus + 1) : "";
+        if (name == "auto" || name == "all")
+            return Error{Code::invalid_argument, "backend " + core::quoted(options.backend) +
+                                                     ": '" + std::string(name) +
+                                                     "' stands by itself"};
+        DAEL_LET(backend, core::open_backend(name));
+        hosts += backend->device() == nullptr;
+        for (const auto& other : set)
+            if (other->profile().name == backend->profile().name)
+                return Error{Code::invalid_argument,
+                             "backend " + core::quoted(options.backend) + " has '" +
+                                 backend->profile().name + "' twice"};
+        set.push_back(std::move(backend));
+    }
+    if (hosts > 1)
+        return Error{Code::invalid_argument,
+                     "backend " + core::quoted(options.backend) +
+                         " has " + std::to_string(hosts) +
+                         " that work on the host's threads; name one of them"};
+    if (set.size() > pipeline::kMaxTogether)
+        return Error{Code::limit, "backend " + core::quoted(options.backend) + " has " +
+                                      std::to_string(set.size()) + " members; there may be " +
+                                      std::to_string(pipeline::kMaxTogether)};
+    return set;
+}
+
+// Everything there is: every device once, and who does best on the host.
+Result<pipeline::Backends> open_all(const EngineOptions& options) {
+    DAEL_LET(all, open_hosts(options));
+    for (auto& device : pipeline::open_devices_once().opened)
+        if (all.size() < pipeline::kMaxTogether) all.push_back(std::move(device));
+    return std::move(all);
+}
+
 Result<pipeline::Backends> open_forced(const EngineOptions& options,
                                        const core::NativeHandles& given) {
+    if (!given.context && options.backend == "all") return open_all(options);
+    if (!given.context && options.backend.find('+') != options.backend.npos)
+        return open_set(options);
     DAEL_LET(backend,
              core::open_backend(options.backend, {options.form, 0, given.context, given.device}));
     pipeline::Backends forced;

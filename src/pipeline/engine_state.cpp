@@ -138,6 +138,11 @@ Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options
                                                   std::nullopt));
 }
 
+Engine make_set_engine(Backends set, EngineOptions options) {
+    return Engine(std::make_shared<Engine::State>(std::move(options), std::move(set), nullptr,
+                                                  std::nullopt));
+}
+
 Engine make_auto_engine(Backends hosts, std::function<Devices()> devices, EngineOptions options,
                         std::optional<Calibration> calibration) {
     return Engine(std::make_shared<Engine::State>(std::move(options), std::move(hosts),
@@ -155,25 +160,6 @@ using pipeline::Worker;
 
 namespace {
 
-// Sees to it that after an error no code says of a message what nobody vouches for: an exception,
-// or a host backend that failed, leaves those of a call that are `internal` all.
-struct Told {
-    std::span<Code> codes;
-    bool all = false;
-    ~Told() {
-        if (!all) std::ranges::fill(codes, Code::internal);
-    }
-    Error nothing_touched(Error error) {
-        std::ranges::fill(codes, error.code);
-        all = true;
-        return error;
-    }
-    void by(const pipeline::Rest& rest, const Result<Ran>& ran) {
-        if (!ran && !rest.touched) std::ranges::fill(codes, ran.code());
-        all = true;
-    }
-};
-
 // What stands against a backend stands against each of its options.
 Option usable_or_why(const core::Backend& backend, Option option) {
     if (auto usable = backend.usable(); !usable) {
@@ -181,16 +167,6 @@ Option usable_or_why(const core::Backend& backend, Option option) {
         option.why = std::move(usable).error().message;
     }
     return option;
-}
-
-// The caller must know, where there are words left to say it in.
-Error with_loss(Result<Ran> ran) {
-    Error error = std::move(ran).error();
-    (void)core::guarded([&]() -> Result<> {
-        error.message += "; data that was worked in place is lost, and codes say which";
-        return {};
-    });
-    return error;
 }
 
 }  // namespace
@@ -202,23 +178,27 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
       planner_(std::move(calibration), pipeline::hosts_among(given, options_.form)),
       expected_(planner_.expected_device()),
       pool_(options_.threads, {options_.thread_started, options_.thread_context}),
+      drivers_(pipeline::kMaxWorkers, {options_.thread_started, options_.thread_context}),
       find_devices_(std::move(find_devices)),
       serial_(pipeline::next_serial()) {
-    if (!given.front()->device()) {
-        hosts_ = std::move(given);
-        for (const Mode mode : kModes)
-            for (const Direction direction : {Direction::encrypt, Direction::decrypt})
-                for (const int bits : {128, 192, 256}) {
-                    const auto host = choose_host({{mode, direction}, bits, 1});
-                    short_hosts_[Planner::kind({mode, direction}, bits)] =
-                        static_cast<std::uint8_t>(host ? host->number : hosts_.size());
-                }
-    } else {
-        paths_.push_back(std::make_unique<DevicePath>(std::move(given.front()), 0, pool_, planner_,
-                                                      options_.form.empty()));
+    pipeline::Backends devices;
+    for (auto& backend : given) (backend->device() ? devices : hosts_).push_back(std::move(backend));
+    for (auto& device : devices)
+        paths_.push_back(std::make_unique<DevicePath>(std::move(device),
+                                                      hosts_.size() + paths_.size(), pool_,
+                                                      planner_, options_.form.empty()));
+    if (!paths_.empty()) {
         opening_ = 2 * core::this_process() + 1;
         started_ = true;
     }
+    if (hosts_.empty()) return;
+    for (const Mode mode : kModes)
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt})
+            for (const int bits : {128, 192, 256}) {
+                const auto host = choose_host({{mode, direction}, bits, 1});
+                short_hosts_[Planner::kind({mode, direction}, bits)] =
+                    static_cast<std::uint8_t>(host ? host->number : hosts_.size());
+            }
 }
 
 Engine::State::DevicePaths& Engine::State::paths() {
@@ -324,191 +304,12 @@ DevicePath* Engine::State::choose(const Worker& host, std::span<const Message> m
     return best;
 }
 
-Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, KeySet::State* set,
-                                       const Survey& survey) {
-    // Only modes that authenticate get more out of a key than its schedule; the tables of the
-    // others are made no sooner than they are of use.
-    if (set && authenticates(request.cipher.mode)) {
-        DAEL_LET(ready, set->on(host));
-        request.keys = ready;
-    }
-    DAEL_LET(threads,
-             pipeline::run_on_host(*host.backend, pool_, request, survey, pool_.threads()));
-    return host.ran(threads, 0);
-}
-
-Result<Ran> Engine::State::run_through(DevicePath& path, Request request, KeySet::State* set,
-                                       const Survey& survey, pipeline::Rest& rest) {
-    started_ = true;
-    if (forked()) return core::opened_before_fork(path.name());
-    const core::Can can = path.backend->can(request.cipher, request.keys.list.front().bits());
-    // Messages without a byte need nothing of a device, so no mode refuses them. One message that
-    // is sequential is refused by itself, since the host does it better; a batch is taken, of one
-    // too.
-    if (survey.bytes != 0 &&
-        (can.answer == core::Can::no || (can.answer == core::Can::batches && !set)))
-        return core::cannot(path.name(), request.cipher, can);
-    pipeline::TransferOptions options;
-    options.chunk = options_.chunk != 0 ? options_.chunk : path.rates.chunk;
-    options.threads = pool_.threads();
-    std::unique_ptr<core::KeyTables> own;
-    if (set) {
-        DAEL_LET(ready, set->on(path));
-        DAEL_TRY(set->settle());
-        request.keys = ready;
-    } else if (authenticates(request.cipher.mode)) {
-        DAEL_LET(tables, path.backend->tables(request.keys.list));
-        own = std::move(tables);
-        request.keys.tables = own.get();
-    }
-    if (!survey.one_key && !pipeline::takes_mixed_keys(request.cipher))
-        return run_by_key(path, request, options, rest);
-    DAEL_LET(done, path.transfer.run(request, options, rest));
-    return path.ran(done.threads, done.chunks);
-}
-
-// Each key's messages travel together, one key after the other.
-Result<Ran> Engine::State::run_by_key(DevicePath& path, const Request& request,
-                                      const pipeline::TransferOptions& options,
-                                      pipeline::Rest& rest) {
-    std::map<std::uint32_t, std::vector<std::size_t>> by_key;
-    for (std::size_t i = 0; i < request.messages.size(); ++i)
-        by_key[request.messages[i].key].push_back(i);
-    Ran ran = path.ran(1, 0);
-    std::optional<Error> failed;
-    // Until all is told, nobody knows.
-    std::ranges::fill(request.codes, Code::internal);
-    rest.touched = rest.lost = true;
-    bool touched = false, lost = false;
-    std::vector<Code> all_codes(request.codes.size());
-    std::vector<pipeline::Piece> pieces;
-    for (const auto& [key, indices] : by_key) {
-        std::vector<Message> messages;
-        for (const std::size_t i : indices) messages.push_back(request.messages[i]);
-        std::vector<Code> codes(messages.size());
-        pipeline::Rest of_key;
-        if (!failed) {
-            auto done =
-                path.transfer.run({request.cipher, request.keys, messages, codes}, options, of_key);
-            if (done) {
-                ran.threads = std::max(ran.threads, done->threads);
-                ran.chunks += done->chunks;
-                of_key.touched = true;
-            } else {
-                failed = std::move(done).error();
-            }
-        }
-        touched |= of_key.touched;
-        lost |= of_key.lost;
-        if (!of_key.touched) {  // nothing of this key
-            std::ranges::fill(codes, failed->code);
-            for (std::size_t i = 0; i < messages.size(); ++i)
-                of_key.pieces.push_back({messages[i], i});
-        }
-        for (std::size_t i = 0; i < indices.size(); ++i) all_codes[indices[i]] = codes[i];
-        for (pipeline::Piece& piece : of_key.pieces) {
-            piece.index = indices[piece.index];
-            pieces.push_back(piece);
-        }
-    }
-    std::ranges::copy(all_codes, request.codes.begin());
-    rest = {touched, std::move(pieces), lost};
-    if (failed) return std::move(*failed);
-    return ran;
-}
-
-Result<Ran> Engine::State::run_rest(const Worker& host, const Request& request, KeySet::State* set,
-                                    const pipeline::Rest& rest) {
-    for (const pipeline::Piece& piece : rest.pieces) request.codes[piece.index] = Code::internal;
-    std::vector<Message> messages;
-    for (const pipeline::Piece& piece : rest.pieces) messages.push_back(piece.message);
-    std::vector<Code> codes(messages.size(), Code::internal);
-    Request again{request.cipher, request.keys, messages, codes};
-    again.keys.tables = nullptr;
-    DAEL_LET(ran, run_on_host(host, again, set, pipeline::survey(request.cipher, messages)));
-    for (const pipeline::Piece& piece : rest.pieces) request.codes[piece.index] = Code::ok;
-    for (std::size_t i = 0; i < codes.size(); ++i)
-        if (codes[i] != Code::ok) request.codes[rest.pieces[i].index] = codes[i];
-    return ran;
-}
-
-Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
-                                     const Message& message, Code& code) {
-    code = Code::internal;
-    core::KeyList keys{set ? std::span<const Key>(set->list) : std::span(&key, 1)};
-    const int bits = key.bits();
-    Worker host{nullptr, short_hosts_[Planner::kind(cipher, bits)]};
-    if (host.number == hosts_.size() || message.size == 0) {
-        DAEL_LET(chosen, choose_host({cipher, bits, message.size}));
-        host = chosen;
-    }
-    host.backend = hosts_[host.number].get();
-    if (set && !modes::takes(cipher, message, keys.list.size())) {
-        code = modes::check(cipher, message, keys.list.size()).code();
-        return host.ran(1, 0);
-    }
-    if (set && authenticates(cipher.mode)) {
-        DAEL_LET(ready, set->on(host));
-        keys = ready;
-    }
-    Told told{{&code, 1}};
-    code = Code::ok;
-    DAEL_TRY(host.backend->run(pipeline::for_backend(cipher), keys, {&message, 1}, {&code, 1}));
-    told.all = true;
-    return host.ran(1, 0);
-}
-
-Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
-                               std::span<const Message> messages, std::span<Code> codes) {
-    const Survey survey = pipeline::survey(cipher, messages, pool_);
-    Told told{codes};
-    if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) &&
-        !survey.starts_distinct && pipeline::starts_repeat(messages, pool_))
-        if (auto checked = modes::check_starts(messages); !checked)
-            return told.nothing_touched(std::move(checked).error());
-    Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
-    pipeline::Rest rest;
-    if (hosts_.empty()) {
-        auto ran = run_through(*paths_.front(), request, set, survey, rest);
-        told.by(rest, ran);
-        return rest.lost ? with_loss(std::move(ran)) : std::move(ran);
-    }
-    Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
-    if (messages.size() > 1) job.size /= messages.size();
-    auto host = choose_host(job);
-    if (!host) return told.nothing_touched(std::move(host).error());
-    DevicePath* const path = find_devices_ ? choose(*host, messages, job) : nullptr;
-    if (!path) {
-        auto ran = run_on_host(*host, request, set, survey);
-        told.all = static_cast<bool>(ran);
-        return ran;
-    }
-    auto ran = core::guarded([&] { return run_through(*path, request, set, survey, rest); });
-    told.by(rest, ran);
-    if (ran || (ran.code() != Code::device && ran.code() != Code::backend_absent &&
-                ran.code() != Code::out_of_memory))
-        return ran;
-    // The device failed, cannot be used, as its first use showed, or has no room. What it has not
-    // touched, or what was not in place, the host can still do.
-    const bool failed = ran.code() != Code::out_of_memory;
-    if (failed) path->failed.note(ran.error());
-    told.all = rest.touched;
-    auto done = core::guarded([&] {
-        return rest.touched ? run_rest(*host, request, set, rest)
-                            : run_on_host(*host, request, set, survey);
-    });
-    told.all |= static_cast<bool>(done);
-    if (rest.lost) return with_loss(std::move(ran));
-    if (done) done->replaced = failed;
-    return done;
-}
-
 Result<DevicePath*> Engine::State::path_of(const void* device_memory) {
     auto& last = pipeline::known(device_memory);
     if (device_memory && last.engine == serial_ && !forked() &&
         last.stretch == reinterpret_cast<std::uintptr_t>(device_memory) >> pipeline::kStretch)
         return last.path;
-    if (!hosts_.empty() && !find_devices_)
+    if (!find_devices_ && paths_.empty())
         return Error{Code::unsupported, "backend '" + hosts_.front()->profile().name +
                                             "' does not reach device memory; open the engine with "
                                             "the backend 'auto' or 'cuda'"};

@@ -4,7 +4,8 @@
 //
 // Promises: an engine for `auto` opens its host backends at once and its devices only when a job
 // comes that they would win, or one whose data lies on them. A device that has failed is left alone
-// by `auto`, and so are all in a child of fork(). State may be used by many threads at once.
+// by `auto` and by sets, and so are all in a child of fork(). What one of a set fails at the others
+// do. State may be used by many threads at once.
 #pragma once
 
 #include <array>
@@ -22,10 +23,13 @@
 #include "pipeline/request.hpp"
 #include "pipeline/thread_pool.hpp"
 #include "pipeline/transfer.hpp"
+#include "pipeline/work_queue.hpp"
 
 namespace dael::pipeline {
 
 inline constexpr std::size_t kMaxWorkers = 40;  // of one engine: host backends, then devices
+
+inline constexpr std::size_t kMaxTogether = 16;  // of them on one job: Ran tells of so many
 
 // A backend of an engine, and its number there.
 struct Worker {
@@ -84,6 +88,29 @@ struct Devices {
     std::vector<LeftOut> left_out;
 };
 
+// Who does a job: devices, and the host's threads.
+struct Team {
+    struct Member {
+        Worker worker;
+        DevicePath* path = nullptr;  // null: the host
+        double rate = 1;             // bytes a second that are expected of it
+    };
+    std::vector<Member> members;
+    std::vector<Member> reserve;  // who has no part in it, but does, one by one, what those leave
+};
+
+// What a worker has done of a job, and what a call tells of all of them; `did` is put in order.
+struct Did {
+    Worker worker;
+    Transferred what;
+};
+Ran ran_by(std::span<Did> did, bool replaced);
+
+// Of workers of such rates (bytes a second) and set-up times (seconds) who should do a job of so
+// many bytes together: who would have ended before another is set up does without it.
+std::vector<bool> worth_having(std::span<const double> rates, std::span<const double> setups,
+                               double bytes);
+
 // What every call that opens has to say about a tag that does not match.
 Error authentication_failed();
 // `error` of message `index` of a list.
@@ -98,8 +125,10 @@ Devices open_devices_once();
 // Engine::open(), with handles of the caller's for the backend that is forced, or none.
 Result<Engine> open_engine(EngineOptions options, const core::NativeHandles& given);
 
-// An engine on one given backend, as if it had been forced; and one that chooses. For tests.
+// An engine on one given backend, as if it had been forced; on several at once, of which one host
+// at most; and one that chooses. For tests.
 Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options = {});
+Engine make_set_engine(Backends set, EngineOptions options = {});
 Engine make_auto_engine(Backends hosts, std::function<Devices()> devices,
                         EngineOptions options = {}, std::optional<Calibration> calibration = {});
 
@@ -108,8 +137,8 @@ Engine make_auto_engine(Backends hosts, std::function<Devices()> devices,
 namespace dael {
 
 struct Engine::State : std::enable_shared_from_this<Engine::State> {
-    // `given`: the one that is forced, or the host backends that `auto` chooses among, the first of
-    // which serves where they are equal.
+    // `given`: the one that is forced, or a set, of any number of devices; or the host backends that
+    // `auto` chooses among, the first of which serves where they are equal.
     State(EngineOptions engine_options, pipeline::Backends given,
           std::function<pipeline::Devices()> find_devices, std::optional<Calibration> calibration);
 
@@ -166,14 +195,26 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     double start_seconds(const DeviceRates& rates) const noexcept;
     Result<Ran> run_on_host(const pipeline::Worker& host, pipeline::Request& request,
                             KeySet::State* set, const pipeline::Survey& survey);
-    Result<Ran> run_through(pipeline::DevicePath& path, pipeline::Request request,
-                            KeySet::State* set, const pipeline::Survey& survey,
-                            pipeline::Rest& rest);
-    Result<Ran> run_by_key(pipeline::DevicePath& path, const pipeline::Request& request,
-                           const pipeline::TransferOptions& options, pipeline::Rest& rest);
-    // What a device has left of a request.
-    Result<Ran> run_rest(const pipeline::Worker& host, const pipeline::Request& request,
-                         KeySet::State* set, const pipeline::Rest& rest);
+    // Whether the device is of use for this. Errors: unsupported, device in a child of fork().
+    Result<> check_path(const pipeline::DevicePath& path, const pipeline::Request& request,
+                        bool batch, const pipeline::Survey& survey) const;
+    // Who of the forced device, or of a set, does a job, of the host too if it is given. Nobody: the
+    // host alone.
+    // Errors: unsupported, device.
+    Result<pipeline::Team> team_for(const std::optional<pipeline::Worker>& host,
+                                    const pipeline::Request& request, bool batch,
+                                    const pipeline::Survey& survey, Job job);
+    // What is left of the queue, through one of them.
+    Result<pipeline::Transferred> run_through(pipeline::DevicePath& path,
+                                              pipeline::Request request, KeySet::State* set,
+                                              pipeline::WorkQueue& queue,
+                                              pipeline::TransferOptions options);
+    Result<pipeline::Transferred> run_on_host(const pipeline::Worker& host,
+                                              pipeline::Request request, KeySet::State* set,
+                                              pipeline::WorkQueue& queue, double rate);
+    Result<Ran> run_together(pipeline::Team team, const pipeline::Request& request,
+                             KeySet::State* set, const pipeline::Survey& survey,
+                             pipeline::WorkQueue& queue);
     Option host_option(std::size_t number, const Job& job) const;
     Option device_option(const pipeline::DevicePath& path, const Job& job) const;
 
@@ -182,6 +223,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     const pipeline::Planner planner_;
     const DeviceRates expected_;
     pipeline::ThreadPool pool_;
+    pipeline::ThreadPool drivers_;  // of devices that work at once: they wait, most of the time
     // The number in hosts_ of who does one short message, by Planner::kind. Its size makes no
     // difference, as long as there is any: what differs is how long each byte takes.
     std::array<std::uint8_t, pipeline::Planner::kKinds> short_hosts_;

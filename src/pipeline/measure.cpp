@@ -99,8 +99,9 @@ Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in
         *Key::import(std::array<std::uint8_t, 16>{})};  // nothing is run
     Code code = Code::ok;
     start = Clock::now();
-    Rest rest;
-    DAEL_TRY(transfer.run({{Mode::ctr}, {no_key}, {&message, 1}, {&code, 1}}, options, rest));
+    const Request request{{Mode::ctr}, {no_key}, {&message, 1}, {&code, 1}};
+    WorkQueue queue(request, false);
+    DAEL_TRY(transfer.run(request, queue, options));
     const double seconds = since(start);
     // Nothing overlaps with the last chunk's way out: a job takes as long as its data and one chunk
     // more.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/guard.hpp"
+
 namespace dael::pipeline {
 namespace {
 
@@ -171,6 +173,43 @@ Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request&
         return backend.run(cipher, request.keys,
                            std::span(all.parts).subspan(share.begin, share.end - share.begin), {});
     });
+}
+
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,
+                        WorkQueue& queue, WorkQueue::Member& member, int most) {
+    const Cipher cipher = for_backend(request.cipher);
+    const bool cuts = modes::can_cut(cipher);
+    if (!backend.profile().shared_by_threads) most = 1;
+    const int threads =
+        threads_worth(request.cipher, queue.size(), request.messages.size(), most);
+    const WorkQueue::Wish wish{
+        .size = static_cast<std::size_t>(cuts ? kLargestPiece : kLargestWhole),
+        .in_parts = 2.0 * threads,
+        .least = static_cast<std::size_t>(kSmallestShare),
+        .least_pieces = sequential(cipher) ? kLanes : 1};
+    const auto work = [&](std::size_t) -> Result<> {
+        std::vector<Message> messages;
+        std::vector<Code> codes;
+        for (;;) {
+            Taken taken = queue.take(member, wish);
+            if (taken.empty()) return {};
+            std::vector<Piece>& pieces = taken.front().pieces;
+            auto done = core::guarded([&]() -> Result<> {
+                messages.clear();
+                for (const Piece& piece : pieces) messages.push_back(piece.message);
+                codes.assign(cuts ? 0 : pieces.size(), Code::ok);
+                for (Piece& piece : pieces) piece.stand = Stand::lost;
+                DAEL_TRY(backend.run(cipher, request.keys, messages, codes));
+                for (Piece& piece : pieces) piece.stand = Stand::done;
+                for (std::size_t i = 0; i < codes.size(); ++i)
+                    if (codes[i] != Code::ok) request.codes[pieces[i].index] = codes[i];
+                return {};
+            });
+            queue.finish(member, std::move(taken));
+            if (!done) return done;
+        }
+    };
+    return pool.run(static_cast<std::size_t>(threads), threads, work);
 }
 
 }  // namespace dael::pipeline

@@ -11,6 +11,7 @@
 
 #include "pipeline/request.hpp"
 #include "pipeline/thread_pool.hpp"
+#include "pipeline/work_queue.hpp"
 
 namespace dael::pipeline {
 
@@ -42,8 +43,14 @@ struct Shares {
 // enough for every thread, longest first: the lanes of a share then end together.
 Shares share_out(const Request& request, const Survey& survey, int threads);
 
-// On up to `most` threads; returns how many took part.
+// On up to `most` threads; returns how many took part. The codes are those of all messages only if
+// it succeeds.
 Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,
                         const Survey& survey, int most);
+
+// What there is in a queue that others may take from, too. What a thread has taken and not done it
+// gives back; of what the backend has failed at nobody knows what it has written.
+Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request& request,
+                        WorkQueue& queue, WorkQueue::Member& member, int most);
 
 }  // namespace dael::pipeline

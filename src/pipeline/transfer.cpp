@@ -24,6 +24,9 @@ constexpr std::size_t kManyMessages = std::size_t{32} << 20;
 // Of a chunk, what a list may take.
 constexpr std::size_t kListShare = 8;
 
+// The first chunk of a long message is this part of a full one.
+constexpr std::size_t kRamp = 8;
+
 struct HostCopy {
     void* to;
     const void* from;
@@ -122,43 +125,17 @@ bool takes_mixed_keys(const Cipher& cipher) noexcept {
            (cipher.mode == Mode::cbc && modes::encrypts(cipher));
 }
 
-namespace {
-
-// How far a piece has come. The host's threads write nothing of one that is untouched, or leaving
-// the staging buffer; of one that is begun the device writes the caller's memory.
-enum class Stand : std::uint8_t { untouched, begun, leaving, done, lost };
-
-// Tells of each message what became of it, and keeps what may be done once more.
-void tell(const Request& request, std::vector<Piece>& pieces, std::span<const Stand> stands,
-          Code code, Rest& rest) noexcept {
-    rest.touched = true;
-    std::size_t kept = 0;
-    for (std::size_t i = 0, end = 0; i < pieces.size(); i = end) {
-        const std::size_t index = pieces[i].index;
-        bool done = true, untouched = true, lost = false;
-        for (; end < pieces.size() && pieces[end].index == index; ++end) {
-            const Message& m = pieces[end].message;
-            done &= stands[end] == Stand::done;
-            untouched &= stands[end] == Stand::untouched;
-            lost |= stands[end] == Stand::lost && m.size != 0 && m.in == m.out;
-        }
-        if (done) continue;
-        request.codes[index] = untouched ? code : Code::internal;
-        rest.lost |= lost;
-        for (std::size_t piece = i; piece < end && !lost; ++piece)
-            if (stands[piece] != Stand::done) pieces[kept++] = pieces[piece];
-    }
-    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(kept), pieces.end());
-    rest.pieces = std::move(pieces);
-}
-
-}  // namespace
-
 // One call's way through its slots.
 class Transfer::Call {
   public:
+    // A chunk has so many bytes at most, with a list of so many at its start.
+    struct Room {
+        std::size_t capacity = 0;
+        std::size_t list = 0;
+        std::size_t most_pieces = ~std::size_t{0};
+    };
     Call(Transfer& transfer, const Request& request, const TransferOptions& options, Direct direct,
-         SlotSet& set, const Chunks& chunks, std::size_t list)
+         SlotSet& set, const Room& room, WorkQueue& queue, WorkQueue::Member& member)
         : device_(transfer.device_),
           memory_(device_.memory()),
           order_(device_.order()),
@@ -166,14 +143,13 @@ class Transfer::Call {
           request_(request),
           options_(options),
           direct_(direct),
-          chunks_(chunks),
+          queue_(queue),
+          member_(member),
           set_(set),
           slots_(set.slots()),
-          list_(list),
-          inside_(slots_.size()),
-          stands_(chunks.pieces.size(), Stand::untouched) {
-        leaving_.reserve(slots_.size() + 1);
-    }
+          list_(room.list),
+          wish_(wish_of(request, options, room)),
+          inside_(slots_.size()) {}
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
         if (quiet_ || core::waited([&] { return set_.wait(); })) return;
@@ -185,27 +161,51 @@ class Transfer::Call {
         if (!ran) settle();
         return ran;
     }
-    // Of chunks.pieces, where run() has failed: untouched, done or lost.
-    std::span<const Stand> stands() const noexcept { return stands_; }
 
   private:
+    static WorkQueue::Wish wish_of(const Request& request, const TransferOptions& options,
+                                   const Room& room) noexcept {
+        const bool alone = request.messages.size() == 1 && fills_device(request.cipher);
+        const std::size_t most = room.capacity - room.list;
+        const bool fills = fills_device(request.cipher) || authenticates(request.cipher.mode);
+        return {.size = most,
+                .most_pieces = room.most_pieces,
+                .in_parts = alone || options.several ? 2.0 : 0,
+                .least = fills ? kSmallChunk : most,
+                .one_key = options.one_key};
+    }
+    // A long message by itself begins and ends with small chunks, whose sizes double to the full
+    // one, and halve towards the end: while the first goes in nothing comes out, and the other way
+    // round at the end, and these two stretches are what keeps the whole below the bus's rate.
+    Taken take() {
+        WorkQueue::Wish wish = wish_;
+        if (request_.messages.size() == 1 && fills_device(request_.cipher)) {
+            wish.size = std::min(wish.size, first_size_);
+            first_size_ *= first_size_ < wish_.size ? 2 : 1;
+        }
+        Taken taken = queue_.take(member_, wish);
+        if (!taken.empty()) lay_out(request_.cipher, list_, taken.front());
+        return taken;
+    }
+
     Result<int> run_all() {
-        if (list_ != 0)  // which messages that are not done do no harm to
-            for (const Message& m : request_.messages)
-                longest_ = std::max(longest_, std::max(m.size, m.size + m.aad_size));
-        for (std::size_t next = 0; next < chunks_.chunks.size(); ++next) {
-            const std::size_t slot = next % slots_.size();
-            DAEL_TRY(empty(slot));
-            fill(slot, chunks_.chunks[next]);
+        std::size_t next = 0;
+        for (;; next = (next + 1) % slots_.size()) {
+            DAEL_TRY(empty(next));
+            inside_[next].chunk = take();
+            if (inside_[next].chunk.empty()) break;
+            fill(next);
             DAEL_TRY(copy_on_host());
-            DAEL_TRY(issue(slot, chunks_.chunks[next]));
+            DAEL_TRY(issue(next));
         }
         for (std::size_t i = 0; i < slots_.size(); ++i) {  // oldest first
-            DAEL_TRY(empty((chunks_.chunks.size() + i) % slots_.size()));
+            DAEL_TRY(empty((next + i) % slots_.size()));
             DAEL_TRY(copy_on_host());
         }
         DAEL_TRY(waited(set_.wait()));
         quiet_ = true;
+        for (Chunk& chunk : emptied_) turn(chunk, Stand::begun, Stand::done);
+        part_with(emptied_);
         return threads_;
     }
 
@@ -225,29 +225,42 @@ class Transfer::Call {
         };
         (void)core::guarded(see_through);
         quiet_ = static_cast<bool>(waited(set_.wait()));
-        for (const Inside& inside : inside_)  // whose results nobody has seen
-            if (inside.chunk && inside.batch) turn(*inside.chunk, Stand::begun, Stand::lost);
-        if (partial_) turn(*partial_, Stand::begun, Stand::lost);
-        for (Stand& stand : stands_) {
-            if (stand == Stand::begun) stand = failed_wait_ ? Stand::lost : Stand::done;
-            // Its data may be there, its tag is not; or both wait in the staging buffer.
-            if (stand == Stand::leaving)
-                stand = direct_.out && !opens() ? Stand::lost : Stand::untouched;
+        for (Inside& inside : inside_) {
+            if (inside.chunk.empty()) continue;
+            // Asked for in part, or with results that nobody has seen.
+            if (!inside.issued || inside.batch)
+                turn(inside.chunk.front(), Stand::begun, Stand::lost);
+            emptied_.splice(emptied_.end(), inside.chunk);
         }
+        emptied_.splice(emptied_.end(), leaving_);
+        for (Chunk& chunk : emptied_) {
+            turn(chunk, Stand::begun, failed_wait_ ? Stand::lost : Stand::done);
+            // Its data may be there, its tag is not; or both wait in the staging buffer.
+            turn(chunk, Stand::leaving, direct_.out && !opens() ? Stand::lost : Stand::untouched);
+        }
+        part_with(emptied_);
     }
 
     Result<> waited(Result<> result) noexcept {
         failed_wait_ |= !result;
         return result;
     }
-    void turn(const Chunk& chunk, Stand from, Stand to) noexcept {
-        for (Stand& stand : std::span(stands_).subspan(chunk.first, chunk.count))
-            if (stand == from) stand = to;
+    static void turn(Chunk& chunk, Stand from, Stand to) noexcept {
+        for (Piece& piece : chunk.pieces)
+            if (piece.stand == from) piece.stand = to;
+    }
+    void part_with(Taken& chunks) noexcept {
+        while (!chunks.empty()) {
+            Taken one;
+            one.splice(one.begin(), chunks, chunks.begin());
+            queue_.finish(member_, std::move(one));
+        }
     }
 
     // What a slot is busy with.
     struct Inside {
-        const Chunk* chunk = nullptr;
+        Taken chunk;                            // one, or none
+        bool issued = false;                    // the device was asked for all of it
         std::unique_ptr<core::Prepared> batch;  // with a list, for all chunks of the slot
     };
 
@@ -261,69 +274,71 @@ class Transfer::Call {
     // end.
     Result<> empty(std::size_t index) {
         Inside& inside = inside_[index];
-        if (!inside.chunk) return {};
-        const Chunk& chunk = *std::exchange(inside.chunk, nullptr);
-        auto emptied = core::guarded([&] { return empty(inside, slots_[index], chunk); });
+        if (inside.chunk.empty() || !inside.issued) return {};
+        Chunk& chunk = inside.chunk.front();
+        // Among several, whoever runs ahead would take from those who are free.
+        const bool waits = !direct_.in || !direct_.out || inside.batch || options_.several;
+        auto emptied = core::guarded([&] { return empty(inside, slots_[index], chunk, waits); });
         if (!emptied) turn(chunk, Stand::begun, Stand::lost);
+        Taken& to = emptied && waits ? leaving_ : emptied_;
+        to.splice(to.end(), inside.chunk);
         return emptied;
     }
-    Result<> empty(Inside& inside, Slot& slot, const Chunk& chunk) {
-        const auto pieces = chunks_.of(chunk);
-        const bool waits = !direct_.in || !direct_.out || inside.batch;
+    Result<> empty(Inside& inside, Slot& slot, Chunk& chunk, bool waits) {
         if (waits) DAEL_TRY(waited(order_.wait(slot.done)));
         if (inside.batch) DAEL_TRY(inside.batch->outcome());
         if (inside.batch && inside.batch->results()) DAEL_TRY(read_results(slot, chunk));
         if (opens()) {
             DAEL_TRY(fetch_verified(slot, chunk));
         } else if (!direct_.out) {
-            for (const auto& [in, out, size, place] : extents_out(pieces))
+            for (const auto& [in, out, size, place] : extents_out(chunk.pieces))
                 append(host_copies_, out, slot.out_staging + place, size);
         }
         if (authenticated() && !opens())
-            for (const Piece& piece : pieces)
+            for (const Piece& piece : chunk.pieces)
                 append(host_copies_, piece.message.tag, slot.out_staging + piece.tag,
                        request_.cipher.tag);
         if (!opens() && waits) {
             const Stand next = direct_.out && !authenticated() ? Stand::done : Stand::leaving;
             turn(chunk, direct_.out ? Stand::begun : Stand::untouched, next);
         }
-        if (waits) leaving_.push_back(&chunk);
         out_copies_ = host_copies_.size();
         if (!list_) inside.batch.reset();
         return {};
     }
 
     Result<> read_results(const Slot& slot, const Chunk& chunk) {
-        const auto pieces = chunks_.of(chunk);
-        for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const std::uint8_t* at = slot.out_staging + results_at(chunk);
+        for (const Piece& piece : chunk.pieces) {
             std::uint32_t code = 0;
-            std::memcpy(&code, slot.out_staging + results_at(chunk) + i * sizeof code, sizeof code);
-            if (code != 0 && !(opens() && static_cast<Code>(code) == Code::authentication))
+            std::memcpy(&code, at, sizeof code);
+            at += sizeof code;
+            if (code == 0) continue;
+            if (!opens() || static_cast<Code>(code) != Code::authentication)
                 return Error{Code::device, "the device's result for message " +
-                                               std::to_string(pieces[i].index) + " is " +
+                                               std::to_string(piece.index) + " is " +
                                                std::to_string(code)};
-            request_.codes[pieces[i].index] = static_cast<Code>(code);
+            request_.codes[piece.index] = Code::authentication;
         }
         return {};
     }
 
     // The plaintext of messages whose tag was right, neighbours in one copy.
-    Result<> fetch_verified(const Slot& slot, const Chunk& chunk) {
-        const auto pieces = chunks_.of(chunk);
-        const auto stands = std::span(stands_).subspan(chunk.first, chunk.count);
+    Result<> fetch_verified(const Slot& slot, Chunk& chunk) {
+        std::vector<Piece>& pieces = chunk.pieces;
         const auto verified = [&](const Piece& piece) {
             return request_.codes[piece.index] == Code::ok;
         };
         for (std::size_t i = 0; i < pieces.size();) {
             if (!verified(pieces[i])) {
-                stands[i++] = Stand::done;
+                pieces[i++].stand = Stand::done;
                 continue;
             }
             const std::size_t first = i;
             for (; i < pieces.size() && verified(pieces[i]); ++i)
-                if (direct_.out) stands[i] = Stand::begun;
+                if (direct_.out) pieces[i].stand = Stand::begun;
             for (const auto& [in, out, size, place] :
-                 extents_out(pieces.subspan(first, i - first))) {
+                 extents_out(std::span(pieces).subspan(first, i - first))) {
                 std::uint8_t* const to = direct_.out ? out : slot.out_staging + place;
                 DAEL_TRY(memory_.copy_out(to, slot.out + place, size, set_.outward()));
                 if (!direct_.out) append(host_copies_, out, slot.out_staging + place, size);
@@ -336,10 +351,12 @@ class Transfer::Call {
         return {};
     }
 
-    // Notes the copies that bring a chunk into the slot's staging buffer, and lists it there.
-    void fill(std::size_t index, const Chunk& chunk) {
-        Slot& slot = slots_[index];
-        const auto pieces = chunks_.of(chunk);
+    // Notes the copies that bring a slot's chunk into its staging buffer, and lists it there.
+    void fill(std::size_t index) {
+        Inside& inside = inside_[index];
+        inside.issued = false;
+        const Slot& slot = slots_[index];
+        const std::vector<Piece>& pieces = inside.chunk.front().pieces;
         if (!direct_.in)
             for (const auto& [in, out, size, place] : extents_in(pieces)) {
                 if (in)
@@ -356,7 +373,8 @@ class Transfer::Call {
                            request_.cipher.tag);
             }
         if (list_ == 0) return;
-        std::memcpy(slot.in_staging, &chunk.count, sizeof(std::uint32_t));
+        const auto count = static_cast<std::uint32_t>(pieces.size());
+        std::memcpy(slot.in_staging, &count, sizeof count);
         for (std::size_t i = 0; i < pieces.size(); ++i) {
             const Message message = on_device(slot, pieces[i]);
             std::memcpy(slot.in_staging + kBlockSize + i * sizeof message, &message,
@@ -377,8 +395,8 @@ class Transfer::Call {
     // threads are woken once.
     Result<> copy_on_host() {
         if (!host_copies_.empty()) DAEL_TRY(copy_noted());
-        for (const Chunk* chunk : leaving_) turn(*chunk, Stand::leaving, Stand::done);
-        leaving_.clear();
+        for (Chunk& chunk : leaving_) turn(chunk, Stand::leaving, Stand::done);
+        part_with(leaving_);
         return {};
     }
     Result<> copy_noted() {
@@ -396,12 +414,12 @@ class Transfer::Call {
         return {};
     }
 
-    // Hands the chunk to the device: in, transform, out, each once its buffers are free and filled.
-    Result<> issue(std::size_t index, const Chunk& chunk) {
+    // Hands a slot's chunk to the device: in, transform, out, each once its buffers are free and
+    // filled.
+    Result<> issue(std::size_t index) {
         Slot& slot = slots_[index];
+        Chunk& chunk = inside_[index].chunk.front();
         const Stream inward = set_.inward(), outward = set_.outward();
-        partial_ = &chunk;
-        const auto pieces = chunks_.of(chunk);
         // An event that has never been recorded holds nothing up.
         DAEL_TRY(order_.wait(inward, options_.transform ? slot.transformed : slot.done));
         DAEL_TRY(send(slot, chunk, inward));
@@ -410,14 +428,13 @@ class Transfer::Call {
             const Stream work = work_stream(index);
             DAEL_TRY(order_.wait(work, slot.arrived));
             DAEL_TRY(order_.wait(work, slot.done));
-            DAEL_TRY(launch(index, pieces, work));
+            DAEL_TRY(launch(index, chunk.pieces, work));
             DAEL_TRY(order_.record(slot.transformed, work));
         }
         DAEL_TRY(order_.wait(outward, options_.transform ? slot.transformed : slot.arrived));
         DAEL_TRY(receive(index, chunk, outward));
         DAEL_TRY(order_.record(slot.done, outward));
-        partial_ = nullptr;
-        inside_[index].chunk = &chunk;
+        inside_[index].issued = true;
         return {};
     }
 
@@ -425,25 +442,25 @@ class Transfer::Call {
         if (!direct_.in)  // the list too
             return memory_.copy_in(slot.in, slot.in_staging, chunk.end, inward);
         if (list_ != 0) DAEL_TRY(memory_.copy_in(slot.in, slot.in_staging, list_, inward));
-        for (const auto& [in, out, size, place] : extents_in(chunks_.of(chunk)))
+        for (const auto& [in, out, size, place] : extents_in(chunk.pieces))
             DAEL_TRY(memory_.copy_in(slot.in + place, in, size, inward));
         if (chunk.end == chunk.data_end) return {};
         return memory_.copy_in(slot.in + chunk.data_end, slot.in_staging + chunk.data_end,
                                chunk.end - chunk.data_end, inward);
     }
 
-    Result<> receive(std::size_t index, const Chunk& chunk, Stream outward) {
+    Result<> receive(std::size_t index, Chunk& chunk, Stream outward) {
         const Slot& slot = slots_[index];
         const core::Prepared* const batch = inside_[index].batch.get();
         if (batch && batch->results())
             DAEL_TRY(memory_.copy_out(slot.out_staging + results_at(chunk), batch->results(),
-                                      chunk.count * sizeof(std::uint32_t), outward));
+                                      chunk.pieces.size() * sizeof(std::uint32_t), outward));
         if (opens()) return {};  // what is verified is fetched later
         const std::uint8_t* result = options_.transform ? slot.out : slot.in;
         std::size_t from = list_;
         if (direct_.out) {
             turn(chunk, Stand::untouched, Stand::begun);
-            for (const auto& [in, out, size, place] : extents_out(chunks_.of(chunk)))
+            for (const auto& [in, out, size, place] : extents_out(chunk.pieces))
                 DAEL_TRY(memory_.copy_out(out, result + place, size, outward));
             from = chunk.data_end;
         }
@@ -469,7 +486,7 @@ class Transfer::Call {
                 messages.count = static_cast<std::uint32_t>((list_ - kBlockSize) / sizeof(Message));
                 messages.place = Place::device;
                 messages.number = reinterpret_cast<const std::uint32_t*>(slot.in);
-                if (cipher.mode != Mode::cbc) messages.longest = longest_;
+                if (cipher.mode != Mode::cbc) messages.longest = queue_.longest();
                 DAEL_LET(batch, device_.prepare(cipher, request_.keys, messages));
                 inside.batch = std::move(batch);
             }
@@ -495,95 +512,82 @@ class Transfer::Call {
     const Request& request_;
     const TransferOptions& options_;
     const Direct direct_;
-    const Chunks& chunks_;
+    WorkQueue& queue_;
+    WorkQueue::Member& member_;
     SlotSet& set_;
     std::vector<Slot>& slots_;
     const std::size_t list_;  // bytes at the start of each buffer: a count, then messages; 0: none
+    const WorkQueue::Wish wish_;
+    std::size_t first_size_ = std::max(kSmallChunk, wish_.size / kRamp);
     std::vector<Inside> inside_;
-    std::vector<Stand> stands_;  // of each piece
     std::vector<HostCopy> host_copies_;
-    std::size_t out_copies_ = 0;         // of these, from the first: whole pieces that leave
-    std::vector<const Chunk*> leaving_;  // whose pieces these are
-    const Chunk* partial_ = nullptr;     // which the device was asked for in part
-    std::uint64_t longest_ = 1;          // bytes of data and AAD that a message has, at most
+    std::size_t out_copies_ = 0;  // of these, from the first: whole pieces that leave
+    Taken leaving_;               // whose pieces these are
+    Taken emptied_;  // what the slots no longer have, and nobody has waited for, or in vain
     int threads_ = 1;
     bool failed_wait_ = false;
     bool quiet_ = false;  // waited for
 };
 
-Result<> Transfer::run_in_reach(const Request& request, Rest& rest) {
-    const std::size_t count = request.messages.size();
-    std::vector<Stand> stands(count, Stand::untouched);
-    std::vector<Piece> pieces;
-    for (std::size_t i = 0; i < count; ++i) pieces.push_back({request.messages[i], i});
+Result<> Transfer::run_in_reach(const Request& request, WorkQueue& queue,
+                                WorkQueue::Member& member) {
     // For its stream. A set that is given back without a word is waited for.
     DAEL_LET(set, slots_.acquire(
                       {.capacity = kBlockSize, .least = kBlockSize, .slots = 1, .out = false}));
     const Stream work = set->slots().front().work;
     const Cipher cipher = for_backend(request.cipher);
-    const auto launch = [&](std::size_t first, std::size_t valid) -> Result<> {
-        for (std::size_t i = first; i < first + valid; ++i) {
-            stands[i] = Stand::lost;
-            DAEL_TRY(device_.run_in_reach(cipher, request.keys, request.messages[i], work));
-            stands[i] = Stand::done;  // once it is waited for
+    Taken taken = queue.take(member, {.size = static_cast<std::size_t>(queue.size())});
+    if (taken.empty()) return {};
+    std::vector<Piece>& pieces = taken.front().pieces;
+    auto done = core::guarded([&]() -> Result<> {
+        for (Piece& piece : pieces) {
+            piece.stand = Stand::lost;
+            DAEL_TRY(device_.run_in_reach(cipher, request.keys, piece.message, work));
+            piece.stand = Stand::done;  // once it is waited for
         }
         return {};
-    };
-    auto done = for_each_valid(request, 0, count, launch);
-    auto waited = device_.order().wait(work);
-    if (done && waited) {
-        set.went_well();
-        return {};
-    }
+    });
+    auto waited = core::guarded([&] { return device_.order().wait(work); });
     if (!waited)
-        for (Stand& stand : stands)
-            if (stand == Stand::done) stand = Stand::lost;
-    if (done) done = std::move(waited);
-    std::size_t valid = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const Message& m = request.messages[i];
-        const auto checked = modes::check(request.cipher, m, request.keys.list.size());
-        if (!checked) {
-            request.codes[i] = checked.code();
-            continue;
-        }
-        pieces[valid] = {m, i};
-        stands[valid++] = stands[i];
-    }
-    pieces.erase(pieces.begin() + static_cast<std::ptrdiff_t>(valid), pieces.end());
-    tell(request, pieces, stands, done.code(), rest);
-    return done;
+        for (Piece& piece : pieces)
+            if (piece.stand == Stand::done) piece.stand = Stand::lost;
+    queue.finish(member, std::move(taken));
+    if (done && waited) set.went_well();
+    return done ? std::move(waited) : std::move(done);
 }
 
-Result<Transferred> Transfer::run(const Request& request, const TransferOptions& options,
-                                  Rest& rest) {
+Result<Transferred> Transfer::run(const Request& request, WorkQueue& queue,
+                                  const TransferOptions& options) {
     const Cipher& cipher = request.cipher;
-    if (options.transform && in_reach(device_, cipher, request.messages)) {
-        DAEL_TRY(run_in_reach(request, rest));
-        return Transferred{1, 1};
+    const std::uint64_t all = queue.size();
+    if (all == 0) return Transferred{};
+    WorkQueue::Member member(queue, options.rate);
+    if (options.transform && !options.several && in_reach(device_, cipher, request.messages)) {
+        DAEL_TRY(run_in_reach(request, queue, member));
+        return Transferred{member.bytes(), 1, 1};
     }
-    std::size_t all = 0;
-    for (const Message& message : request.messages)
-        if (modes::takes(cipher, message, request.keys.list.size()))
-            all += footprint(cipher, message);
     const bool lists =
         device_.info().reads_lists && takes_mixed_keys(cipher) && request.messages.size() > 1;
-    const Direct direct = direct_copies(device_, request.messages);
+    Direct direct = direct_copies(device_, request.messages);
+    if (options.several)
+        direct.out &= std::ranges::none_of(
+            request.messages, [](const Message& m) { return m.size != 0 && m.in == m.out; });
 
     SlotNeeds needs;
-    needs.least = least_chunk(request);
+    needs.least = std::max(kLeastChunk, queue.largest());
     // No larger than the job: half of it, so that two chunks overlap, or all where it is short.
     std::size_t wanted = std::max(options.chunk, needs.least);
-    if (!modes::can_cut(cipher)) wanted = std::max(wanted, kManyMessages);
-    needs.capacity = std::clamp(std::bit_ceil(all / 2 + 1), needs.least, wanted);
+    if (!fills_device(cipher)) wanted = std::max(wanted, kManyMessages);
+    needs.capacity = std::clamp(std::bit_ceil(static_cast<std::size_t>(all / 2 + 1)), needs.least,
+                                wanted);
     needs.capacity = (needs.capacity + 15) / 16 * 16;
-    Packing packing;
+    Call::Room room;
     if (lists) {
-        packing.most_pieces = std::clamp<std::size_t>(needs.capacity / kListShare / sizeof(Message),
-                                                      1, request.messages.size());
-        packing.list = kBlockSize + packing.most_pieces * sizeof(Message);
-        needs.least += packing.list;
-        needs.capacity += packing.list;
+        room.most_pieces = std::clamp<std::size_t>(needs.capacity / kListShare / sizeof(Message), 1,
+                                                   request.messages.size());
+        room.list = kBlockSize + room.most_pieces * sizeof(Message);
+        needs.least += room.list;
+        needs.capacity += room.list;
     }
     // Results come back behind the chunk: 4 bytes for each message, which takes a block at least.
     const std::size_t results =
@@ -598,18 +602,12 @@ Result<Transferred> Transfer::run(const Request& request, const TransferOptions&
     needs.kernels_at_once = !fills_device(cipher) && !authenticates(cipher.mode);
 
     DAEL_LET(set, slots_.acquire(needs));
-    packing.capacity = set->capacity() - results;
-    if (modes::can_cut(cipher))
-        packing.capacity = std::min(packing.capacity, std::max(wanted, needs.least));
-    Chunks chunks = cut(request, packing);
-    Call call(*this, request, options, direct, *set, chunks, packing.list);
-    auto threads = call.run();
-    if (!threads) {
-        tell(request, chunks.pieces, call.stands(), threads.code(), rest);
-        return std::move(threads).error();
-    }
+    room.capacity = set->capacity() - results;
+    if (fills_device(cipher)) room.capacity = std::min(room.capacity, std::max(wanted, needs.least));
+    Call call(*this, request, options, direct, *set, room, queue, member);
+    DAEL_LET(threads, call.run());
     set.went_well();
-    return Transferred{chunks.chunks.size(), *threads};
+    return Transferred{member.bytes(), member.chunks(), threads};
 }
 
 }  // namespace dael::pipeline

@@ -10,17 +10,17 @@
 // than the device's memory, but a message that cannot be cut may not. Plaintext comes back from the
 // device only once its tag is verified. When a call returns, with or without an error, nothing of
 // it is still under way, unless the device no longer answers when it is waited for. A call that
-// fails says what it has done and what it has not touched. Any number of threads may call at once;
-// each call has a set of slots to itself, no larger than its data.
+// fails gives back what it has not done. Any number of threads may call at once; each call has a
+// set of slots to itself, no larger than its data.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "core/device.hpp"
-#include "pipeline/chunks.hpp"
 #include "pipeline/slots.hpp"
 #include "pipeline/thread_pool.hpp"
+#include "pipeline/work_queue.hpp"
 
 namespace dael::pipeline {
 
@@ -31,22 +31,16 @@ struct TransferOptions {
     int slots = 4;                      // 3 keep both directions busy; the fourth covers the kernel
     int threads = 1;                    // that copy to and from the staging rings
     bool transform = true;              // false: copies in and out only, for measuring the bus
-};
-
-// What became of a request that failed on a device.
-struct Rest {
-    // Whether anything at all may have been written; if not, all of the request is as it was, and
-    // the codes say nothing.
-    bool touched = false;
-    // What was not done and whose input is whole: messages, or parts of some that are messages by
-    // themselves, in the order of the list. None of a message that is lost.
-    std::vector<Piece> pieces = {};
-    bool lost = false;  // whether there is such a message: worked in place, and neither nor
+    // Others take from the queue, too, and do what this device fails at: what is in place is written
+    // once a chunk is whole, so that its input is there until then.
+    bool several = false;
+    bool one_key = false;  // messages of a chunk have one key, by which the queue is ordered
+    double rate = 1;  // bytes a second that are expected, where several take from a queue
 };
 
 struct Transferred {
-    std::uint64_t chunks = 0;
-    int threads = 1;
+    std::uint64_t bytes = 0, chunks = 0;
+    int threads = 1;  // of the host, that took part
 };
 
 // Whether copies between the device and all of these messages are direct.
@@ -71,16 +65,17 @@ class Transfer {
     Transfer(core::Device& device, ThreadPool& pool)
         : device_(device), pool_(pool), slots_(device) {}
 
-    // Errors: device, out_of_memory, and what the device says to the cipher. The codes are those of
-    // all messages if it succeeds. If it fails, and touched anything, they are ok or as ever for
-    // what is done, the error's for what is as it was, and internal for the others.
-    Result<Transferred> run(const Request& request, const TransferOptions& options, Rest& rest);
+    // Takes from the queue until nothing is left there; `request` is what the queue is of, with
+    // tables of this device. Whatever it has taken and not done it gives back. Errors: device,
+    // out_of_memory, and what the device says to the cipher.
+    Result<Transferred> run(const Request& request, WorkQueue& queue,
+                            const TransferOptions& options);
 
     SlotPool& slots() noexcept { return slots_; }
 
   private:
     class Call;
-    Result<> run_in_reach(const Request& request, Rest& rest);
+    Result<> run_in_reach(const Request& request, WorkQueue& queue, WorkQueue::Member& member);
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;

@@ -11,7 +11,6 @@
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/unauthenticated.hpp>
 
-#include "pipeline/chunks.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/measure.hpp"
 #include "support/host_device.hpp"
@@ -74,78 +73,6 @@ std::vector<std::size_t> sizes_below(std::size_t count, std::size_t limit) {
     std::vector<std::size_t> sizes(count);
     for (auto& size : sizes) size = random.below(limit);
     return sizes;
-}
-
-TEST(Chunks, CoverEveryByteOnceAndFitTheirBuffers) {
-    std::vector<std::uint8_t> memory(5 << 20);
-    Bytes tag(16);
-    const KeyRing plain({pattern(32)}), xts({pattern(32)}, true);
-    for (const Mode mode : kModes)
-        for (const std::uint32_t sector : {16, 512, 520, 4096, 100'001, 1 << 20})
-            for (const std::size_t size : {16, 4096, 65536, 65552, 1 << 20, (5 << 20) - 16})
-                for (const std::size_t wanted : {65536, 1 << 20}) {
-                    if (mode != Mode::xts && sector != 512) continue;
-                    const Cipher cipher{mode, Direction::decrypt, 16, 0, sector};
-                    std::vector<Message> list(mode == Mode::gcm ? 3 : 1);
-                    for (std::size_t i = 0; i < list.size(); ++i) {
-                        Message& m = list[i];
-                        m.size = fitting(cipher, size / list.size());
-                        m.in = m.out = memory.data() + i * (memory.size() / 3);
-                        if (mode == Mode::gcm) m.tag = tag.data();
-                        if (mode == Mode::gcm) m.aad = tag.data(), m.aad_size = 13;
-                        if (makes_keystream(mode)) m.skip = 5;
-                        m.start[3] = 1;
-                    }
-                    std::vector<Code> codes(list.size());
-                    const pipeline::Request request{
-                        cipher, {mode == Mode::xts ? xts.keys : plain.keys}, list, codes};
-                    for (const std::size_t listed : {std::size_t{0}, std::size_t{176}}) {
-                        if (listed != 0 && mode != Mode::gcm) continue;
-                        const std::size_t capacity =
-                            std::max(wanted, pipeline::least_chunk(request)) + listed;
-                        const auto chunks = pipeline::cut(
-                            request, {capacity, listed, listed ? std::size_t{2} : 1000});
-                        std::size_t index = 0;
-                        std::uint64_t done = 0;
-                        for (const auto& chunk : chunks.chunks) {
-                            std::size_t end = listed;
-                            EXPECT_LE(chunk.count, listed ? 2u : 1000u);
-                            for (const auto& piece : chunks.of(chunk)) {
-                                if (piece.index != index) {
-                                    ASSERT_EQ(done, list[index].size);
-                                    ASSERT_EQ(piece.index, ++index);
-                                    done = 0;
-                                }
-                                const Message& whole = list[index];
-                                const Message part = piece.message;
-                                ASSERT_EQ(part.in, whole.in + done);
-                                const Message same =
-                                    modes::can_cut(cipher)
-                                        ? modes::slice(cipher, whole, done, part.size)
-                                        : whole;
-                                ASSERT_EQ(part.start, same.start);
-                                ASSERT_EQ(part.skip, same.skip);
-                                ASSERT_EQ(piece.data % 16, 0u);
-                                ASSERT_GE(piece.data, end);
-                                end = piece.data + part.size;
-                                done += part.size;
-                            }
-                            ASSERT_LE(end, chunk.data_end);
-                            for (const auto& piece : chunks.of(chunk)) {
-                                if (mode != Mode::gcm) continue;
-                                ASSERT_GE(piece.tag, chunk.data_end);
-                                ASSERT_LE(piece.tag + 16, chunk.tags_end);
-                                ASSERT_GE(piece.aad, chunk.tags_end);
-                                ASSERT_LE(piece.aad + 13, chunk.end);
-                            }
-                            ASSERT_LE(chunk.data_end, chunk.tags_end);
-                            ASSERT_LE(chunk.tags_end, chunk.end);
-                            ASSERT_LE(chunk.end, capacity) << name(mode) << " " << size;
-                        }
-                        ASSERT_EQ(index + 1, list.size());
-                        ASSERT_EQ(done, list[index].size);
-                    }
-                }
 }
 
 TEST(Transfer, EverySizeAroundChunkEdges) {

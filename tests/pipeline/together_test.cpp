@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several devices, and devices and the host, on one job: the same bytes as one, whichever of them
+// is slow, fails or has no room, in every mode, in place too; and what is told of it.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/registry.hpp"
+#include "pipeline/engine_state.hpp"
+#include "pipeline/work.hpp"
+#include "support/thorough.hpp"
+#include "support/walks.hpp"
+
+namespace {
+
+using namespace dael;
+using namespace dael::test;
+
+constexpr std::size_t kChunk = 64 << 10;
+
+const Cipher kCiphers[] = {{Mode::ctr},
+                           {Mode::ecb},
+                           {Mode::ecb, Direction::decrypt},
+                           {Mode::xts, Direction::encrypt, 16, 0, 512},
+                           {Mode::cbc, Direction::decrypt},
+                           {Mode::cbc},
+                           {Mode::cfb, Direction::decrypt},
+                           {Mode::ofb},
+                           {Mode::gcm_ctr},
+                           gcm::sealing(),
+                           gcm::opening()};
+
+// Devices, and an engine on all of them, the first `hosts` of the list's host backends among them.
+class Set {
+  public:
+    Set(std::vector<HostDeviceOptions> options, const char* host = "openssl") {
+        for (auto& its : options) {
+            its.name = "threads:" + std::to_string(devices_.size());
+            devices_.emplace_back(its);
+        }
+        open(host);
+    }
+    void open(const char* host) {
+        engine_.reset();
+        pipeline::Backends set;
+        for (auto& device : devices_) set.push_back(std::make_unique<HostDeviceBackend>(device));
+        if (host) set.push_back(*core::open_backend(host));
+        engine_.emplace(
+            pipeline::make_set_engine(std::move(set), {.threads = 2, .chunk = kChunk}));
+    }
+    ~Set() {
+        engine_.reset();
+        for (auto& device : devices_) expect_clean(device);
+    }
+    Engine& engine() { return *engine_; }
+    HostDevice& device(std::size_t i) { return *std::next(devices_.begin(), static_cast<long>(i)); }
+    std::size_t size() const { return devices_.size(); }
+
+  private:
+    std::list<HostDevice> devices_;
+    std::optional<Engine> engine_;
+};
+
+Result<Ran> run(Engine& engine, const KeyRing& ring, const Cipher& cipher, Work& work) {
+    DAEL_LET(set, engine.keys(ring.keys));
+    return engine.run(cipher, set, work.messages, work.codes);
+}
+
+std::vector<std::size_t> fitting_all(const Cipher& cipher, std::vector<std::size_t> sizes) {
+    for (auto& size : sizes) size = fitting(cipher, size);
+    return sizes;
+}
+
+TEST(Together, EveryModeInPlaceAndApartPageLockedAndNot) {
+    Random random(1);
+    Set set(std::vector<HostDeviceOptions>(2));
+    std::uint64_t kernels[2] = {};
+    for (const Cipher& cipher : kCiphers) {
+        const KeyRing ring(random, 3, cipher.mode == Mode::xts);
+        for (const bool in_place : {true, false})
+            for (const bool pinned : {true, false})
+                for (const bool many : {true, false}) {
+                    const auto sizes =
+                        many ? std::vector<std::size_t>(60, 40'000)
+                             : std::vector<std::size_t>{3 << 20, 100, 0, 700'000, 17};
+                    Work work(random, ring,
+                              {cipher, fitting_all(cipher, sizes), in_place,
+                               pinned ? &set.device(0) : nullptr});
+                    const auto ran = run(set.engine(), ring, cipher, work);
+                    ASSERT_TRUE(ran) << ran.error().message;
+                    ASSERT_EQ(work.fault(Code::ok), "")
+                        << name(cipher.mode) << (in_place ? " in place" : "")
+                        << (pinned ? " page-locked" : "");
+                }
+    }
+    for (std::size_t i = 0; i < 2; ++i) kernels[i] = set.device(i).kernels();
+    EXPECT_GT(kernels[0], 10u);
+    EXPECT_GT(kernels[1], 10u);
+}
+
+TEST(Together, TellsWhoDidHowMuch) {
+    Random random(2);
+    const KeyRing ring(random, 1);
+    Set set({{}, {}}, nullptr);
+    Work work(random, ring, {{Mode::ctr}, {16 << 20}});
+    const auto ran = run(set.engine(), ring, {Mode::ctr}, work);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(work.fault(Code::ok), "");
+    EXPECT_EQ(ran->backend, "threads:0+threads:1");
+    EXPECT_NEAR(ran->percent[0] + ran->percent[1], 100, 1);
+    EXPECT_GT(ran->percent[0], 0);
+    EXPECT_GT(ran->percent[1], 0);
+    EXPECT_FALSE(ran->replaced);
+    EXPECT_EQ(set.engine().backends(), (std::vector<std::string>{"threads:0", "threads:1"}));
+}
+
+// One that is slow gets little, and the others do not wait for more than that.
+TEST(Together, WhoIsSlowDoesLess) {
+    Random random(3);
+    const KeyRing ring(random, 1);
+    Set set({{.delay = std::chrono::milliseconds(20)}, {}}, nullptr);
+    Work work(random, ring, {{Mode::ctr}, {16 << 20}, false});
+    const auto ran = run(set.engine(), ring, {Mode::ctr}, work);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(work.fault(Code::ok), "");
+    EXPECT_LT(ran->percent[0], 40) << +ran->percent[1];
+}
+
+TEST(Together, WhatOneCannotDoTheOthersDo) {
+    Random random(4);
+    const KeyRing ring(random, 1);
+    Set set({{.lacks = Mode::ctr}, {}}, nullptr);
+    Work work(random, ring, {{Mode::ctr}, {1 << 20}});
+    const auto ran = run(set.engine(), ring, {Mode::ctr}, work);
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(ran->backend, "threads:1");
+    Set none({{.lacks = Mode::ctr}, {.lacks = Mode::ctr}}, nullptr);
+    const auto refused = run(none.engine(), ring, {Mode::ctr}, work);
+    EXPECT_EQ(refused.code(), Code::unsupported);
+}
+
+TEST(Together, ADeviceWithoutRoomTakesNoPart) {
+    Random random(5);
+    const KeyRing ring(random, 1);
+    Set set({{.memory = 4096}, {}}, nullptr);
+    for (const bool in_place : {true, false}) {
+        Work work(random, ring, {gcm::sealing(), std::vector<std::size_t>(8, 1 << 20), in_place});
+        const auto ran = run(set.engine(), ring, gcm::sealing(), work);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(ran->backend, "threads:1");
+        EXPECT_FALSE(ran->replaced);  // it has not failed, and is asked again
+        EXPECT_EQ(work.fault(Code::ok), "");
+    }
+}
+
+// All of them fail, and nobody is there to turn to: the codes are true.
+TEST(Together, WhenAllHaveFailedTheCodesSayWhatIsLeft) {
+    Random random(6);
+    const KeyRing ring(random, 1);
+    Set set({{.fail_at = 3, .fail_call = "run*"}, {.fail_at = 2, .fail_call = "run*"}}, nullptr);
+    Work work(random, ring, {{Mode::ctr}, {8 << 20, 1 << 20, 5000}});
+    const auto ran = run(set.engine(), ring, {Mode::ctr}, work);
+    ASSERT_EQ(ran.code(), Code::device);
+    EXPECT_EQ(work.fault(ran.code()), "");
+    EXPECT_EQ(work.codes.back(), Code::device);
+    work.again();  // those who failed are tried again where there is nobody else
+    const auto next = run(set.engine(), ring, {Mode::ctr}, work);
+    ASSERT_TRUE(next) << next.error().message;
+    EXPECT_EQ(work.fault(Code::ok), "");
+}
+
+// Random sets on random jobs, any call of any of them failing: the bytes are always whole, in place
+// and page-locked too, as long as one of them is left.
+TEST(Together, WalkOverSetsJobsAndTheCallsThatFail) {
+    std::size_t replaced = 0, several = 0;
+    for (Walks walks("sets of failing devices", thorough(60u, 20u)); walks.next();) {
+        SCOPED_TRACE(walks.text());
+        Random random(walks.seed());
+        const Cipher cipher = kCiphers[random.below(std::size(kCiphers))];
+        const KeyRing ring(random, 1 + random.below(3), cipher.mode == Mode::xts);
+        std::vector<HostDeviceOptions> options(1 + random.below(3));
+        for (auto& its : options) {
+            its.reads_lists = random.below(4) != 0;
+            its.delay = std::chrono::microseconds(random.below(3) * random.below(300));
+            its.gives_up = random.below(8) == 0;
+        }
+        const bool pinned = random.below(2) != 0, in_place = random.below(4) != 0;
+        const char* const host = random.below(2) != 0 || options.size() == 1 ? "openssl" : nullptr;
+        Set set(options, host);
+        std::vector<std::size_t> sizes{random.below(40 * kChunk), 8 * kChunk};
+        for (std::size_t more = random.below(2) * random.below(20); more != 0; --more)
+            sizes.push_back(random.below(random.below(3) == 0 ? 4 * kChunk : 5000));
+        Work work(random, ring,
+                  {cipher, fitting_all(cipher, sizes), in_place,
+                   pinned ? &set.device(random.below(set.size())) : nullptr});
+        for (int round = 0; round < 4; ++round) {
+            walks.step();
+            set.open(host);
+            work.again();
+            // One at least does not fail.
+            const std::size_t spared = host ? set.size() : random.below(set.size());
+            std::string failing;
+            for (std::size_t i = 0; i < set.size(); ++i) {
+                if (i == spared || random.below(3) == 0) continue;
+                set.device(i).throw_instead(random.below(4) == 0);
+                set.device(i).fail(1 + static_cast<int>(random.below(round == 0 ? 20 : 100)), {},
+                                   random.below(4) == 0 ? 2 : 1);
+                failing += " " + std::to_string(i);
+            }
+            const auto ran = run(set.engine(), ring, cipher, work);
+            for (std::size_t i = 0; i < set.size(); ++i) set.device(i).fail(0);
+            ASSERT_TRUE(ran) << name(cipher.mode) << (in_place ? " in place" : " apart")
+                             << (pinned ? ", page-locked" : "") << ", may fail:" << failing << ": "
+                             << ran.error().message;
+            ASSERT_EQ(work.fault(Code::ok), "")
+                << work.messages.size() << " messages of " << name(cipher.mode)
+                << (in_place ? " in place" : " apart") << (pinned ? ", page-locked" : "")
+                << ", may fail:" << failing << ", by " << ran->backend;
+            replaced += ran->replaced;
+            several += ran->backend.find('+') != ran->backend.npos;
+        }
+    }
+    std::printf("%zu calls replaced, %zu by several\n", replaced, several);
+    EXPECT_GT(replaced, 10u);
+    EXPECT_GT(several, 10u);
+}
+
+TEST(Together, ManyCallersAtOnce) {
+    Random random(8);
+    const KeyRing ring(random, 1);
+    Set set(std::vector<HostDeviceOptions>(2));
+    std::vector<std::thread> callers;
+    for (int i = 0; i < 4; ++i)
+        callers.emplace_back([&, seed = i] {
+            Random mine(static_cast<std::uint64_t>(seed));
+            const Cipher cipher = seed % 2 == 0 ? Cipher{Mode::ctr} : gcm::sealing();
+            for (int call = 0; call < 4; ++call) {
+                Work work(mine, ring, {cipher, {2 << 20, 300'000, 5}, call % 2 == 0});
+                const auto ran = run(set.engine(), ring, cipher, work);
+                ASSERT_TRUE(ran) << ran.error().message;
+                ASSERT_EQ(work.fault(Code::ok), "");
+            }
+        });
+    for (auto& caller : callers) caller.join();
+}
+
+TEST(Together, WhoIsWorthHaving) {
+    const auto worth = [](std::vector<double> rates, std::vector<double> setups, double bytes) {
+        return pipeline::worth_having(rates, setups, bytes);
+    };
+    using Worth = std::vector<bool>;
+    EXPECT_EQ(worth({50e9, 50e9}, {1e-4, 1e-4}, 1e9), (Worth{true, true}));
+    EXPECT_EQ(worth({50e9, 20e9}, {1e-4, 2e-5}, 1e6), (Worth{false, true}));
+    EXPECT_EQ(worth({50e9}, {1}, 1), (Worth{true}));
+    EXPECT_EQ(worth({1e9, 1e9, 1e9}, {1, 2, 1e-9}, 1e3).size(), 3u);
+}
+
+}  // namespace
