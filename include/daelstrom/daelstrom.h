@@ -149,11 +149,14 @@ typedef struct dael_message {
 
 /* What a call did, for those who want to know: every `ran` may be null. */
 typedef struct dael_ran {
-    char backend[32];  /* the backend that processed the data: "cpu", "cuda:0" */
+    /* The backends that processed the data: "cpu", "cuda:0+cpu"; of a longer name what fits. */
+    char backend[32];
     int32_t threads;   /* host threads that took part */
-    uint32_t replaced; /* 1: a device was to do it and failed, so that the host did; else 0 */
+    uint32_t replaced; /* 1: a device was to do it and failed, so that others did; else 0 */
     uint64_t chunks;   /* chunks that crossed to a device and back; 0: none */
-    uint64_t unused[2];
+    /* Where several did: how much each of them, in the order of their names, to the nearest per
+     * cent. Else 0. */
+    uint8_t percent[16];
 } dael_ran;
 
 /* Overwrites memory in a way that the compiler may not remove. Null with size 0 is fine. */
@@ -177,8 +180,10 @@ typedef struct dael_key_set dael_key_set;
 typedef struct dael_engine_options {
     size_t struct_size; /* sizeof(dael_engine_options) */
     /* "auto", or a backend by name: "reference", "openssl", "cpu", "cuda", "cuda:1", "opencl".
-     * Null or "": the environment's DAELSTROM_BACKEND, else "auto". A named backend is used or
-     * refused, never replaced. */
+     * Several that work on each job together: "cuda:0+cuda:1+cpu", devices and at most one host
+     * backend, or "all" (docs/devices.md). Null or "": the environment's DAELSTROM_BACKEND, else
+     * "auto". A named backend is used or refused, never replaced; of several, whoever fails amid a
+     * job is replaced by the others. */
     const char* backend;
     /* The form of the backend, null or "" for its best: "avx2" for cpu, "tables=1" for cuda, ...;
      * EngineOptions in engine.hpp has them all. */

@@ -34,6 +34,7 @@ Result<> report(const Result<Ran>& ran, dael_ran* out) {
     out->threads = ran->threads;
     out->chunks = ran->chunks;
     out->replaced = ran->replaced ? 1 : 0;
+    std::ranges::copy(ran->percent, out->percent);
     return {};
 }
 

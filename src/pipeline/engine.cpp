@@ -67,15 +67,14 @@ Result<pipeline::Backends> open_set(const EngineOptions& options) {
         hosts += backend->device() == nullptr;
         for (const auto& other : set)
             if (other->profile().name == backend->profile().name)
-                return Error{Code::invalid_argument,
-                             "backend " + core::quoted(options.backend) + " has '" +
-                                 backend->profile().name + "' twice"};
+                return Error{Code::invalid_argument, "backend " + core::quoted(options.backend) +
+                                                         " has '" + backend->profile().name +
+                                                         "' twice"};
         set.push_back(std::move(backend));
     }
     if (hosts > 1)
         return Error{Code::invalid_argument,
-                     "backend " + core::quoted(options.backend) +
-                         " has " + std::to_string(hosts) +
+                     "backend " + core::quoted(options.backend) + " has " + std::to_string(hosts) +
                          " that work on the host's threads; name one of them"};
     if (set.size() > pipeline::kMaxTogether)
         return Error{Code::limit, "backend " + core::quoted(options.backend) + " has " +

@@ -161,8 +161,7 @@ Result<Team> Engine::State::team_for(const std::optional<Worker>& host, const Re
     if (team.members.empty()) return team;
     job.from = Job::From::host;
     if (host) add(*host, nullptr, planner_.host(host->number, job, pool_.threads()));
-    const auto worth =
-        pipeline::worth_having(rates, setups, static_cast<double>(survey.bytes));
+    const auto worth = pipeline::worth_having(rates, setups, static_cast<double>(survey.bytes));
     std::vector<Team::Member> all;
     all.swap(team.members);
     for (std::size_t i = 0; i < all.size(); ++i)
@@ -196,8 +195,8 @@ Result<Transferred> Engine::State::run_on_host(const Worker& host, Request reque
         request.keys = ready;
     }
     WorkQueue::Member member(queue, rate);
-    DAEL_LET(threads, pipeline::run_on_host(*host.backend, pool_, request, queue, member,
-                                            pool_.threads()));
+    DAEL_LET(threads,
+             pipeline::run_on_host(*host.backend, pool_, request, queue, member, pool_.threads()));
     return Transferred{member.bytes(), 0, threads};
 }
 

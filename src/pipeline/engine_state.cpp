@@ -139,8 +139,8 @@ Engine make_engine(std::unique_ptr<core::Backend> backend, EngineOptions options
 }
 
 Engine make_set_engine(Backends set, EngineOptions options) {
-    return Engine(std::make_shared<Engine::State>(std::move(options), std::move(set), nullptr,
-                                                  std::nullopt));
+    return Engine(
+        std::make_shared<Engine::State>(std::move(options), std::move(set), nullptr, std::nullopt));
 }
 
 Engine make_auto_engine(Backends hosts, std::function<Devices()> devices, EngineOptions options,
@@ -182,7 +182,8 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
       find_devices_(std::move(find_devices)),
       serial_(pipeline::next_serial()) {
     pipeline::Backends devices;
-    for (auto& backend : given) (backend->device() ? devices : hosts_).push_back(std::move(backend));
+    for (auto& backend : given)
+        (backend->device() ? devices : hosts_).push_back(std::move(backend));
     for (auto& device : devices)
         paths_.push_back(std::make_unique<DevicePath>(std::move(device),
                                                       hosts_.size() + paths_.size(), pool_,

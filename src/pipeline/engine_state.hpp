@@ -137,8 +137,8 @@ Engine make_auto_engine(Backends hosts, std::function<Devices()> devices,
 namespace dael {
 
 struct Engine::State : std::enable_shared_from_this<Engine::State> {
-    // `given`: the one that is forced, or a set, of any number of devices; or the host backends that
-    // `auto` chooses among, the first of which serves where they are equal.
+    // `given`: the one that is forced, or a set, of any number of devices; or the host backends
+    // that `auto` chooses among, the first of which serves where they are equal.
     State(EngineOptions engine_options, pipeline::Backends given,
           std::function<pipeline::Devices()> find_devices, std::optional<Calibration> calibration);
 
@@ -198,16 +198,14 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     // Whether the device is of use for this. Errors: unsupported, device in a child of fork().
     Result<> check_path(const pipeline::DevicePath& path, const pipeline::Request& request,
                         bool batch, const pipeline::Survey& survey) const;
-    // Who of the forced device, or of a set, does a job, of the host too if it is given. Nobody: the
-    // host alone.
-    // Errors: unsupported, device.
+    // Who of the forced device, or of a set, does a job, of the host too if it is given. Nobody:
+    // the host alone. Errors: unsupported, device.
     Result<pipeline::Team> team_for(const std::optional<pipeline::Worker>& host,
                                     const pipeline::Request& request, bool batch,
                                     const pipeline::Survey& survey, Job job);
     // What is left of the queue, through one of them.
-    Result<pipeline::Transferred> run_through(pipeline::DevicePath& path,
-                                              pipeline::Request request, KeySet::State* set,
-                                              pipeline::WorkQueue& queue,
+    Result<pipeline::Transferred> run_through(pipeline::DevicePath& path, pipeline::Request request,
+                                              KeySet::State* set, pipeline::WorkQueue& queue,
                                               pipeline::TransferOptions options);
     Result<pipeline::Transferred> run_on_host(const pipeline::Worker& host,
                                               pipeline::Request request, KeySet::State* set,

@@ -180,8 +180,7 @@ Result<int> run_on_host(core::Backend& backend, ThreadPool& pool, const Request&
     const Cipher cipher = for_backend(request.cipher);
     const bool cuts = modes::can_cut(cipher);
     if (!backend.profile().shared_by_threads) most = 1;
-    const int threads =
-        threads_worth(request.cipher, queue.size(), request.messages.size(), most);
+    const int threads = threads_worth(request.cipher, queue.size(), request.messages.size(), most);
     const WorkQueue::Wish wish{
         .size = static_cast<std::size_t>(cuts ? kLargestPiece : kLargestWhole),
         .in_parts = 2.0 * threads,

@@ -578,8 +578,8 @@ Result<Transferred> Transfer::run(const Request& request, WorkQueue& queue,
     // No larger than the job: half of it, so that two chunks overlap, or all where it is short.
     std::size_t wanted = std::max(options.chunk, needs.least);
     if (!fills_device(cipher)) wanted = std::max(wanted, kManyMessages);
-    needs.capacity = std::clamp(std::bit_ceil(static_cast<std::size_t>(all / 2 + 1)), needs.least,
-                                wanted);
+    needs.capacity =
+        std::clamp(std::bit_ceil(static_cast<std::size_t>(all / 2 + 1)), needs.least, wanted);
     needs.capacity = (needs.capacity + 15) / 16 * 16;
     Call::Room room;
     if (lists) {
@@ -603,7 +603,8 @@ Result<Transferred> Transfer::run(const Request& request, WorkQueue& queue,
 
     DAEL_LET(set, slots_.acquire(needs));
     room.capacity = set->capacity() - results;
-    if (fills_device(cipher)) room.capacity = std::min(room.capacity, std::max(wanted, needs.least));
+    if (fills_device(cipher))
+        room.capacity = std::min(room.capacity, std::max(wanted, needs.least));
     Call call(*this, request, options, direct, *set, room, queue, member);
     DAEL_LET(threads, call.run());
     set.went_well();

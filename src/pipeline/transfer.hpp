@@ -31,11 +31,11 @@ struct TransferOptions {
     int slots = 4;                      // 3 keep both directions busy; the fourth covers the kernel
     int threads = 1;                    // that copy to and from the staging rings
     bool transform = true;              // false: copies in and out only, for measuring the bus
-    // Others take from the queue, too, and do what this device fails at: what is in place is written
-    // once a chunk is whole, so that its input is there until then.
+    // Others take from the queue, too, and do what this device fails at: what is in place is
+    // written once a chunk is whole, so that its input is there until then.
     bool several = false;
     bool one_key = false;  // messages of a chunk have one key, by which the queue is ordered
-    double rate = 1;  // bytes a second that are expected, where several take from a queue
+    double rate = 1;       // bytes a second that are expected, where several take from a queue
 };
 
 struct Transferred {

@@ -126,8 +126,7 @@ void WorkQueue::take_next(const Wish& wish, std::size_t size, Chunk& chunk) {
         if (cursor.at == 0 && request_.codes[index] != Code::ok) continue;  // refused
         Message rest = cursor.at != 0 ? cursor.rest : request_.messages[index];
         if (rest.size == 0 && !authenticates(cipher_.mode)) continue;
-        if (wish.one_key && !chunk.pieces.empty() &&
-            rest.key != chunk.pieces.front().message.key)
+        if (wish.one_key && !chunk.pieces.empty() && rest.key != chunk.pieces.front().message.key)
             break;
         const std::uint64_t part = cuts_ ? part_of(rest, size) : rest.size;
         Message taken = rest;

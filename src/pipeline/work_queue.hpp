@@ -33,8 +33,8 @@ class WorkQueue {
     // messages come key by key, for workers that take but one key at once.
     WorkQueue(const Request& request, bool by_key);
 
-    // Bytes of all, with what tags and AAD take of a chunk; and what the largest message that cannot
-    // be cut takes, or the unit of those that can.
+    // Bytes of all, with what tags and AAD take of a chunk; and what the largest message that
+    // cannot be cut takes, or the unit of those that can.
     std::uint64_t size() const noexcept { return size_; }
     std::size_t largest() const noexcept { return largest_; }
     std::uint64_t longest() const noexcept { return longest_; }  // data and AAD of one, bytes

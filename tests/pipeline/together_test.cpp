@@ -45,8 +45,7 @@ class Set {
         pipeline::Backends set;
         for (auto& device : devices_) set.push_back(std::make_unique<HostDeviceBackend>(device));
         if (host) set.push_back(*core::open_backend(host));
-        engine_.emplace(
-            pipeline::make_set_engine(std::move(set), {.threads = 2, .chunk = kChunk}));
+        engine_.emplace(pipeline::make_set_engine(std::move(set), {.threads = 2, .chunk = kChunk}));
     }
     ~Set() {
         engine_.reset();
@@ -80,9 +79,9 @@ TEST(Together, EveryModeInPlaceAndApartPageLockedAndNot) {
         for (const bool in_place : {true, false})
             for (const bool pinned : {true, false})
                 for (const bool many : {true, false}) {
-                    const auto sizes =
-                        many ? std::vector<std::size_t>(60, 40'000)
-                             : std::vector<std::size_t>{3 << 20, 100, 0, 700'000, 17};
+                    const auto sizes = many
+                                           ? std::vector<std::size_t>(60, 40'000)
+                                           : std::vector<std::size_t>{3 << 20, 100, 0, 700'000, 17};
                     Work work(random, ring,
                               {cipher, fitting_all(cipher, sizes), in_place,
                                pinned ? &set.device(0) : nullptr});

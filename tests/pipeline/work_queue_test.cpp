@@ -247,7 +247,8 @@ TEST(WorkQueue, WalkAgainstAModel) {
         }
         if (queue.all_done()) {
             ++whole;
-            for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(codes[i] == Code::ok, list[i].key < 7);
+            for (std::size_t i = 0; i < count; ++i)
+                ASSERT_EQ(codes[i] == Code::ok, list[i].key < 7);
             continue;
         }
         queue.tell(Code::device);
@@ -266,8 +267,7 @@ TEST(WorkQueue, WalkAgainstAModel) {
             EXPECT_TRUE(queue.touched());
         }
     }
-    std::printf("%zu jobs whole, %zu messages done in part, %zu untouched\n", whole, in_part,
-                left);
+    std::printf("%zu jobs whole, %zu messages done in part, %zu untouched\n", whole, in_part, left);
     EXPECT_GT(whole, 10u);
     EXPECT_GT(in_part, 10u);
 }
