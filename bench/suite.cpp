@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/suite.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "bench/check.hpp"
+#include "bench/devices.hpp"
 #include "bench/packets.hpp"
 #include "measure/machine.hpp"
 
@@ -20,17 +22,6 @@ bool open_into(std::vector<HostEngine>& engines, const Suite& suite, const std::
     }
     engines.push_back({backend, form, std::make_shared<Engine>(std::move(*engine))});
     return true;
-}
-
-// The device backends to measure: those asked for by name ("cuda:1", "opencl"), else the first GPU.
-std::vector<std::string> device_names(const Options& options) {
-    if (options.backends.empty()) return {"cuda:0"};
-    std::vector<std::string> names;
-    for (const auto& name : options.backends)
-        for (const std::string kind : kDeviceBackends)
-            if (name == kind || name.starts_with(kind + ":"))
-                names.push_back(name == kind ? kind + ":0" : name);
-    return names;
 }
 
 // A benchmark that could be made ready, or a line that says why not.
@@ -55,7 +46,31 @@ Result<> run_device(const Suite& suite, const std::string& name) {
     return run(suite, name + ", sealed files", sealed_in(suite, *subject));
 }
 
+// Each alone, and all of them at one job.
+Result<> run_devices(const Suite& suite) {
+    DAEL_LET(all, Devices::open(suite));
+    measure::Machine& machine = suite.session.report.machine;
+    if (!all.devices.empty()) describe_device(machine, all.devices.front().device.info);
+    if (all.devices.size() > 1)
+        machine.gpu = std::to_string(all.devices.size()) + " x " + machine.gpu;
+    if (!all.alone.empty()) DAEL_TRY(run(suite, "together", together(suite, all)));
+    if (all.devices.size() > 1) return run(suite, "side by side", side_by_side(suite, all));
+    suite.session.report.skip("several devices: here there are " +
+                              std::to_string(all.devices.size()));
+    return {};
+}
+
 }  // namespace
+
+std::vector<std::string> device_names(const Options& options) {
+    if (options.backends.empty()) return {"cuda:0"};
+    std::vector<std::string> names;
+    for (const auto& name : options.backends)
+        for (const std::string kind : kDeviceBackends)
+            if (name == kind || name.starts_with(kind + ":"))
+                names.push_back(name == kind ? kind + ":0" : name);
+    return names;
+}
 
 std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool every_form) {
     std::vector<HostEngine> engines;
@@ -131,6 +146,17 @@ Result<DeviceUnderTest> DeviceUnderTest::open(const std::string& backend, const 
 }
 
 const measure::Columns& columns(const std::string& suite) {
+    static const measure::Columns with_shares = [] {
+        measure::Columns all = columns();
+        all.figures = [](const measure::Figures& shares) {
+            std::string text;
+            for (const auto& [name, percent] : shares)
+                text += (text.empty() ? "" : " + ") + std::to_string(std::lround(percent)) + "%";
+            return text;
+        };
+        return all;
+    }();
+    if (suite == "devices") return with_shares;
     return suite == "packets" ? packet_columns() : columns();
 }
 
@@ -150,6 +176,10 @@ Result<Report> run(const Options& options, std::function<void(const std::string&
     if (packets) {
         DAEL_LET(benchmarks, packet_suite(suite));
         for (const Benchmark& benchmark : benchmarks) DAEL_TRY(session.run(benchmark));
+        return report;
+    }
+    if (options.suite == "devices") {
+        DAEL_TRY(run_devices(suite));
         return report;
     }
     DAEL_TRY(run(suite, "one core", one_core(suite)));

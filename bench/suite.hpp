@@ -77,6 +77,9 @@ Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject);
 // A sealed file in the page cache, opened into device memory by one thread that reads and by more.
 Result<Benchmark> sealed_in(const Suite& suite, const DeviceUnderTest& subject);
 
+// The device backends to measure: those asked for by name ("cuda:1", "opencl"), else the first GPU.
+std::vector<std::string> device_names(const Options& options);
+
 // How the rows of a suite stand in a table.
 const measure::Columns& columns(const std::string& suite);
 

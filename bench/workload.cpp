@@ -87,21 +87,26 @@ Workload make_workload(const Options& options) {
     workload.gcm_cache = {{16 * KiB, 1}, {KiB, 256}};
     if (options.suite != "quick")
         workload.gcm_cache.insert(workload.gcm_cache.end(), {{16, 1}, {KiB, 1}});
+    workload.devices = {256 * MiB, GiB};
+    workload.beside = 4 * GiB;
+    if (options.suite == "devices") workload.sampling.budget_seconds = 10;  // many take turns
     workload.sampling.repeats = options.repeats;
     if (!options.bits.empty()) workload.bits = options.bits;
     if (!options.sizes.empty()) {
         workload.one_core = workload.all_cores = workload.sweep = workload.device_sweep =
-            workload.launched = options.sizes;
+            workload.launched = workload.devices = options.sizes;
         std::erase_if(workload.one_core, [](std::uint64_t size) { return size > kCached; });
-        workload.device = workload.through =
+        workload.device = workload.through = workload.beside =
             *std::max_element(options.sizes.begin(), options.sizes.end());
     }
     scale_sizes(workload.one_core, options.scale);
     scale_sizes(workload.all_cores, options.scale);
     scale_sizes(workload.sweep, options.scale);
     scale_sizes(workload.device_sweep, options.scale);
+    scale_sizes(workload.devices, options.scale);
     workload.device = scaled(workload.device, options.scale);
     workload.through = scaled(workload.through, options.scale);
+    workload.beside = scaled(workload.beside, options.scale);
     workload.sealed_file = scaled(workload.sealed_file, options.scale);
     for (auto* shapes : {&workload.parallel, &workload.sequential, &workload.gcm_device,
                          &workload.gcm_many, &workload.gcm_listed, &workload.gcm_short})

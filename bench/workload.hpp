@@ -17,7 +17,7 @@ struct Options {
     std::vector<std::string> modes{};     // "ctr", "xts", "gmac", ...; empty: all
     std::vector<int> bits{};              // empty: as the suite has them
     std::vector<std::uint64_t> sizes{};   // empty: as the suite has them
-    std::string suite = "quick";          // "full", "h200", "packets"
+    std::string suite = "quick";          // "full", "h200", "packets", "devices"
     int repeats = 15;
     int threads = 0;          // for "all cores"; 0: all
     std::string form{};       // of cpu; empty: every one that the machine has (quick: the best)
@@ -53,6 +53,8 @@ struct Workload {
     std::vector<Shape> gcm_cache;         // and on one core
     Shape gcm_host{};                     // and on all cores
     std::vector<Shape> gcm_short;         // short ones on one core, two, four and so on
+    std::vector<std::uint64_t> devices;   // host memory through several at once
+    std::uint64_t beside = 0;             // data in the memory of several
     measure::Sampling sampling;
 
     std::uint64_t largest_host() const;     // bytes of the largest work in host memory

@@ -39,7 +39,8 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
     if (options.suite == "generations")
         return Error{Code::invalid_argument,
                      "generations is a study of the lab: `daelstrom lab run generations`"};
-    DAEL_TRY(check_choice(options.suite, "--suite", {"quick", "full", "h200", "packets"}));
+    DAEL_TRY(
+        check_choice(options.suite, "--suite", {"quick", "full", "h200", "packets", "devices"}));
     if (!options.form.empty())
         DAEL_TRY(check_choice(options.form, "--form", {"sse", "avx2", "avx512"}));
     for (const auto& text : options.modes)
@@ -63,6 +64,13 @@ Result<bench::Options> parse(const BenchArguments& arguments) {
         return Error{Code::invalid_argument,
                      "--suite packets is one comparison of AES-GCM; leave out --backend, --mode, "
                      "--form and --threads"};
+    if (options.suite == "devices") {
+        for (const auto& text : options.modes)
+            DAEL_TRY(check_choice(text, "--suite devices: --mode", {"ctr", "gcm"}));
+        if (!options.form.empty())
+            return Error{Code::invalid_argument,
+                         "--suite devices takes each backend as a set does; leave out --form"};
+    }
     return options;
 }
 
@@ -104,9 +112,10 @@ void add_bench(CLI::App& app, Context& context) {
     auto arguments = std::make_shared<BenchArguments>();
     CLI::App& command = *add_command(app, "bench");
     bench::Options& options = arguments->options;
-    add_choice(command, context, "--suite", options.suite, {"quick", "full", "h200", "packets"},
+    add_choice(command, context, "--suite", options.suite,
+               {"quick", "full", "h200", "packets", "devices"},
                "How much: seconds, a minute or two, everything with messages of 4 GiB; or packets, "
-               "with keystream made ahead of time (default: quick)");
+               "with keystream made ahead of time; or all devices at one job (default: quick)");
     command
         .add_option("--backend", options.backends,
                     "Only this backend, cuda:1 the second GPU; may be repeated")

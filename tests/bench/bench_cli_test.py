@@ -73,6 +73,19 @@ class Bench(unittest.TestCase):
         self.assertEqual({(row["bits"], row["size"]) for row in rows}, {(128, 512)})
         self.assertIn("memcpy", {row["backend"] for row in rows})
 
+    def test_devices_are_the_hosts_threads_where_there_are_none(self):
+        for word, arguments in ("xts", ["--mode", "xts"]), ("--form", ["--form", "sse"]):
+            with self.subTest(arguments=arguments):
+                ran = bench("--suite", "devices", *arguments)
+                self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+                self.assertIn(word, ran.stderr)
+        ran = bench("--suite", "devices", "--backend", "openssl", "--scale", "256", "--repeats", "2", "--json", "-")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        report = json.loads(ran.stdout)
+        self.assertEqual({(row["mode"], row["bits"], row["backend"], row["where"]) for row in report["rows"]},
+                         {("ctr", 256, "openssl", "host"), ("gcm", 128, "openssl", "host")})
+        self.assertTrue(any("several devices" in line for line in report["skipped"]), report["skipped"])
+
     def test_faults_name_the_thing_and_leave_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
             nowhere = str(pathlib.Path(folder, "no", "figures.json"))

@@ -12,8 +12,10 @@
 #include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
+#include "bench/devices.hpp"
 #include "bench/packets.hpp"
 #include "bench/suite.hpp"
+#include "core/registry.hpp"
 #include "measure/machine.hpp"
 #include "pipeline/engine_state.hpp"
 #include "support/host_device.hpp"
@@ -500,6 +502,97 @@ TEST(Suite, PacketsGiveSaneRows) {
     const auto json = nlohmann::json::parse(to_json(*report));
     EXPECT_TRUE(json["rows"].at(0).at("ns").is_number());
     EXPECT_NE(to_table(*report, columns("packets")).find("Latency of packets"), std::string::npos);
+}
+
+TEST(Devices, WhoDidHowMuchIsToldInTheOrderOfTheSet) {
+    Ran ran;
+    ran.backend = "cuda:1+cpu";
+    ran.percent = {60, 40};
+    EXPECT_EQ(percents("cuda:0+cuda:1+cpu", ran), (std::vector<double>{0, 60, 40}));
+    ran = {};
+    ran.backend = "cpu";  // by itself
+    EXPECT_EQ(percents("cuda:0+cpu", ran), (std::vector<double>{0, 100}));
+}
+
+TEST(Devices, RatesAreAdded) {
+    const auto takes = [](double seconds) {
+        return [seconds]() -> Result<double> { return seconds; };
+    };
+    EXPECT_DOUBLE_EQ(*added({takes(1), takes(0.5)})(), 1.0 / 3);
+    const auto fails = [] { return Result<double>(Error{Code::device, "it broke"}); };
+    EXPECT_EQ(added({takes(1), fails})().code(), Code::device);
+}
+
+// Two devices made of threads, and OpenSSL on the host.
+TEST(Suite, DevicesTogetherGiveSaneRows) {
+    Options options = small();
+    options.suite = "devices";
+    Report report;
+    const Workload workload = make_workload(options);
+    Session session{report, workload.sampling, [](const Point& p) { return describe(Work(p)); },
+                    [](const std::string&) {}};
+    const Suite suite{options, workload, session};
+    test::HostDevice first({.name = "threads:0"}), second({.name = "threads:1"});
+    Devices all;
+    for (auto* device : {&first, &second}) {
+        const auto engine = std::make_shared<Engine>(
+            pipeline::make_engine(std::make_unique<test::HostDeviceBackend>(*device)));
+        const auto access = dael::device(*engine);
+        ASSERT_TRUE(access) << access.error().message;
+        all.devices.push_back({device->name(), engine, *access});
+        all.alone.push_back({device->name(), "", engine});
+    }
+    all.alone.push_back(
+        {"openssl", "", std::make_shared<Engine>(*Engine::open({.backend = "openssl"}))});
+    for (const std::string set : {"threads:0+threads:1", "threads:0+openssl"}) {
+        pipeline::Backends members;
+        for (const std::string& name : members_of(set)) {
+            if (name == "openssl")
+                members.push_back(*core::open_backend(name));
+            else
+                members.push_back(std::make_unique<test::HostDeviceBackend>(
+                    name == first.name() ? first : second));
+        }
+        all.sets.push_back(
+            {set, "", std::make_shared<Engine>(pipeline::make_set_engine(std::move(members)))});
+    }
+    for (auto* part : {together, side_by_side}) {
+        auto benchmark = part(suite, all);
+        ASSERT_TRUE(benchmark) << benchmark.error().message;
+        const auto done = session.run(*benchmark);
+        ASSERT_TRUE(done) << done.error().message;
+    }
+    report.machine = describe_host();
+    EXPECT_TRUE(report.skipped.empty()) << report.skipped.front();
+    expect_sane(report);
+    expect_schema(report);
+    std::map<std::string, int> who;
+    for (const Row& row : report.rows) {
+        const Work work(row.point);
+        SCOPED_TRACE(describe(work));
+        ++who[work.where + " " + work.backend];
+        double percent = 0;
+        for (const auto& [name, share] : row.figures) percent += share;
+        const bool set = work.where == "pinned" && members_of(work.backend).size() > 1;
+        EXPECT_NEAR(percent, set ? 100 : 0, 1);
+        EXPECT_EQ(row.figures.size(), set ? 2u : 0u);
+        if (members_of(work.backend).size() == 1) continue;
+        std::set<std::string> against;
+        for (const Ceiling& ceiling : row.ceilings) against.insert(ceiling.name);
+        for (const std::string& member : members_of(work.backend))
+            EXPECT_TRUE(against.contains(member)) << member;
+        EXPECT_TRUE(against.contains("each alone, added"));
+    }
+    // Two ciphers, of two sizes in host memory.
+    EXPECT_EQ(who, (std::map<std::string, int>{{"pinned threads:0", 4},
+                                               {"pinned threads:1", 4},
+                                               {"pinned openssl", 4},
+                                               {"pinned threads:0+threads:1", 4},
+                                               {"pinned threads:0+openssl", 4},
+                                               {"device threads:0", 2},
+                                               {"device threads:1", 2},
+                                               {"device threads:0+threads:1", 2}}));
+    EXPECT_NE(to_table(report, columns("devices")).find("%"), std::string::npos);
 }
 
 TEST(Suite, AbsentBackendsAreLeftOutWithALine) {
