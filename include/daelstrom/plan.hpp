@@ -27,7 +27,7 @@ struct Job {
 
 // One way to do a job, with the planner's prediction.
 struct Option {
-    std::string backend = {};
+    std::string backend = {};  // "cuda:0", or several together, "cuda:0+cpu"
     int threads = 1;
     std::size_t chunk = 0;            // bytes; 0 where nothing is cut
     double gigabytes_per_second = 0;  // predicted, payload counted once
@@ -36,6 +36,9 @@ struct Option {
     bool measured = false;            // from this machine's calibration, not from built-in figures
     std::string why;                  // one sentence
     bool possible = true;             // false: `why` says what stands against it
+    // Of several together, "cuda:0+cpu": the part that each has in it, 0 to 1, in the order of
+    // their names.
+    std::vector<double> shares = {};
 };
 struct Plan {
     std::vector<Option> options;  // best first, the impossible ones last

@@ -9,6 +9,7 @@
 #include "modes/starts.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/key_set.hpp"
+#include "pipeline/planner.hpp"
 #include "pipeline/share.hpp"
 
 namespace dael {
@@ -50,6 +51,11 @@ Error with_loss(Result<Ran> ran) {
     return error;
 }
 
+// Bytes a second.
+double rate_of(const Estimate& estimate) noexcept {
+    return std::max(estimate.rate, 1e-3) * 1e9;
+}
+
 // What another can do in the place of a device that has said so.
 bool can_be_mended(Code code) noexcept {
     return code == Code::device || code == Code::backend_absent || code == Code::out_of_memory;
@@ -57,21 +63,13 @@ bool can_be_mended(Code code) noexcept {
 
 }  // namespace
 
-std::vector<bool> pipeline::worth_having(std::span<const double> rates,
-                                         std::span<const double> setups, double bytes) {
-    std::vector<bool> worth(rates.size(), true);
-    for (std::size_t left = rates.size(); left > 1; --left) {
-        double all = 0;
-        std::size_t last = rates.size();
-        for (std::size_t i = 0; i < rates.size(); ++i) {
-            if (!worth[i]) continue;
-            all += rates[i];
-            if (last == rates.size() || setups[i] > setups[last]) last = i;
-        }
-        if (setups[last] < bytes / all) break;
-        worth[last] = false;
-    }
-    return worth;
+Team pipeline::team_of(std::vector<Team::Member> all, std::span<const double> shares) {
+    Team team;
+    for (std::size_t i = 0; i < all.size(); ++i)
+        (shares[i] > 0 ? team.members : team.reserve).push_back(all[i]);
+    // Whoever is possible, where nobody is expected to be.
+    if (team.members.empty()) team.members.swap(team.reserve);
+    return team;
 }
 
 Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, KeySet::State* set,
@@ -132,41 +130,97 @@ Result<> Engine::State::check_path(const DevicePath& path, const Request& reques
 
 Result<Team> Engine::State::team_for(const std::optional<Worker>& host, const Request& request,
                                      bool batch, const Survey& survey, Job job) {
-    Team team;
-    if (host && !Planner::device_considered(job)) return team;
+    Team all;
+    if (host && !Planner::device_considered(job)) return all;
     std::optional<Error> refused;
-    std::vector<double> rates, setups;
-    const auto add = [&](const Worker& worker, DevicePath* path, const Estimate& estimate) {
-        rates.push_back(std::max(estimate.rate, 1e-3) * 1e9);
-        setups.push_back(estimate.setup_seconds);
-        team.members.push_back({worker, path, rates.back()});
-    };
+    std::vector<Estimate> estimates;
+    const bool alone = paths_.size() == 1 && !host;
+    const bool in_place = pipeline::in_place(request.messages);
     for (const bool failed : {false, true}) {  // those that have only where there is nobody else
-        if (!team.members.empty() || (failed && host)) break;
+        if (!all.members.empty() || (failed && host)) break;
         for (const auto& path : paths_) {
             if (path->failed && !failed) continue;
             if (auto able = check_path(*path, request, batch, survey); !able) {
                 if (!refused) refused = std::move(able).error();
                 continue;
             }
-            const auto direct = paths_.size() == 1 && !host
-                                    ? pipeline::Direct{}
-                                    : pipeline::direct_copies(path->device, request.messages);
-            job.from = direct.in && direct.out ? Job::From::pinned : Job::From::host;
-            add(*path, path.get(), planner_.device(path->rates, job, 0));
+            const bool direct =
+                !alone && !in_place && pipeline::direct_copies(path->device, request.messages);
+            job.from = direct ? Job::From::pinned : Job::From::host;
+            estimates.push_back(planner_.device(path->rates, job, 0));
+            all.members.push_back({*path, path.get(), rate_of(estimates.back())});
         }
     }
-    if (team.members.empty() && !host)
+    if (all.members.empty() && !host)
         return refused ? std::move(*refused) : Error{Code::device, "every device has failed"};
-    if (team.members.empty()) return team;
-    job.from = Job::From::host;
-    if (host) add(*host, nullptr, planner_.host(host->number, job, pool_.threads()));
-    const auto worth = pipeline::worth_having(rates, setups, static_cast<double>(survey.bytes));
+    if (all.members.empty() || alone) return all;
+    if (host) {
+        job.from = Job::From::host;
+        estimates.push_back(planner_.host(host->number, job, pool_.threads()));
+        all.members.push_back({*host, nullptr, rate_of(estimates.back())});
+    }
+    return pipeline::team_of(
+        std::move(all.members),
+        pipeline::together(estimates, static_cast<double>(survey.bytes)).shares);
+}
+
+Team Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
+    if (!Planner::device_considered(job) || forked()) return {};
+    if (opened() && paths_.empty()) return {};
+    const Estimate by_host = planner_.host(host.number, job, pool_.threads());
+    if (!started_) {
+        const DeviceRates& rates = opened() ? paths_.front()->rates : expected_;
+        const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
+        if (!estimate.possible) return {};
+        if (estimate.seconds >= by_host.seconds) {
+            const double running = planner_.device(rates, job, 0).seconds;
+            missed_seconds_.fetch_add(std::max(0.0, by_host.seconds - running));
+            return {};
+        }
+        if (paths().empty()) return {};
+    }
+    std::vector<Estimate> estimates;
     std::vector<Team::Member> all;
-    all.swap(team.members);
-    for (std::size_t i = 0; i < all.size(); ++i)
-        (worth[i] ? team.members : team.reserve).push_back(all[i]);
-    return team;
+    std::size_t best = 0;
+    bool direct = false, any_reached = false;
+    const auto add = [&](const Worker& worker, DevicePath* path, const Estimate& estimate) {
+        if (!all.empty() && estimate.seconds < estimates[best].seconds) best = all.size();
+        all.push_back({worker, path, rate_of(estimate)});
+        estimates.push_back(estimate);
+    };
+    add(host, nullptr, by_host);
+    for (const auto& path : paths()) {
+        if (path->failed) continue;
+        const bool reached = pipeline::in_reach(path->device, job.cipher, messages);
+        const bool its_direct = reached || pipeline::direct_copies(path->device, messages);
+        direct |= its_direct;
+        any_reached |= reached;
+        job.from = its_direct ? Job::From::pinned : Job::From::host;
+        const Estimate estimate = planner_.device(path->rates, job, start_seconds(path->rates),
+                                                  reached ? path->device.reach() : 0);
+        if (!estimate.possible) continue;
+        if (path->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
+        add(*path, path.get(), estimate);
+    }
+    const std::uint64_t bytes = pipeline::total_bytes(job);
+    // What is in place and page-locked would go through staging buffers, if it were several's.
+    if (bytes >= pipeline::kLeastForSeveral && !any_reached &&
+        !(direct && pipeline::in_place(messages))) {
+        const auto several = pipeline::together(estimates, static_cast<double>(bytes),
+                                                planner_.memory(bytes, pool_.threads()));
+        if (several.members() > 1 &&
+            several.seconds < pipeline::kWorthSeveral * estimates[best].seconds)
+            return pipeline::team_of(std::move(all), several.shares);
+    }
+    if (best == 0) return {};
+    return {{all[best]}, {all[0]}};
+}
+
+Result<Team> Engine::State::team(const std::optional<Worker>& host, const Request& request,
+                                 bool batch, const Survey& survey, Job& job) {
+    if (find_devices_) return choose(*host, request.messages, job);
+    if (paths_.empty()) return Team{};
+    return team_for(host, request, batch, survey, job);
 }
 
 Result<Transferred> Engine::State::run_through(DevicePath& path, Request request,
@@ -298,15 +352,22 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
         else if (find_devices_ || paths_.empty())
             return told.nothing_touched(std::move(chosen).error());
     }
-    Team team;
-    if (find_devices_) {
-        if (DevicePath* const path = choose(*host, messages, job))
-            team = {{{*path, path}}, {{*host}}};
-    } else if (!paths_.empty()) {
-        auto found = team_for(host, request, set != nullptr, survey, job);
-        if (!found) return told.nothing_touched(std::move(found).error());
-        team = std::move(*found);
+    const bool batch = set != nullptr;
+    if (Job parts = pipeline::in_parts(job);
+        parts.messages != job.messages && (!find_devices_ || (started_ && opened())) &&
+        modes::takes(cipher, messages[0], request.keys.list.size()) &&
+        pipeline::can_be_in_parts(cipher, messages[0])) {
+        const std::uint64_t even = parts.size;
+        auto several = team(host, request, batch, survey, parts);
+        if (several && several->members.size() > 1) {
+            auto ran = run_in_parts(cipher, keys, set, messages[0], even, codes[0]);
+            told.all = true;
+            return ran;
+        }
     }
+    auto found = team(host, request, batch, survey, job);
+    if (!found) return told.nothing_touched(std::move(found).error());
+    Team team = std::move(*found);
     if (team.members.empty()) {
         auto ran = run_on_host(*host, request, set, survey);
         told.all = static_cast<bool>(ran);

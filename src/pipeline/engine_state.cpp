@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "core/guard.hpp"
@@ -257,6 +259,7 @@ double Engine::State::start_seconds(const DeviceRates& rates) const noexcept {
 }
 
 Result<Worker> Engine::State::choose_host(const Job& job) const {
+    if (hosts_.empty()) return Error{Code::unsupported, "the host is not among the backends"};
     std::size_t best = hosts_.size();
     double best_seconds = 0;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -270,39 +273,6 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
     if (best != hosts_.size()) return Worker{hosts_[best].get(), best};
     return core::cannot(hosts_.front()->profile().name, job.cipher,
                         hosts_.front()->can(job.cipher, job.key_bits));
-}
-
-DevicePath* Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
-    if (!Planner::device_considered(job) || forked()) return nullptr;
-    if (opened() && paths_.empty()) return nullptr;
-    const double host_seconds = planner_.host(host.number, job, pool_.threads()).seconds;
-    if (!started_) {
-        const DeviceRates& rates = opened() ? paths_.front()->rates : expected_;
-        const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
-        if (!estimate.possible) return nullptr;
-        if (estimate.seconds >= host_seconds) {
-            const double running = planner_.device(rates, job, 0).seconds;
-            missed_seconds_.fetch_add(std::max(0.0, host_seconds - running));
-            return nullptr;
-        }
-        if (paths().empty()) return nullptr;
-    }
-    DevicePath* best = nullptr;
-    double best_seconds = host_seconds;
-    for (const auto& path : paths()) {
-        if (path->failed) continue;
-        const bool reached = pipeline::in_reach(path->device, job.cipher, messages);
-        const auto direct = reached ? pipeline::Direct{true, true}
-                                    : pipeline::direct_copies(path->device, messages);
-        job.from = direct.in && direct.out ? Job::From::pinned : Job::From::host;
-        const Estimate estimate = planner_.device(path->rates, job, start_seconds(path->rates),
-                                                  reached ? path->device.reach() : 0);
-        if (!estimate.possible || estimate.seconds >= best_seconds) continue;
-        if (path->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
-        best = path.get();
-        best_seconds = estimate.seconds;
-    }
-    return best;
 }
 
 Result<DevicePath*> Engine::State::path_of(const void* device_memory) {
@@ -417,10 +387,68 @@ Option Engine::State::device_option(const DevicePath& path, const Job& job) cons
     return usable_or_why(*path.backend, std::move(option));
 }
 
+std::optional<Option> Engine::State::option_together(std::span<const Option> options,
+                                                     std::size_t host, const Job& job) const {
+    if (job.from == Job::From::device || (!hosts_.empty() && !Planner::device_considered(job)))
+        return std::nullopt;
+    std::vector<Estimate> estimates;
+    double best = std::numeric_limits<double>::max();
+    for (std::size_t i = 0; i < options.size(); ++i) {
+        const Option& its = options[i];
+        const bool takes_part = its.possible && (i >= hosts_.size() || i == host);
+        estimates.push_back({.possible = takes_part,
+                             .setup_seconds = its.setup_seconds,
+                             .seconds = its.seconds,
+                             .rate = its.gigabytes_per_second});
+        if (its.possible) best = std::min(best, its.seconds);
+    }
+    const bool with_host = !hosts_.empty();
+    const std::uint64_t bytes = pipeline::total_bytes(job);
+    if (find_devices_ && bytes < pipeline::kLeastForSeveral) return std::nullopt;
+    for (std::size_t i = hosts_.size(); i < options.size() && find_devices_; ++i)
+        if (job.from == Job::From::pinned &&
+            pipeline::in_reach(paths_[i - hosts_.size()]->device.reach(), job.cipher, bytes,
+                               job.messages))
+            return std::nullopt;
+    const auto all = pipeline::together(estimates, static_cast<double>(bytes),
+                                        with_host ? planner_.memory(bytes, pool_.threads()) : 0);
+    if (all.members() < 2) return std::nullopt;
+    if (find_devices_ && all.seconds >= pipeline::kWorthSeveral * best) return std::nullopt;
+    Option several{.gigabytes_per_second = all.rate, .seconds = all.seconds, .measured = true};
+    const auto take = [&](std::size_t i) {
+        const Option& its = options[i];
+        if (all.shares[i] <= 0) return;
+        several.backend += (several.backend.empty() ? "" : "+") + its.backend;
+        several.shares.push_back(all.shares[i]);
+        several.threads = std::max(several.threads, its.threads);
+        several.chunk = std::max(several.chunk, its.chunk);
+        several.setup_seconds = std::max(several.setup_seconds, its.setup_seconds);
+        several.measured &= its.measured;
+        several.why += (several.why.empty() ? "" : ", ") + its.backend + " " +
+                       std::to_string(std::lround(100 * all.shares[i])) + "%";
+    };
+    for (std::size_t i = hosts_.size(); i < options.size(); ++i) take(i);  // as Ran names them
+    for (std::size_t i = 0; i < hosts_.size(); ++i) take(i);
+    several.why = several.backend + " together: " + pipeline::in_words(bytes) + " in " +
+                  pipeline::time_in_words(several.seconds) + ", " +
+                  pipeline::rate_in_words(several.gigabytes_per_second) + " (" + several.why + ")";
+    return several;
+}
+
 Plan Engine::State::explain(const Job& job) {
     std::vector<Option> options;
     for (std::size_t i = 0; i < hosts_.size(); ++i) options.push_back(host_option(i, job));
     for (const auto& path : paths()) options.push_back(device_option(*path, job));
+    const Job parts = pipeline::in_parts(job);
+    std::vector<Option> of_parts = options;
+    if (parts.messages != job.messages) {
+        of_parts.clear();
+        for (std::size_t i = 0; i < hosts_.size(); ++i) of_parts.push_back(host_option(i, parts));
+        for (const auto& path : paths_) of_parts.push_back(device_option(*path, parts));
+    }
+    const auto host = choose_host(parts);
+    if (auto several = option_together(of_parts, host ? host->number : hosts_.size(), parts))
+        options.insert(options.begin(), std::move(*several));
     if (opened())
         for (const pipeline::LeftOut& device : left_out_)
             options.push_back(

@@ -99,6 +99,8 @@ struct Team {
     std::vector<Member> reserve;  // who has no part in it, but does, one by one, what those leave
 };
 
+Team team_of(std::vector<Team::Member> all, std::span<const double> shares);
+
 // What a worker has done of a job, and what a call tells of all of them; `did` is put in order.
 struct Did {
     Worker worker;
@@ -106,10 +108,10 @@ struct Did {
 };
 Ran ran_by(std::span<Did> did, bool replaced);
 
-// Of workers of such rates (bytes a second) and set-up times (seconds) who should do a job of so
-// many bytes together: who would have ended before another is set up does without it.
-std::vector<bool> worth_having(std::span<const double> rates, std::span<const double> setups,
-                               double bytes);
+// As several workers have a job of one long message of GCM, which is else done whole: as so many
+// parts. Other jobs are as they were. And whether this message can be had like that.
+Job in_parts(Job job) noexcept;
+bool can_be_in_parts(const Cipher& cipher, const Message& message) noexcept;
 
 // What every call that opens has to say about a tag that does not match.
 Error authentication_failed();
@@ -188,9 +190,9 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     bool opened() const noexcept { return (opening_.load() & 1u) != 0; }  // paths_ may be read
     // The host backend that should do the job. Errors: unsupported.
     Result<pipeline::Worker> choose_host(const Job& job) const;
-    // The device that should do the job, null for the host. Only for `auto`.
-    pipeline::DevicePath* choose(const pipeline::Worker& host, std::span<const Message> messages,
-                                 Job& job);
+    // Who should do the job, for `auto`. Nobody: the host alone.
+    pipeline::Team choose(const pipeline::Worker& host, std::span<const Message> messages,
+                          Job& job);
     // What the first use of a device still costs.
     double start_seconds(const DeviceRates& rates) const noexcept;
     Result<Ran> run_on_host(const pipeline::Worker& host, pipeline::Request& request,
@@ -210,10 +212,20 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     Result<pipeline::Transferred> run_on_host(const pipeline::Worker& host,
                                               pipeline::Request request, KeySet::State* set,
                                               pipeline::WorkQueue& queue, double rate);
+    Result<Ran> run_in_parts(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
+                             const Message& message, std::uint64_t even, Code& code);
     Result<Ran> run_together(pipeline::Team team, const pipeline::Request& request,
                              KeySet::State* set, const pipeline::Survey& survey,
                              pipeline::WorkQueue& queue);
     Option host_option(std::size_t number, const Job& job) const;
+    // Who does a job of these messages, as `job` has it; nobody: the host alone. Errors: as above.
+    Result<pipeline::Team> team(const std::optional<pipeline::Worker>& host,
+                                const pipeline::Request& request, bool batch,
+                                const pipeline::Survey& survey, Job& job);
+    // Those of the options who would do the job together, where these are several; `host` is the
+    // one that does what the host does.
+    std::optional<Option> option_together(std::span<const Option> options, std::size_t host,
+                                          const Job& job) const;
     Option device_option(const pipeline::DevicePath& path, const Job& job) const;
 
     const EngineOptions options_;

@@ -75,12 +75,6 @@ DeviceRates built_in_device() {
     return rates;
 }
 
-// All bytes of a job; what 64 bits cannot count is counted as the most that they can.
-std::uint64_t total_bytes(const Job& job) {
-    const auto most = std::numeric_limits<std::uint64_t>::max();
-    return job.messages != 0 && job.size > most / job.messages ? most : job.size * job.messages;
-}
-
 double total(const Job& job) {
     return static_cast<double>(total_bytes(job));
 }
@@ -93,6 +87,42 @@ Estimate impossible(std::string_view reason) {
 }
 
 }  // namespace
+
+std::uint64_t total_bytes(const Job& job) {
+    const auto most = std::numeric_limits<std::uint64_t>::max();
+    return job.messages != 0 && job.size > most / job.messages ? most : job.size * job.messages;
+}
+
+// They end together: those who have a part do `bytes` in the time that each has left once it is set
+// up. Whoever is set up soonest comes first.
+Together together(std::span<const Estimate> each, double bytes, double memory) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < each.size(); ++i)
+        if (each[i].possible && each[i].rate > 0) order.push_back(i);
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return each[i].setup_seconds; });
+    Together all{std::vector<double>(each.size()), 0, 0};
+    double waited = 0, best = 0;  // bytes that are not done while somebody is set up
+    std::size_t members = 0;
+    for (const std::size_t i : order) {
+        if (members != 0 && each[i].setup_seconds >= all.seconds) break;
+        all.rate += each[i].rate;
+        best = std::max(best, each[i].rate);
+        waited += each[i].rate * kGiga * each[i].setup_seconds;
+        all.seconds = (bytes + waited) / (all.rate * kGiga);
+        ++members;
+    }
+    for (std::size_t i = 0; i < members; ++i) {
+        const Estimate& its = each[order[i]];
+        const double done = its.rate * kGiga * (all.seconds - its.setup_seconds);
+        all.shares[order[i]] = bytes > 0 ? done / bytes : 1.0 / static_cast<double>(members);
+    }
+    if (members > 1 && memory > 0 && memory < all.rate && best < all.rate) {
+        const double bound = std::max(memory, best);
+        all.seconds = std::max(all.seconds, waited / (all.rate * kGiga) + bytes / (bound * kGiga));
+        all.rate = bound;
+    }
+    return all;
+}
 
 Planner::Planner(std::optional<Calibration> calibration, const std::vector<Host>& hosts)
     : calibration_(std::move(calibration)) {

@@ -4,8 +4,10 @@
 // the same functions, so that what is explained is what is done.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +29,27 @@ struct Estimate {
     double rate = 0;         // GB/s, setup left out
     std::string_view limit;  // what the rate is bounded by, or what stands against the job
 };
+
+// Several ways of doing a job, at once.
+struct Together {
+    // Who has a part in it, and which, 0 to 1: whoever is not set up before the others have ended
+    // has none.
+    std::vector<double> shares;
+    double seconds = 0;
+    double rate = 0;  // GB/s, set-up left out
+    std::size_t members() const noexcept {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(shares, [](double share) { return share > 0; }));
+    }
+};
+// `bytes` of the job. `memory`: GB/s that the host's memory allows them together, 0 for any.
+// `seconds` is that of the best alone, or less.
+Together together(std::span<const Estimate> each, double bytes, double memory = 0);
+// Several are more trouble than one, and their figures add up to more than there will be: `auto`
+// has them only for so many bytes, and where they are predicted to take so much of the best one's
+// time.
+inline constexpr std::uint64_t kLeastForSeveral = std::uint64_t{4} << 20;
+inline constexpr double kWorthSeveral = 0.9;
 
 class Planner {
   public:
@@ -65,6 +88,12 @@ class Planner {
     DeviceRates device_rates(std::string_view backend, std::string_view identity) const;
     // The rates to expect of a device that has not been opened.
     DeviceRates expected_device() const;
+    // What the host's memory allows a job of so many bytes whoever works on it, where a host
+    // backend is among them; GB/s, 0 where nobody knows or caches may hold it.
+    double memory(std::uint64_t bytes, int threads) const noexcept {
+        const auto held = static_cast<std::uint64_t>(threads) * kCached;
+        return calibration_ && bytes > held ? calibration_->memory_all : 0;
+    }
     bool calibrated() const noexcept { return calibration_.has_value(); }
 
   private:
@@ -84,6 +113,9 @@ class Planner {
 std::string in_words(std::uint64_t bytes);
 std::string rate_in_words(double gigabytes_per_second);
 std::string time_in_words(double seconds);
+
+// All bytes of a job; what 64 bits cannot count is counted as the most that they can.
+std::uint64_t total_bytes(const Job& job);
 
 // The two sentences of an option and of a plan.
 std::string why(std::string_view backend, const Job& job, const Estimate& estimate);

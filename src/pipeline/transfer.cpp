@@ -96,6 +96,11 @@ Direct direct_copies(core::Device& device, std::span<const Message> messages) {
     return {direct(&Message::in), direct(&Message::out)};
 }
 
+bool in_place(std::span<const Message> messages) noexcept {
+    return std::ranges::any_of(messages,
+                               [](const Message& m) { return m.size != 0 && m.in == m.out; });
+}
+
 bool in_reach(std::size_t reach, const Cipher& cipher, std::uint64_t bytes,
               std::uint64_t messages) noexcept {
     // CBC and CFB decryption read every block twice.
@@ -569,9 +574,7 @@ Result<Transferred> Transfer::run(const Request& request, WorkQueue& queue,
     const bool lists =
         device_.info().reads_lists && takes_mixed_keys(cipher) && request.messages.size() > 1;
     Direct direct = direct_copies(device_, request.messages);
-    if (options.several)
-        direct.out &= std::ranges::none_of(
-            request.messages, [](const Message& m) { return m.size != 0 && m.in == m.out; });
+    if (options.several) direct.out &= !in_place(request.messages);
 
     SlotNeeds needs;
     needs.least = std::max(kLeastChunk, queue.largest());

@@ -47,8 +47,10 @@ struct Transferred {
 struct Direct {
     bool in = false;
     bool out = false;
+    explicit operator bool() const noexcept { return in && out; }
 };
 Direct direct_copies(core::Device& device, std::span<const Message> messages);
+bool in_place(std::span<const Message> messages) noexcept;  // whether one of them is
 
 // Whether page-locked messages are so few and short that kernels had better reach for them across
 // the bus, `reach` being core::Device's; and whether these also lie as that asks for.

@@ -5,9 +5,12 @@
 
 #include <thread>
 
+#include <daelstrom/plan.hpp>
+
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/work.hpp"
+#include "support/figures.hpp"
 #include "support/thorough.hpp"
 #include "support/walks.hpp"
 
@@ -168,6 +171,42 @@ TEST(Together, WhenAllHaveFailedTheCodesSayWhatIsLeft) {
     EXPECT_EQ(work.fault(Code::ok), "");
 }
 
+// One message of GCM, which no device or thread could have a part of as it is.
+TEST(Together, OneLongMessageOfGcm) {
+    Random random(11);
+    Set set(std::vector<HostDeviceOptions>(2), nullptr);
+    const KeyRing ring(random, 2);
+    for (const Cipher& cipher :
+         {gcm::sealing(), gcm::opening(), Cipher{Mode::gcm, Direction::encrypt, 12},
+          Cipher{Mode::gcm, Direction::decrypt, 13}})
+        for (const std::size_t size : {(8u << 20) + 5u, 9u << 20, (11u << 20) - 16u})
+            for (const bool in_place : {true, false})
+                for (const bool wraps : {false, true}) {
+                    Work work(random, ring, {cipher, {size}, in_place, nullptr, wraps});
+                    const auto ran = run(set.engine(), ring, cipher, work);
+                    ASSERT_TRUE(ran) << ran.error().message;
+                    EXPECT_EQ(work.fault(Code::ok), "") << size << (wraps ? " wraps" : "");
+                    if (!wraps || modes::encrypts(cipher)) {
+                        EXPECT_EQ(ran->backend, "threads:0+threads:1");
+                    }
+                    // Altered anywhere, nothing comes of it, and in place it stays as it was.
+                    if (modes::encrypts(cipher)) continue;
+                    work.again();
+                    Message& m = work.messages[0];
+                    auto* const altered = const_cast<std::uint8_t*>(m.in) + random.below(size);
+                    *altered ^= 4;
+                    const Bytes before(m.out, m.out + size);
+                    const auto forged = run(set.engine(), ring, cipher, work);
+                    ASSERT_TRUE(forged) << forged.error().message;
+                    EXPECT_EQ(work.codes[0], Code::authentication);
+                    if (in_place) {
+                        EXPECT_EQ(difference(before, std::span(m.out, size)), "");
+                    } else {
+                        EXPECT_TRUE(std::equal(before.begin(), before.end(), m.out));
+                    }
+                }
+}
+
 // Random sets on random jobs, any call of any of them failing: the bytes are always whole, in place
 // and page-locked too, as long as one of them is left.
 TEST(Together, WalkOverSetsJobsAndTheCallsThatFail) {
@@ -243,15 +282,130 @@ TEST(Together, ManyCallersAtOnce) {
     for (auto& caller : callers) caller.join();
 }
 
-TEST(Together, WhoIsWorthHaving) {
-    const auto worth = [](std::vector<double> rates, std::vector<double> setups, double bytes) {
-        return pipeline::worth_having(rates, setups, bytes);
+// Each has the part that it can do in the time of all, once it is set up.
+TEST(Together, TheyEndTogether) {
+    const auto plan = [](std::vector<double> rates, std::vector<double> setups, double bytes,
+                         double memory = 0) {
+        std::vector<pipeline::Estimate> each;
+        for (std::size_t i = 0; i < rates.size(); ++i)
+            each.push_back({.possible = rates[i] > 0,
+                            .setup_seconds = setups[i],
+                            .seconds = setups[i] + bytes / rates[i] / 1e9,
+                            .rate = rates[i]});
+        return pipeline::together(each, bytes, memory);
     };
-    using Worth = std::vector<bool>;
-    EXPECT_EQ(worth({50e9, 50e9}, {1e-4, 1e-4}, 1e9), (Worth{true, true}));
-    EXPECT_EQ(worth({50e9, 20e9}, {1e-4, 2e-5}, 1e6), (Worth{false, true}));
-    EXPECT_EQ(worth({50e9}, {1}, 1), (Worth{true}));
-    EXPECT_EQ(worth({1e9, 1e9, 1e9}, {1, 2, 1e-9}, 1e3).size(), 3u);
+    const auto even = plan({50, 50}, {1e-4, 1e-4}, 1e9);
+    EXPECT_EQ(even.shares, (std::vector<double>{.5, .5}));
+    EXPECT_NEAR(even.seconds, 1e-4 + 1e9 / 100e9, 1e-9);
+    // Before the device is set up the host has ended.
+    const auto short_job = plan({50, 20}, {1e-4, 2e-6}, 1e6);
+    EXPECT_EQ(short_job.shares[0], 0);
+    EXPECT_EQ(short_job.members(), 1u);
+    const auto later = plan({50, 20}, {1e-4, 2e-6}, 1e9);
+    EXPECT_NEAR(later.shares[0] + later.shares[1], 1, 1e-9);
+    EXPECT_GT(later.shares[0], .7);
+    EXPECT_LT(later.seconds, 1e-4 + 1e9 / 50e9);
+    // Memory allows no more than it does, but what the best does alone.
+    EXPECT_NEAR(plan({50, 50}, {0, 0}, 1e9, 80).seconds, 1e9 / 80e9, 1e-9);
+    EXPECT_NEAR(plan({50, 50}, {0, 0}, 1e9, 20).seconds, 1e9 / 50e9, 1e-9);
+    EXPECT_EQ(plan({0, 30}, {0, 0}, 1e9).members(), 1u);
+    EXPECT_EQ(plan({}, {}, 1e9).members(), 0u);
+}
+
+TEST(Together, ThePlanOfASetSaysWhatEachWillDo) {
+    Set set(std::vector<HostDeviceOptions>(2));
+    const Job job{{Mode::ctr}, 256, std::uint64_t{1} << 30};
+    const Plan plan = set.engine().explain(job);
+    ASSERT_EQ(plan.options.size(), 4u);
+    const Option& all = plan.options.front();
+    EXPECT_EQ(all.backend, "threads:0+threads:1+openssl");
+    ASSERT_EQ(all.shares.size(), 3u);
+    EXPECT_NEAR(all.shares[0] + all.shares[1] + all.shares[2], 1, 1e-6);
+    EXPECT_NE(plan.summary.find("threads:1 "), std::string::npos) << plan.summary;
+    EXPECT_LE(all.seconds, plan.options[1].seconds);
+    // Too little, or where it lies only one of them comes to it.
+    EXPECT_TRUE(set.engine().explain({{Mode::ctr}, 256, 1000}).options.front().shares.empty());
+    EXPECT_TRUE(set.engine()
+                    .explain({{Mode::ctr}, 256, 1 << 30, 1, Job::From::device})
+                    .options.front()
+                    .shares.empty());
+}
+
+// Two devices that are as fast as each other, by the figures; a host that does nothing beside.
+TEST(Together, AutoHasSeveralWhereThatPays) {
+    Random random(9);
+    const KeyRing ring(random, 1);
+    HostDevice first, second({.name = "threads:1"});
+    {
+        Calibration calibration = figures({.setup_seconds = 1e-6});
+        calibration.devices.push_back(calibration.devices[0]);
+        calibration.devices[1].backend = "threads:1";
+        pipeline::Backends hosts;
+        hosts.push_back(*core::open_backend("openssl"));
+        Engine engine = pipeline::make_auto_engine(
+            std::move(hosts),
+            [&] {
+                pipeline::Backends backends;
+                backends.push_back(std::make_unique<HostDeviceBackend>(first));
+                backends.push_back(std::make_unique<HostDeviceBackend>(second));
+                return backends;
+            },
+            {.threads = 2}, calibration);
+        const Job job{{Mode::ctr}, 128, 16 << 20};
+        for (const bool in_place : {false, true}) {
+            Work work(random, ring, {{Mode::ctr}, {16 << 20}, in_place});
+            const auto ran = run(engine, ring, {Mode::ctr}, work);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(work.fault(Code::ok), "");
+        }
+        // Whether they have a part in the end is up to who is free; both were asked.
+        EXPECT_GT(first.calls(), 0);
+        EXPECT_GT(second.calls(), 0);
+        const Plan plan = engine.explain(job);
+        EXPECT_TRUE(plan.options.front().backend.starts_with("threads:0+threads:1"))
+            << plan.summary;
+        // What is page-locked and in place one device copies straight, and several do not.
+        Work pinned(random, ring, {{Mode::ctr}, {16 << 20}, true, &first});
+        const auto ran = run(engine, ring, {Mode::ctr}, pinned);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(ran->backend, "threads:0");
+        EXPECT_EQ(pinned.fault(Code::ok), "");
+    }
+    expect_clean(first);
+    expect_clean(second);
+}
+
+TEST(Sets, AreNamedByWhatTheyHave) {
+    const auto code = [](const char* backend, const char* form = "") {
+        const auto engine = Engine::open({.backend = backend, .form = form});
+        return engine ? std::string() : engine.error().message;
+    };
+    EXPECT_NE(code("cpu+openssl").find("name one of them"), std::string::npos);
+    EXPECT_NE(code("openssl+openssl").find("twice"), std::string::npos);
+    EXPECT_NE(code("openssl+auto").find("stands by itself"), std::string::npos);
+    EXPECT_NE(code("all+openssl").find("stands by itself"), std::string::npos);
+    EXPECT_NE(code("openssl+").find("no backend ''"), std::string::npos) << code("openssl+");
+    EXPECT_NE(code("openssl+cuda:77").find("not available"), std::string::npos);
+    EXPECT_NE(code("openssl+cuda", "avx2").find("several"), std::string::npos);
+}
+
+// Whatever this machine has, PoCL's device among it where that is installed.
+TEST(Sets, WhatIsHereWorksTogether) {
+    Random random(10);
+    const KeyRing ring(random, 1);
+    for (const char* backend : {"all", "opencl+openssl"}) {
+        auto engine = Engine::open({.backend = backend, .threads = 2});
+        if (!engine) {
+            EXPECT_EQ(engine.code(), Code::backend_absent) << engine.error().message;
+            continue;
+        }
+        for (const Cipher& cipher : {Cipher{Mode::ctr}, Cipher{Mode::cbc, Direction::decrypt}}) {
+            Work work(random, ring, {cipher, {24 << 20}});
+            const auto ran = run(*engine, ring, cipher, work);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(work.fault(Code::ok), "") << ran->backend;
+        }
+    }
 }
 
 }  // namespace
