@@ -2,128 +2,23 @@
 // Joules for each gigabyte, on the GPU and on the host's cores, with the clocks at which it was
 // done and why those were held back.
 #include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdio>
-#include <optional>
-#include <thread>
 
 #include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
 #include "bench/suite.hpp"
-#include "lab/spawn.hpp"
+#include "lab/meters.hpp"
 #include "lab/study.hpp"
 #include "measure/device.hpp"
 #include "measure/machine.hpp"
-#include "measure/power.hpp"
 
 namespace dael::lab {
 namespace {
 
-using measure::CpuPower;
 using measure::DeviceBuffer;
 using measure::DeviceClock;
-using measure::GpuPower;
 using measure::Heat;
 using measure::MemoryKind;
-
-// What was used up since the first sample, which warms up and is not counted.
-struct Account {
-    bool warm = false;
-    double seconds = 0, calls = 0, gpu_joules = 0, cpu_joules = 0;
-    unsigned least_sm_mhz = 0, memory_mhz = 0, celsius = 0;
-    std::uint64_t reasons = 0;
-};
-
-// The meters that there are, and how long one reading of them takes at least: counters move some
-// ten times a second.
-struct Meters {
-    std::optional<GpuPower> gpu;
-    std::optional<CpuPower> cpu;
-    double window = 0.5;
-    double gpu_idle = 0, cpu_idle = 0;  // watts
-
-    struct Reading {
-        double seconds = 0, gpu = 0, cpu = 0;
-    };
-    Result<Reading> read() {
-        Reading reading{now(), 0, 0};
-        if (gpu) {
-            DAEL_LET(joules, gpu->joules());
-            reading.gpu = joules;
-        }
-        if (cpu) {
-            DAEL_LET(joules, cpu->joules());
-            reading.cpu = joules;
-        }
-        return reading;
-    }
-    Result<> measure_idle() {
-        DAEL_LET(before, read());
-        std::this_thread::sleep_for(std::chrono::duration<double>(2 * window));
-        DAEL_LET(after, read());
-        gpu_idle = (after.gpu - before.gpu) / (after.seconds - before.seconds);
-        cpu_idle = (after.cpu - before.cpu) / (after.seconds - before.seconds);
-        return {};
-    }
-    void look_at_clocks(Account& account) const {
-        if (!gpu) return;
-        const unsigned mhz = gpu->sm_mhz();
-        account.least_sm_mhz = account.least_sm_mhz ? std::min(account.least_sm_mhz, mhz) : mhz;
-        account.memory_mhz = gpu->memory_mhz();
-        account.celsius = std::max(account.celsius, gpu->celsius());
-        account.reasons |= gpu->reasons();
-    }
-};
-
-// `work` puts work on the way, `wait` waits for it; both together are a call. In between the
-// device is at it, and its clocks are those of the work.
-measure::Sampler sampler(const std::shared_ptr<Meters>& meters,
-                         const std::shared_ptr<Account>& account, std::function<Result<>()> work,
-                         std::function<Result<>()> wait) {
-    return [=]() -> Result<double> {
-        DAEL_LET(before, meters->read());
-        double calls = 0;
-        while (calls == 0 || now() - before.seconds < meters->window) {
-            DAEL_TRY(work());
-            if (account->warm) meters->look_at_clocks(*account);
-            DAEL_TRY(wait());
-            ++calls;
-        }
-        DAEL_LET(after, meters->read());
-        const double seconds = after.seconds - before.seconds;
-        if (account->warm) {
-            account->seconds += seconds;
-            account->calls += calls;
-            account->gpu_joules += after.gpu - before.gpu;
-            account->cpu_joules += after.cpu - before.cpu;
-        }
-        account->warm = true;
-        return seconds / calls;
-    };
-}
-
-// What the meters have to say of work of `bytes` a call.
-measure::Figures figures_of(const Meters& meters, const Account& account, double bytes) {
-    measure::Figures figures;
-    const double gigabytes = account.calls * bytes / 1e9;
-    if (meters.gpu) {
-        figures = {{"gpu_joules_per_gb", account.gpu_joules / gigabytes},
-                   {"gpu_watts", account.gpu_joules / account.seconds},
-                   {"gpu_idle_watts", meters.gpu_idle},
-                   {"sm_mhz", account.least_sm_mhz},
-                   {"memory_mhz", account.memory_mhz},
-                   {"celsius", account.celsius},
-                   {"clock_reasons", static_cast<double>(account.reasons)}};
-    }
-    if (meters.cpu) {
-        figures.emplace_back("cpu_joules_per_gb", account.cpu_joules / gigabytes);
-        figures.emplace_back("cpu_watts", account.cpu_joules / account.seconds);
-        figures.emplace_back("cpu_idle_watts", meters.cpu_idle);
-    }
-    return figures;
-}
 
 measure::Axis ciphers(bool quick) {
     measure::Axis all;
@@ -272,50 +167,15 @@ Result<> run_host(const Bench& lab, const std::shared_ptr<Meters>& meters) {
 }
 
 Result<> run_energy(const Bench& lab) {
-    const auto meters = std::make_shared<Meters>();
-    if (lab.settings.quick) meters->window = 0.1;
-    auto gpu = GpuPower::open();
-    if (gpu) {
-        const auto counts = gpu->joules();
-        if (counts)
-            meters->gpu = *gpu;
-        else
-            lab.report.skip("energy of the GPU: " + counts.error().message);
-    } else {
-        lab.report.skip("energy of the GPU: " + gpu.error().message);
-    }
-    auto cpu = CpuPower::open();
-    if (cpu)
-        meters->cpu = *cpu;
-    else
-        lab.report.skip("energy of the processor: " + cpu.error().message);
-    if (meters->gpu || meters->cpu) DAEL_TRY(meters->measure_idle());
+    DAEL_LET(meters, Meters::open({0}, lab.settings.quick, lab.report));
     // A sample takes as long as the meters need, whatever the usual budget.
     measure::Sampling sampling = lab.session.sampling;
     sampling.repeats = std::min(sampling.repeats, 3);
     measure::Session session{lab.report, sampling, lab.session.describe, lab.session.progress};
     const Bench own{lab.settings, lab.report, session};
-    if (meters->gpu) DAEL_TRY(run_device(own, meters));
+    if (!meters->gpus.empty()) DAEL_TRY(run_device(own, meters));
     if (meters->cpu) DAEL_TRY(run_host(own, meters));
     return {};
-}
-
-std::string energy_shown(const measure::Figures& figures) {
-    std::string text;
-    for (const auto& [name, value] : figures) {
-        std::array<char, 48> number{};
-        if (name.ends_with("joules_per_gb"))
-            std::snprintf(number.data(), number.size(), "%s %.3g J/GB", name.substr(0, 3).c_str(),
-                          value);
-        else if (name == "gpu_watts" || name == "cpu_watts")
-            std::snprintf(number.data(), number.size(), "%.0f W", value);
-        else if (name == "sm_mhz")
-            std::snprintf(number.data(), number.size(), "%.0f MHz", value);
-        text += (text.empty() || !number[0] ? "" : "  ") + std::string(number.data());
-        if (name == "clock_reasons")
-            text += "  " + measure::clock_reasons(static_cast<std::uint64_t>(value));
-    }
-    return text;
 }
 
 const measure::Columns& energy_columns() {

@@ -158,7 +158,7 @@ int run_words(int argc, char** argv) {
     app.add_option("--repeats", arguments.repeats, "Samples of each figure")
         ->check(CLI::Range(1, 10000));
     app.add_option("--scale", arguments.scale,
-                   "Divide the largest data of sizes, files and generations by this")
+                   "Divide the largest data of sizes, files, devices and generations by this")
         ->check(CLI::Range(1, 1 << 20));
     app.add_flag("-q,--quiet", arguments.quiet, "No progress on standard error");
     try {

@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::uint64_t kFormat = 1;  // of documents; lab/README.md
 
-constexpr std::array kStudies{&kPlacement, &kGranularity, &kSizes,       &kOverlap, &kFiles,
-                              &kEnergy,    &kPackets,     &kGenerations, &kPicture, &kTiming};
+constexpr std::array kStudies{&kPlacement,   &kGranularity, &kSizes,  &kOverlap,
+                              &kDevices,     &kFiles,       &kEnergy, &kPackets,
+                              &kGenerations, &kPicture,     &kTiming};
 
 // The fastest core's clock in MHz, 0 where the system does not tell.
 std::uint64_t cpu_mhz() {

@@ -22,8 +22,8 @@ inline constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20;
 
 struct Settings {
     bool quick = false;
-    std::uint64_t scale = 1;        // divides the largest data of sizes, files and generations
-    int repeats = 0;                // samples of each figure; 0: 15, or 3 in a quick run
+    std::uint64_t scale = 1;  // divides the largest data of sizes, files, devices and generations
+    int repeats = 0;          // samples of each figure; 0: 15, or 3 in a quick run
     std::filesystem::path folder;   // for documents and pictures; empty: none are written
     std::filesystem::path program;  // `daelstrom`, for the study that runs it; empty: not known
 };
@@ -67,6 +67,6 @@ Result<std::string> compare(const std::filesystem::path& before,
 std::string describe_fields(const Point& point);
 
 extern const Study kPlacement, kSizes, kPicture, kGranularity, kTiming, kOverlap, kFiles, kEnergy,
-    kPackets, kGenerations;
+    kPackets, kGenerations, kDevices;
 
 }  // namespace dael::lab

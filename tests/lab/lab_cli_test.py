@@ -45,7 +45,7 @@ class Program(Lab):
         ran = lab("list")
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         names = [line.split()[0] for line in ran.stdout.splitlines()]
-        self.assertEqual(set(names), {"placement", "granularity", "sizes", "overlap", "files", "energy", "packets",
+        self.assertEqual(set(names), {"placement", "granularity", "sizes", "overlap", "devices", "files", "energy", "packets",
                                       "generations", "picture", "timing"})
 
     def test_picture(self):
@@ -241,6 +241,27 @@ class Kernels(Lab):
         self.assertEqual({row["streams"] for row in streams}, {1, 2})
         for row in streams:
             self.assertFalse(row["streams"] == 1 and "hidden" in row, row)
+
+    def test_devices(self):
+        document = self.run_study("devices")
+        if not document["rows"]:
+            self.assertTrue(any(line.startswith("opencl") for line in document["skipped"]), document["skipped"])
+            self.skipTest("this machine has no OpenCL")
+        for words in ("GPU", "NVML"), ("processor",):
+            kind = "gpu" if "GPU" in words else "cpu"
+            self.assertTrue(all(row.get(f"{kind}_joules_per_gb", 0) > 0 for row in document["rows"])
+                            or any(line.startswith("energy of ") and any(word in line for word in words)
+                                   for line in document["skipped"]), document["skipped"])
+        for backend in {row["backend"] for row in document["rows"]}:
+            self.assertIn(backend.rsplit("+", 1)[1], ("cpu", "openssl"))
+            for mode in "ctr", "gcm":
+                rows = [row for row in document["rows"] if (row["backend"], row["mode"]) == (backend, mode)]
+                self.assertEqual([row.get("cpu_share", 0) for row in rows if row["study_part"] == "fixed share"], [0, 50, 100])
+                scheduler = [row for row in rows if row["study_part"] == "scheduler"]
+                self.assertEqual(len(scheduler), 1)
+                self.assertTrue(0 <= scheduler[0]["cpu_percent"] <= 100)
+                best = max(row["gbps"]["median"] for row in rows if row["study_part"] == "fixed share")
+                self.assertAlmostEqual(scheduler[0]["of_best"], scheduler[0]["gbps"]["median"] / best, places=3)
 
     def test_timing(self):
         document = self.run_study("timing")

@@ -130,6 +130,23 @@ TEST(Overlap, HiddenIsWhatStreamsGainOfTheCopies) {
     EXPECT_TRUE(small[1].figures.empty());
 }
 
+TEST(Devices, TheSchedulerIsHeldAgainstTheBestShareOfItsOwnWork) {
+    const auto with = [](const char* part, std::uint64_t share, const char* set, double gbps) {
+        measure::Row made = row(set, 0, 1'000'000, gbps);
+        made.point.set("study_part", std::string(part)).set("cpu_share", share);
+        return made;
+    };
+    std::vector<measure::Row> rows{
+        with("fixed share", 0, "cuda:0+cpu", 40),   with("fixed share", 50, "cuda:0+cpu", 80),
+        with("fixed share", 100, "cuda:0+cpu", 30), with("scheduler", 0, "cuda:0+cpu", 72),
+        with("fixed share", 50, "cuda:1+cpu", 100), with("scheduler", 0, "cuda:2+cpu", 50)};
+    lab::mark_best(rows);
+    ASSERT_EQ(rows[3].figures.size(), 1u);
+    EXPECT_EQ(rows[3].figures[0].first, "of_best");
+    EXPECT_DOUBLE_EQ(rows[3].figures[0].second, 0.9);
+    for (const std::size_t other : {0, 1, 2, 4, 5}) EXPECT_TRUE(rows[other].figures.empty());
+}
+
 // A folder of counters as Linux has them.
 class Counters : public testing::Test {
   protected:
