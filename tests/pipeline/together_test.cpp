@@ -105,9 +105,14 @@ TEST(Together, TellsWhoDidHowMuch) {
     const KeyRing ring(random, 1);
     Set set({{}, {}}, nullptr);
     Work work(random, ring, {{Mode::ctr}, {16 << 20}});
-    const auto ran = run(set.engine(), ring, {Mode::ctr}, work);
-    ASSERT_TRUE(ran) << ran.error().message;
-    EXPECT_EQ(work.fault(Code::ok), "");
+    Result<Ran> ran = Error{};
+    // Where the machine is busy one may do it all, before the other comes to it.
+    for (int tries = 0; tries < 50 && (!ran || ran->percent[0] == 0); ++tries) {
+        work.again();
+        ran = run(set.engine(), ring, {Mode::ctr}, work);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(work.fault(Code::ok), "");
+    }
     EXPECT_EQ(ran->backend, "threads:0+threads:1");
     EXPECT_NEAR(ran->percent[0] + ran->percent[1], 100, 1);
     EXPECT_GT(ran->percent[0], 0);
@@ -183,12 +188,18 @@ TEST(Together, OneLongMessageOfGcm) {
             for (const bool in_place : {true, false})
                 for (const bool wraps : {false, true}) {
                     Work work(random, ring, {cipher, {size}, in_place, nullptr, wraps});
-                    const auto ran = run(set.engine(), ring, cipher, work);
-                    ASSERT_TRUE(ran) << ran.error().message;
-                    EXPECT_EQ(work.fault(Code::ok), "") << size << (wraps ? " wraps" : "");
-                    if (!wraps || modes::encrypts(cipher)) {
-                        EXPECT_EQ(ran->backend, "threads:0+threads:1");
+                    // Whole, it would be one's. Where the machine is busy one may do all parts.
+                    const bool in_parts = !wraps || modes::encrypts(cipher);
+                    bool several = false;
+                    for (int tries = 0; tries == 0 || (in_parts && !several && tries < 50);
+                         ++tries) {
+                        work.again();
+                        const auto ran = run(set.engine(), ring, cipher, work);
+                        ASSERT_TRUE(ran) << ran.error().message;
+                        EXPECT_EQ(work.fault(Code::ok), "") << size << (wraps ? " wraps" : "");
+                        several |= ran->backend == "threads:0+threads:1";
                     }
+                    EXPECT_EQ(several, in_parts);
                     // Altered anywhere, nothing comes of it, and in place it stays as it was.
                     if (modes::encrypts(cipher)) continue;
                     work.again();

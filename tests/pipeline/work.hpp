@@ -40,7 +40,7 @@ class Work {
             at += (m.size + 79) / 64 * 64;
             if (!options_.in_place) m.out += all;
             m.start = fitting_start(cipher, random);
-            if (options_.wraps) std::fill(m.start.begin() + 12, m.start.end(), 0xff);
+            if (options_.wraps) std::ranges::copy(Bytes{255, 255, 255, 240}, m.start.begin() + 12);
             m.key = static_cast<std::uint32_t>(random.below(ring.keys.size()));
             if (authenticates(cipher.mode)) {
                 m.tag = tags_.data() + 16 * i;
