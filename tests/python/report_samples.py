@@ -119,6 +119,17 @@ def packets():
     return document("packets", rows)
 
 
+def devices():
+    rows = []
+    for mode, bits, top in (("ctr", 256, 90.0), ("gcm", 128, 84.0)):
+        point = {"backend": "cuda:0+cpu", **cipher(mode, bits=bits, size=MIB, messages=1000), "where": "pinned"}
+        for share, rate in ((0, 48.0), (50, top), (100, 40.0)):
+            rows.append(row({**point, "study_part": "fixed share", **({"cpu_share": share} if share else {})}, rate,
+                            {"gpu_joules_per_gb": 400 / rate, "cpu_joules_per_gb": 300 / rate}))
+        rows.append(row({**point, "study_part": "scheduler"}, top * 0.95, {"cpu_percent": 46.0, "of_best": 0.95}))
+    return document("devices", rows)
+
+
 def energy():
     rows = [row({"backend": "cuda:0", **cipher(mode, bits=bits, size=256 * MIB), "where": "device", "study_part": "device"}, rate,
                 {"gpu_joules_per_gb": joules, "gpu_watts": 690.0, "gpu_idle_watts": 75.0, "sm_mhz": 1790.0, "memory_mhz": 3201.0,
@@ -178,7 +189,7 @@ def unknown():
                                  for size in (KIB, MIB, GIB) for turns in (1, 2)], skipped=["rotation: <nothing> to the left"])
 
 
-STUDIES = (placement, granularity, sizes, overlap, files, packets, energy, timing, picture, unknown)
+STUDIES = (placement, granularity, sizes, overlap, devices, files, packets, energy, timing, picture, unknown)
 
 
 def write(folder, studies=STUDIES):

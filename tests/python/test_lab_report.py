@@ -122,6 +122,9 @@ def test_sentences_are_those_of_the_data(full):
     assert "“daelstrom encrypt, CPU” at 2.20 GB/s, 3.14× “openssl enc”" in text
     assert "CPU with AES-NI" in text and "CPU with VAES, 512 bits" in text
     assert "pays from 4 MiB on (CUDA, page-locked memory)" in text
+    assert "fastest where the cores have 50% of it: 90.0 GB/s, 1.88× without the cores and 2.25× the cores alone" in text
+    assert "The scheduler gives them 46%, and makes 85.5 GB/s, 95% of that" in text
+    assert "of the GPUs and the processors at 50%: 7.78 J" in text
     assert "&lt;nothing&gt; to the left" in text  # what a document says is text
 
 

@@ -21,7 +21,7 @@ from .sections.other import section_of
 
 HERE = pathlib.Path(__file__).parent
 USUAL = 15  # samples of a figure
-OWN_COUNTS = ("energy", "timing")  # studies that take as many as their question needs
+OWN_COUNTS = ("devices", "energy", "timing")  # studies that take as many as their question needs
 PAGES = {"method.md": "method", "bias.md": "bias"}
 
 

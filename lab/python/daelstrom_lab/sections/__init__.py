@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from .._content import Section
-from . import energy, files, granularity, overlap, packets, picture, placement, sizes, timing
+from . import devices, energy, files, granularity, overlap, packets, picture, placement, sizes, timing
 
 SECTIONS: tuple[Section, ...] = (
     placement.SECTION,
     granularity.SECTION,
     sizes.SECTION,
     overlap.SECTION,
+    devices.SECTION,
     files.SECTION,
     packets.SECTION,
     energy.SECTION,
