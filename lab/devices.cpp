@@ -255,7 +255,7 @@ const measure::Columns& devices_columns() {
 }  // namespace
 
 const Study kDevices{
-    "devices",   "Tartu 2007",    "How much of a job should the host's cores do beside a GPU?",
+    "devices",   "daelstrom",     "How much of a job should the host's cores do beside a GPU?",
     run_devices, describe_fields, devices_columns};
 
 }  // namespace dael::lab

@@ -137,7 +137,7 @@ def content(document: Document) -> Content:
 SECTION = Section(
     "devices",
     "Devices and cores together",
-    "Tartu 2007",
+    "daelstrom",
     "How much of a job should the host's cores do beside a GPU?",
     content,
 )
