@@ -206,18 +206,20 @@ class CipherStream {
         return {};
     }
 
-    const Ran& ran() const { return ran_; }
+    const Doers& doers() const { return doers_; }
 
   private:
     Result<> crypt(std::span<std::uint8_t> data, std::uint64_t position) {
         if (job_.mode == Mode::ctr)
-            return keep(ctr::crypt(engine_, key_, start_, data, data, position));
+            return keep(ctr::crypt(engine_, key_, start_, data, data, position), data.size());
         const std::size_t behind = data.size() - std::min(data.size(), kBlockSize);
         Block input{};  // the last block, which work in place overwrites
         std::ranges::copy(data.subspan(behind), input.begin());
-        DAEL_TRY(keep(engine_.run(
-            {job_.mode, job_.direction}, key_,
-            {.in = data.data(), .out = data.data(), .size = data.size(), .start = start_})));
+        DAEL_TRY(
+            keep(engine_.run(
+                     {job_.mode, job_.direction}, key_,
+                     {.in = data.data(), .out = data.data(), .size = data.size(), .start = start_}),
+                 data.size()));
         // What the next block is chained to (SP 800-38A 6.2 to 6.4): ciphertext, or in OFB
         // keystream.
         Block output{};
@@ -231,9 +233,9 @@ class CipherStream {
         return {};
     }
 
-    Result<> keep(Result<Ran> ran) {
-        if (!ran) return std::move(ran).error();
-        ran_ = std::move(*ran);
+    Result<> keep(const Result<Ran>& ran, std::uint64_t bytes) {
+        if (!ran) return ran.error();
+        doers_.add(*ran, bytes);
         return {};
     }
 
@@ -243,7 +245,7 @@ class CipherStream {
     std::string input_;
     Block start_;
     std::uint64_t total_ = 0;
-    Ran ran_;
+    Doers doers_;
 };
 
 // Large enough to keep the processor busy, small enough to stay in its caches on the way through;
@@ -294,10 +296,10 @@ Result<> run(const CipherJob& job) {
         return done;
     }
     DAEL_TRY(output->commit());
-    progress.finish(by(stream.ran()));
+    progress.finish(by(stream.doers()));
     if (job.json)
         print_done({std::string(name(job.direction)), job.input, *job.output.path, input->taken(),
-                    output->written(), stream.ran(), time.seconds()});
+                    output->written(), stream.doers(), time.seconds()});
     return {};
 }
 

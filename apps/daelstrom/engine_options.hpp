@@ -2,6 +2,7 @@
 // The options that choose where the cipher runs, shared by the commands that run one.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,7 +14,7 @@ namespace dael::cli {
 
 struct EngineChoice {
     std::string backend;
-    int device = -1;
+    std::optional<std::string> device;  // "0", "cuda:0,cpu", "all"
     std::string form;
     int threads = 0;
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `explain`: which way the engine would take with a job, and why, with the figures that it goes by.
+#include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <iostream>
 #include <memory>
@@ -58,14 +60,31 @@ Result<Job> job_from(const ExplainOptions& options) {
     return job;
 }
 
+// "; cuda:0 62% and cpu 38%"
+std::string shares_of(const Option& option) {
+    std::string text;
+    std::string_view rest = option.backend;
+    for (std::size_t i = 0; i < option.shares.size(); ++i) {
+        const auto plus = std::min(rest.find('+'), rest.size());
+        text += i == 0 ? "; " : i + 1 < option.shares.size() ? ", " : " and ";
+        text += std::string(rest.substr(0, plus)) + " " +
+                std::to_string(std::lround(100 * option.shares[i])) + "%";
+        rest.remove_prefix(std::min(plus + 1, rest.size()));
+    }
+    return text;
+}
+
 void print(const dael::Plan& plan) {
+    std::size_t longest = 10;
+    for (const Option& option : plan.options) longest = std::max(longest, option.backend.size());
+    const int width = static_cast<int>(longest) + 2;
     std::cout << plan.summary << "\n\n"
-              << std::left << std::setw(12) << "backend" << std::right << std::setw(8) << "threads"
-              << std::setw(10) << "chunk" << std::setw(12) << "rate" << std::setw(12) << "set up"
-              << std::setw(12) << "in all"
+              << std::left << std::setw(width) << "backend" << std::right << std::setw(8)
+              << "threads" << std::setw(10) << "chunk" << std::setw(12) << "rate" << std::setw(12)
+              << "set up" << std::setw(12) << "in all"
               << "  figures\n";
     for (const Option& option : plan.options) {
-        std::cout << std::left << std::setw(12) << option.backend << std::right;
+        std::cout << std::left << std::setw(width) << option.backend << std::right;
         if (!option.possible) {
             std::cout << "  not possible: " << option.why << '\n';
             continue;
@@ -75,7 +94,8 @@ void print(const dael::Plan& plan) {
                   << std::setw(12) << format_rate(1e9 * option.gigabytes_per_second)
                   << std::setw(12) << format_seconds(option.setup_seconds) << std::setw(12)
                   << format_seconds(option.seconds)
-                  << (option.measured ? "  measured here" : "  built in") << '\n';
+                  << (option.measured ? "  measured here" : "  built in") << shares_of(option)
+                  << '\n';
     }
 }
 

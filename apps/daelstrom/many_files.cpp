@@ -29,7 +29,7 @@ void report(const ManyOptions& options, const PlannedFile& file, const FileDone&
             double seconds) {
     if (options.json)
         print_done({options.command, file.input, file.output.value_or("-"), done.read, done.written,
-                    done.ran, seconds});
+                    done.doers, seconds});
 }
 
 std::string count_of(std::uint64_t count) {
@@ -216,9 +216,10 @@ class Run {
 
     // Counted last: who finds no memory to say so has failed, and is counted as that.
     void tell_done(const PlannedFile& file, const FileDone& done, double seconds) {
-        Ran ran = done.ran;
+        Doers doers = doers_;
+        doers.add(done.doers);
         report(options_, file, done, seconds);
-        ran_ = std::move(ran);
+        doers_ = std::move(doers);
         ++done_;
     }
 
@@ -278,7 +279,7 @@ class Run {
             progress_.clear();
             return Error{Code::io, text};
         }
-        progress_.finish(by(ran_));
+        progress_.finish(by(doers_));
         if (skipped > 0 || done_ == 0) tell(text);
         return {};
     }
@@ -304,7 +305,7 @@ class Run {
     std::mutex mutex_;
     std::vector<Waiting> waiting_;
     std::uint64_t done_ = 0, skipped_ = 0, failed_;
-    Ran ran_;
+    Doers doers_;
     Progress progress_;
 };
 
@@ -329,7 +330,7 @@ Result<> do_single(const FilePlan& plan, const ManyOptions& options, const FileW
         tell(name + " " + done->skipped);
         return {};
     }
-    progress.finish(by(done->ran));
+    progress.finish(by(done->doers));
     report(options, file, *done, time.seconds());
     return {};
 }

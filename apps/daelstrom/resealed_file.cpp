@@ -105,7 +105,7 @@ class Resealer {
         std::memmove(plain_.data(), plain_.data() + size, waiting_ - size);
         waiting_ -= size;
         done_.written += out.size();
-        done_.ran = std::move(ran);
+        done_.doers.add(ran, size);
         return {};
     }
 

@@ -60,7 +60,7 @@ class SealedStream {
         const std::size_t size = chunk.size;
         auto ran = sealer_ ? seal(chunk) : open(chunk);
         if (!ran) return in_file(*input_, std::move(ran).error());
-        done_.ran = std::move(*ran);
+        done_.doers.add(*ran, size);
         done_.read += size;
         done_.written += chunk.size;
         return {};
@@ -167,7 +167,7 @@ Result<FileDone> part(const SealedJob& job, const FileKeys& keys, HostIn aad, In
         if (!written) return std::move(written).error();
         progress.advance(bytes.size());
         at += bytes.size();
-        done.ran = std::move(*read);
+        done.doers.add(*read, bytes.size());
     }
     DAEL_TRY(output.commit());
     done.read = done.written = end - first;

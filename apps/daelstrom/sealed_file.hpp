@@ -11,6 +11,7 @@
 
 #include <daelstrom/sealed.hpp>
 
+#include "done.hpp"
 #include "engine_options.hpp"
 #include "file_keys.hpp"
 #include "file_plan.hpp"
@@ -41,7 +42,7 @@ struct SealedJob {
 struct FileDone {
     std::string skipped;                  // why nothing was done; empty: it was
     std::uint64_t read = 0, written = 0;  // bytes
-    Ran ran;
+    Doers doers;
 };
 
 // Chunks of this size keep all threads busy, and yet fit into the caches of most processors.

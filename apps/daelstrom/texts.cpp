@@ -99,6 +99,8 @@ constexpr std::array kCalibrate{
 constexpr std::array kExplain{
     Example{"Where 64 MiB of ordinary memory would be encrypted, and why",
             "daelstrom explain --size 64M --from host"},
+    Example{"What every device and the cores would do together",
+            "daelstrom explain --size 1G --device all"},
     Example{"A file of 2 GiB that is sealed", "daelstrom explain --size 2G --mode seal"},
     Example{"A thousand short messages", "daelstrom explain --size 4K --messages 1000 --mode cbc"},
 };

@@ -18,8 +18,8 @@ def writable(buffer: Buffer) -> int:
 
 @final
 class Engine:
-    """What computes: a backend by name ("cpu", "openssl", "cuda", "cuda:1", "opencl", ...), or, without one, what
-    suits each job best.
+    """What computes: a backend by name ("cpu", "openssl", "cuda", "cuda:1", "opencl", ...), several that work on each
+    job together ("cuda:0+cuda:1+cpu", "all"), or, without a name, what suits each job best.
 
     Any number of threads may share one. It is never closed while something is made with it. A child of ``fork()``
     goes on with it in host memory; devices are its parent's, and refuse with DeviceError."""

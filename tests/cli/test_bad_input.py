@@ -41,9 +41,28 @@ class CommandLine(CliTest):
             self.refused("of the lab: `daelstrom lab encrypt --backend opengl`", *drawn)
         self.refused("add --backend cuda or opencl", "--form", "tables=1")
         self.refused("--device chooses a GPU, but --backend is 'openssl'", "--backend", "openssl", "--device", "0")
+        self.refused("--device chooses a GPU, but --backend is 'cuda:0\\+cpu'", "--backend", "cuda:0+cpu", "--device", "1")
+        self.fails(USAGE, "--device chooses a GPU, but DAELSTROM_BACKEND is 'openssl'", "encrypt", "--key-file", "key128",
+                   "plain", "--device", "0", env=dict(os.environ, DAELSTROM_BACKEND="openssl"))
         ran = self.run_program("encrypt", "--key-file", "key128", "plain", *TO_FILE, "--form", "mmx")
         self.assertNotEqual(ran.returncode, 0)
         self.assertNotIn("out", self.listing())
+
+    def test_lists_of_devices(self):
+        mend = "; give all, a number, or names as `daelstrom devices` lists them, with one comma between: cuda:0,cpu"
+        for given, why in (("", "nothing is named"), ("cuda:0,,cpu", "a name is missing"), ("0,", "a name is missing"),
+                           (",cpu", "a name is missing"), ("all,cpu", "all stands by itself"),
+                           ("cuda:0,auto", "auto stands by itself"), ("abacus", "'abacus' is not a device"),
+                           ("0, 1", "' 1' is not a device"), ("4096", "numbers go from 0 to 4095"),
+                           ("-1", "'-1' is not a device"), ("0,99999999999", "numbers go from 0 to 4095")):
+            self.refused(f"--device '{given}': {why}{mend}\n\\Z", "--device", given)
+        self.refused("--device 'cuda:0,cpu': 'cuda:0' is not of the backend opencl, which --backend names", "--backend",
+                     "opencl", "--device", "cuda:0,cpu")
+        self.refused("'cuda:4000' is not available", "--device", "4000,openssl", status=FAILED)
+        self.refused("'opencl:4000' is not available", "--backend", "opencl", "--device", "openssl,4000", status=FAILED)
+        self.refused("has 2 that work on the host's threads; name one of them", "--device", "openssl,reference")
+        self.refused("has 2 that work on the host's threads", "--backend", "openssl+reference")
+        self.refused("no backend ''; there are", "--backend", "openssl+")
 
     def test_an_absent_backend_is_never_replaced(self):
         self.refused("'cuda:4000' is not available", "--backend", "cuda:4000", status=FAILED)
@@ -76,7 +95,6 @@ class CommandLine(CliTest):
     def test_numbers(self):
         for option, value in (("--threads", "0"), ("--threads", "x"), ("--device", "x"), ("--key-fd", "x")):
             self.refused(option, option, value)
-        self.refused(out_of_range("--device", -1, 0, 4), "--device", "-1")
         self.fails(USAGE, out_of_range("--key-fd", -1, 0, 7), "encrypt", "--key-fd", "-1")
         self.fails(USAGE, out_of_range("--messages", 0, 1, 13), "explain", "--size", "1", "--messages", "0")
         for option, value in (("--bits", "100"), ("--iterations", "0"), ("--iterations", "99999999999")):

@@ -285,6 +285,27 @@ def test_an_engine_by_name_makes_the_same():
         assert ours.decrypt(NONCE, expected, b"aad") == data
 
 
+def test_a_device_and_the_host_together_make_the_same():
+    if not any(row["present"] and row["name"] == "opencl:0" for row in daelstrom.list_backends()):
+        pytest.skip("no OpenCL device (pocl-opencl-icd)")
+    engine, size = daelstrom.Engine("opencl:0+openssl"), (8 << 20) + 5  # of GCM in parts, from 8 MiB on
+    assert set(engine.backends()) == {"opencl:0", "openssl"}
+    data, counter = os.urandom(size), os.urandom(16)
+    ours, theirs = AESGCM(KEYS[2], engine=engine), Theirs(KEYS[2])
+    sealed = theirs.encrypt(NONCE, data, b"aad")
+    assert ours.encrypt(NONCE, data, b"aad") == sealed
+    assert ours.decrypt(NONCE, sealed, b"aad") == data
+    with pytest.raises(InvalidTag):
+        ours.decrypt(NONCE, sealed[:-20] + bytes([sealed[-20] ^ 1]) + sealed[-19:], b"aad")
+    expected = AES.new(KEYS[2], AES.MODE_CTR, nonce=counter[:8], initial_value=counter[8:]).encrypt(data)
+    assert daelstrom.ctr(KEYS[2], counter, data, engine=engine) == expected
+    buffer = bytearray(data)
+    daelstrom.ctr(KEYS[2], counter, buffer, out=buffer, engine=engine)  # in place
+    assert buffer == expected
+    with pytest.raises(ValueError, match="twice"):
+        daelstrom.Engine("opencl:0+opencl:0")
+
+
 def test_a_key_object_serves_many():
     key = daelstrom.Key(KEYS[2])
     assert key.bits == 256 and not key.is_xts
