@@ -149,7 +149,8 @@ bool by_vector_units() noexcept {
         const char* const name = settings().backend;
         answer =
             settings().vectors && vector_units() &&
-                    (!*name || std::strcmp(name, "auto") == 0 || std::strcmp(name, "cpu") == 0 ||
+                    (!*name || std::strcmp(name, "auto") == 0 ||
+                     std::strncmp(name, "cpu", 3) == 0 || std::strcmp(name, "all") == 0 ||
                      std::strncmp(name, "cuda", 4) == 0 || std::strncmp(name, "opencl", 6) == 0)
                 ? yes
                 : no;
