@@ -75,6 +75,12 @@ class DAEL_API Order {
     virtual Result<> wait(Event event) = 0;                 // the calling thread waits
     virtual Result<> wait(Stream stream) = 0;               // the calling thread waits for all
     virtual Result<float> elapsed_ms(Event from, Event to) = 0;  // both recorded and done
+    // Whether it has come, without waiting; here by waiting, where a device knows no better.
+    virtual Result<bool> is_done(Event event) {
+        auto waited = wait(event);
+        if (!waited) return std::move(waited).error();
+        return true;
+    }
     // Whether what the stream is given is being recorded, to be replayed later (a CUDA graph under
     // capture), instead of done.
     virtual bool is_capturing(Stream stream) {

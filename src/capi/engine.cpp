@@ -14,6 +14,9 @@ Result<EngineOptions> engine_options(const dael_engine_options* options) {
                          .threads = given.threads,
                          .chunk = given.chunk,
                          .calibrated = given.uncalibrated == 0,
+                         .patience = given.patience == 0  ? EngineOptions{}.patience
+                                     : given.patience < 0 ? 0
+                                                          : given.patience,
                          .thread_started = given.thread_started,
                          .thread_context = given.thread_context};
 }

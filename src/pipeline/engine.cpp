@@ -119,6 +119,9 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
         if (options.chunk % 4096 != 0)
             return Error{Code::invalid_argument, "chunk is " + std::to_string(options.chunk) +
                                                      " bytes; give a multiple of 4096, or 0"};
+        if (!(options.patience >= 0))
+            return Error{Code::invalid_argument, "patience is " + std::to_string(options.patience) +
+                                                     " seconds; give more, or 0 for ever"};
         if (options.backend.empty())
             if (const char* forced = secure_getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";

@@ -239,7 +239,9 @@ Result<Transferred> Engine::State::run_through(DevicePath& path, Request request
         own = std::move(tables);
         request.keys.tables = own.get();
     }
-    return path.transfer.run(request, queue, options);
+    auto done = path.transfer.run(request, queue, options);
+    if (!done && path.transfer.given_up()) (void)own.release();  // which may be in use for ever
+    return done;
 }
 
 Result<Transferred> Engine::State::run_on_host(const Worker& host, Request request,
@@ -260,6 +262,7 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
                                         const Survey& survey, WorkQueue& queue) {
     pipeline::TransferOptions options;
     options.several = team.members.size() > 1;
+    options.patience = options.several ? options_.patience : 0;
     options.one_key = !survey.one_key && !pipeline::takes_mixed_keys(request.cipher);
     std::vector<pipeline::Did> did;
     std::vector<Result<Transferred>> results;

@@ -170,6 +170,12 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     pipeline::DevicePath& path(std::size_t number) noexcept {
         return *paths_[number - hosts_.size()];
     }
+    // Whether that is a device that was given up, and may still use whatever it was given.
+    bool given_up(std::size_t number) const noexcept {
+        const std::size_t at = number - hosts_.size();
+        return number >= hosts_.size() && opened() && at < paths_.size() &&
+               paths_[at]->transfer.given_up();
+    }
     // Whether the devices that were opened, or were being opened, are those of a parent process.
     bool forked() const noexcept;
     void trim() noexcept;

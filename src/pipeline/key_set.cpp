@@ -40,7 +40,8 @@ Result<std::shared_ptr<KeySet::State>> KeySet::State::make(std::shared_ptr<Engin
 }
 
 KeySet::State::~State() {
-    for (auto& tables : tables_) delete tables.load();
+    for (std::size_t i = 0; i < tables_.size(); ++i)
+        if (core::KeyTables* const tables = tables_[i].load(); !engine->given_up(i)) delete tables;
     if (!order_ || engine->forked()) return;
     // An event that may still come stays.
     if (core::waited([&] { return settle(); })) order_->destroy_event(replaced_);

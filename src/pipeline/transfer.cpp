@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "core/guard.hpp"
 #include "core/keep_forever.hpp"
@@ -141,7 +144,8 @@ class Transfer::Call {
     };
     Call(Transfer& transfer, const Request& request, const TransferOptions& options, Direct direct,
          SlotSet& set, const Room& room, WorkQueue& queue, WorkQueue::Member& member)
-        : device_(transfer.device_),
+        : transfer_(transfer),
+          device_(transfer.device_),
           memory_(device_.memory()),
           order_(device_.order()),
           pool_(transfer.pool_),
@@ -157,7 +161,7 @@ class Transfer::Call {
           inside_(slots_.size()) {}
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
-        if (quiet_ || core::waited([&] { return set_.wait(); })) return;
+        if (quiet_ || (!gone_ && core::waited([&] { return set_.wait(); }))) return;
         for (Inside& inside : inside_) core::keep_forever(std::move(inside.batch));
     }
 
@@ -229,7 +233,7 @@ class Transfer::Call {
             return {};
         };
         (void)core::guarded(see_through);
-        quiet_ = static_cast<bool>(waited(set_.wait()));
+        quiet_ = !gone_ && waited(set_.wait());
         for (Inside& inside : inside_) {
             if (inside.chunk.empty()) continue;
             // Asked for in part, or with results that nobody has seen.
@@ -249,6 +253,28 @@ class Transfer::Call {
     Result<> waited(Result<> result) noexcept {
         failed_wait_ |= !result;
         return result;
+    }
+    // The calling thread waits until the device has come to this, or for as long as it may take.
+    Result<> await(Event event) {
+        if (options_.patience == 0 || direct_.out) return waited(order_.wait(event));
+        using Clock = std::chrono::steady_clock;
+        const auto begun = Clock::now();
+        for (;;) {
+            auto done = order_.is_done(event);
+            if (!done) {
+                failed_wait_ = true;
+                return std::move(done).error();
+            }
+            if (*done) return {};
+            const std::chrono::duration<double> elapsed = Clock::now() - begun;
+            if (elapsed.count() > options_.patience) break;
+            if (elapsed.count() > 50e-6) std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+        gone_ = failed_wait_ = true;
+        transfer_.given_up_ = true;
+        set_.lose();
+        return Error{Code::device, device_.info().name + " has not answered for " +
+                                       std::to_string(std::lround(options_.patience)) + " seconds"};
     }
     static void turn(Chunk& chunk, Stand from, Stand to) noexcept {
         for (Piece& piece : chunk.pieces)
@@ -290,7 +316,7 @@ class Transfer::Call {
         return emptied;
     }
     Result<> empty(Inside& inside, Slot& slot, Chunk& chunk, bool waits) {
-        if (waits) DAEL_TRY(waited(order_.wait(slot.done)));
+        if (waits) DAEL_TRY(await(slot.done));
         if (inside.batch) DAEL_TRY(inside.batch->outcome());
         if (inside.batch && inside.batch->results()) DAEL_TRY(read_results(slot, chunk));
         if (opens()) {
@@ -350,7 +376,7 @@ class Transfer::Call {
             }
         }
         DAEL_TRY(order_.record(slot.done, set_.outward()));
-        DAEL_TRY(waited(order_.wait(slot.done)));
+        DAEL_TRY(await(slot.done));
         turn(chunk, Stand::begun, Stand::done);
         turn(chunk, Stand::untouched, Stand::leaving);
         return {};
@@ -510,6 +536,7 @@ class Transfer::Call {
         return device_.run(*inside.batch, work);
     }
 
+    Transfer& transfer_;
     core::Device& device_;
     Memory& memory_;
     Order& order_;
@@ -532,6 +559,7 @@ class Transfer::Call {
     int threads_ = 1;
     bool failed_wait_ = false;
     bool quiet_ = false;  // waited for
+    bool gone_ = false;   // given up: nothing of it is waited for any more
 };
 
 Result<> Transfer::run_in_reach(const Request& request, WorkQueue& queue,

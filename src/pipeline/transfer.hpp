@@ -14,6 +14,7 @@
 // set of slots to itself, no larger than its data.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -34,6 +35,9 @@ struct TransferOptions {
     // Others take from the queue, too, and do what this device fails at: what is in place is
     // written once a chunk is whole, so that its input is there until then.
     bool several = false;
+    // Seconds that a chunk may take, which others could do, before the device is given up: it has
+    // not answered. Only where it writes nothing that is the caller's; else it is waited for.
+    double patience = 0;   // 0: for ever
     bool one_key = false;  // messages of a chunk have one key, by which the queue is ordered
     double rate = 1;       // bytes a second that are expected, where several take from a queue
 };
@@ -74,6 +78,8 @@ class Transfer {
                             const TransferOptions& options);
 
     SlotPool& slots() noexcept { return slots_; }
+    // Whether it was given up once: what it was given may be in use for as long as it likes.
+    bool given_up() const noexcept { return given_up_; }
 
   private:
     class Call;
@@ -81,6 +87,7 @@ class Transfer {
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;
+    std::atomic<bool> given_up_{false};
 };
 
 }  // namespace dael::pipeline

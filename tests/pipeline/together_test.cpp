@@ -218,6 +218,46 @@ TEST(Together, OneLongMessageOfGcm) {
                 }
 }
 
+// One that never answers: ordinary memory, and what is in place, the others do. What it has it
+// keeps for as long as it likes.
+TEST(Together, WhoNeverAnswersIsGivenUp) {
+    Random random(12);
+    const KeyRing ring(random, 1);
+    for (const Cipher& cipher : {Cipher{Mode::ctr}, gcm::sealing(), gcm::opening()})
+        for (const bool pinned : {false, true}) {
+            std::list<HostDevice> devices;
+            pipeline::Backends set;
+            for (const char* name : {"threads:0", "threads:1"}) {
+                devices.emplace_back(HostDeviceOptions{.name = name});
+                set.push_back(std::make_unique<HostDeviceBackend>(devices.back()));
+            }
+            {
+                Engine engine = pipeline::make_set_engine(
+                    std::move(set), {.threads = 2, .chunk = kChunk, .patience = .2});
+                auto keys = engine.keys(ring.keys);
+                ASSERT_TRUE(keys);
+                Work work(random, ring,
+                          {cipher, std::vector<std::size_t>(6, 1 << 20), true,
+                           pinned ? &devices.back() : nullptr});
+                devices.front().hang(true);
+                const auto ran = engine.run(cipher, *keys, work.messages, work.codes);
+                ASSERT_TRUE(ran) << ran.error().message;
+                EXPECT_EQ(work.fault(Code::ok), "");
+                EXPECT_EQ(ran->backend, "threads:1");
+                work.again();
+                const auto next = engine.run(cipher, *keys, work.messages, work.codes);
+                ASSERT_TRUE(next) << next.error().message;
+                EXPECT_EQ(work.fault(Code::ok), "");
+                const Plan plan = engine.explain({{Mode::ctr}, 128, 1 << 30});
+                EXPECT_NE(plan.options.back().why.find("has not answered"), std::string::npos)
+                    << plan.options.back().why;
+                devices.front().hang(false);
+            }
+            expect_clean(devices.back());
+            for (const auto& violation : devices.front().violations()) ADD_FAILURE() << violation;
+        }
+}
+
 // Random sets on random jobs, any call of any of them failing: the bytes are always whole, in place
 // and page-locked too, as long as one of them is left.
 TEST(Together, WalkOverSetsJobsAndTheCallsThatFail) {

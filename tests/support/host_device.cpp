@@ -371,6 +371,13 @@ Result<> HostDevice::wait(Stream stream, Event event) {
     return {};
 }
 
+Result<bool> HostDevice::is_done(Event event) {
+    DAEL_TRY(attempt("is_done"));
+    auto* mark = static_cast<Mark*>(event.handle);
+    const std::lock_guard lock(mark->mutex);
+    return !mark->ahead.contains(mark->recorded);
+}
+
 Result<float> HostDevice::elapsed_ms(Event from, Event to) {
     DAEL_TRY(attempt("elapsed_ms"));
     const auto when = [](Event event) {

@@ -98,6 +98,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     Result<> record(Event event, Stream stream) override;
     Result<> wait(Stream stream, Event event) override;
     Result<> wait(Event event) override;
+    Result<bool> is_done(Event event) override;
     Result<> wait(Stream stream) override;
     Result<float> elapsed_ms(Event from, Event to) override;
     bool is_capturing(Stream stream) override { return captured_ && stream.handle == captured_; }

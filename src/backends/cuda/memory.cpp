@@ -125,6 +125,15 @@ Result<> CudaOrder::wait(Event event) {
     return checked(cudaEventSynchronize(handle_of(event)), "cudaEventSynchronize");
 }
 
+Result<bool> CudaOrder::is_done(Event event) {
+    const Scope scope(index_);
+    DAEL_TRY(scope.result());
+    const cudaError_t status = cudaEventQuery(handle_of(event));
+    if (status == cudaErrorNotReady) return false;
+    DAEL_TRY(checked(status, "cudaEventQuery"));
+    return true;
+}
+
 Result<> CudaOrder::wait(Stream stream) {
     const Scope scope(index_);
     DAEL_TRY(scope.result());

@@ -38,6 +38,7 @@ class CudaOrder final : public Order {
     Result<> record(Event event, Stream stream) override;
     Result<> wait(Stream stream, Event event) override;
     Result<> wait(Event event) override;
+    Result<bool> is_done(Event event) override;
     Result<> wait(Stream stream) override;
     Result<float> elapsed_ms(Event from, Event to) override;
     bool is_capturing(Stream stream) override;

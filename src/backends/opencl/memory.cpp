@@ -123,6 +123,17 @@ Result<> OpenClOrder::wait(Event event) {
     return checked(recorded.wait(), "clWaitForEvents");
 }
 
+Result<bool> OpenClOrder::is_done(Event event) {
+    if (after_fork()) return fork_failure();
+    const cl::Event recorded = Recorded::of(event).get();
+    if (!recorded()) return true;
+    cl_int fault = CL_SUCCESS;
+    const cl_int status = recorded.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(&fault);
+    DAEL_TRY(checked(fault, "clGetEventInfo"));
+    if (status < 0) DAEL_TRY(checked(status, "the work before an event"));
+    return status == CL_COMPLETE;
+}
+
 Result<> OpenClOrder::wait(Stream stream) {
     return checked(queue_of(stream).finish(), "clFinish");
 }

@@ -45,6 +45,7 @@ class OpenClOrder final : public Order {
     Result<> record(Event event, Stream stream) override;
     Result<> wait(Stream stream, Event event) override;
     Result<> wait(Event event) override;
+    Result<bool> is_done(Event event) override;
     Result<> wait(Stream stream) override;
     Result<float> elapsed_ms(Event from, Event to) override;
 
