@@ -299,7 +299,8 @@ class Calibrator {
                                                 {&message, 1},
                                                 {&code, 1}};
                 pipeline::WorkQueue queue(request, false);
-                auto done = transfer.run(request, queue, options);
+                pipeline::WorkQueue::Member member(queue, 1);
+                auto done = transfer.run(request, queue, member, options);
                 if (!done) return std::move(done).error();
                 return {};
             });

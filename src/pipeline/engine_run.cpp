@@ -20,7 +20,6 @@ using pipeline::Planner;
 using pipeline::Request;
 using pipeline::Survey;
 using pipeline::Team;
-using pipeline::Transferred;
 using pipeline::Worker;
 using pipeline::WorkQueue;
 
@@ -91,7 +90,7 @@ Ran pipeline::ran_by(std::span<Did> did, bool replaced) {
         return std::pair(one.worker.backend->device() == nullptr, one.worker.number);
     });
     std::uint64_t all = 0;
-    for (const Did& one : did) all += one.what.bytes;
+    for (const Did& one : did) all += one.bytes;
     Ran ran;
     ran.replaced = replaced;
     std::string names;
@@ -100,9 +99,9 @@ Ran pipeline::ran_by(std::span<Did> did, bool replaced) {
         const Worker& worker = did[i].worker;
         std::uint64_t bytes = 0;
         for (; i < did.size() && did[i].worker.number == worker.number; ++i) {
-            bytes += did[i].what.bytes;
-            ran.chunks += did[i].what.chunks;
-            ran.threads = std::max(ran.threads, did[i].what.threads);
+            bytes += did[i].bytes;
+            ran.chunks += did[i].chunks;
+            ran.threads = std::max(ran.threads, did[i].threads);
         }
         if (bytes == 0 && (i < did.size() || count != 0)) continue;
         names += (names.empty() ? "" : "+") + worker.name();
@@ -223,9 +222,9 @@ Result<Team> Engine::State::team(const std::optional<Worker>& host, const Reques
     return team_for(host, request, batch, survey, job);
 }
 
-Result<Transferred> Engine::State::run_through(DevicePath& path, Request request,
-                                               KeySet::State* set, WorkQueue& queue,
-                                               pipeline::TransferOptions options) {
+Result<int> Engine::State::run_through(DevicePath& path, Request request, KeySet::State* set,
+                                       WorkQueue& queue, WorkQueue::Member& member,
+                                       pipeline::TransferOptions options) {
     started_ = true;
     options.chunk = options_.chunk != 0 ? options_.chunk : path.rates.chunk;
     options.threads = pool_.threads();
@@ -239,21 +238,18 @@ Result<Transferred> Engine::State::run_through(DevicePath& path, Request request
         own = std::move(tables);
         request.keys.tables = own.get();
     }
-    auto done = path.transfer.run(request, queue, options);
-    if (!done && path.transfer.given_up()) (void)own.release();  // which may be in use for ever
-    return done;
+    auto threads = path.transfer.run(request, queue, member, options);
+    if (!threads && path.transfer.given_up()) (void)own.release();  // it may be in use for ever
+    return threads;
 }
 
-Result<Transferred> Engine::State::run_on_host(const Worker& host, Request request,
-                                               KeySet::State* set, WorkQueue& queue, double rate) {
+Result<int> Engine::State::run_on_host(const Worker& host, Request request, KeySet::State* set,
+                                       WorkQueue& queue, WorkQueue::Member& member) {
     if (set && authenticates(request.cipher.mode)) {
         DAEL_LET(ready, set->on(host));
         request.keys = ready;
     }
-    WorkQueue::Member member(queue, rate);
-    DAEL_LET(threads,
-             pipeline::run_on_host(*host.backend, pool_, request, queue, member, pool_.threads()));
-    return Transferred{member.bytes(), 0, threads};
+    return pipeline::run_on_host(*host.backend, pool_, request, queue, member, pool_.threads());
 }
 
 // In rounds: what those who fail give back, after the others had found the queue empty, is the next
@@ -265,34 +261,34 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
     options.patience = options.several ? options_.patience : 0;
     options.one_key = !survey.one_key && !pipeline::takes_mixed_keys(request.cipher);
     std::vector<pipeline::Did> did;
-    std::vector<Result<Transferred>> results;
+    std::vector<Result<int>> results;
     std::optional<Error> failure;
     bool replaced = false;
     const auto work = [&](std::size_t i) -> Result<> {
-        results[i] = core::guarded([&]() -> Result<Transferred> {
-            const auto& [worker, path, rate] = team.members[i];
-            if (!path) return run_on_host(worker, request, set, queue, rate);
-            pipeline::TransferOptions its = options;
-            its.rate = rate;
-            return run_through(*path, request, set, queue, its);
+        const auto& [worker, path, rate] = team.members[i];
+        WorkQueue::Member member(queue, rate);
+        results[i] = core::guarded([&]() -> Result<int> {
+            return path ? run_through(*path, request, set, queue, member, options)
+                        : run_on_host(worker, request, set, queue, member);
         });
+        did[did.size() - team.members.size() + i] = {
+            worker, member.bytes(), path ? member.chunks() : 0, results[i] ? *results[i] : 1};
         return {};
     };
     do {
-        results.assign(team.members.size(), Error{Code::internal, "it never began"});
-        if (results.size() == 1)
+        const std::size_t count = team.members.size();
+        results.assign(count, Error{Code::internal, "it never began"});
+        for (const Team::Member& member : team.members) did.push_back({member.worker});
+        if (count == 1)
             (void)work(0);
         else
-            DAEL_TRY(drivers_.run(results.size(), static_cast<int>(results.size()), work));
-        for (std::size_t i = results.size(); i-- > 0;) {
-            const Team::Member& member = team.members[i];
-            if (results[i]) {
-                did.push_back({member.worker, *results[i]});
-                continue;
-            }
+            DAEL_TRY(drivers_.run(count, static_cast<int>(count), work));
+        for (std::size_t i = count; i-- > 0;) {
+            if (results[i]) continue;
             Error error = std::move(results[i]).error();
-            if (member.path && error.code != Code::out_of_memory && can_be_mended(error.code)) {
-                member.path->failed.note(error);
+            DevicePath* const path = team.members[i].path;
+            if (path && error.code != Code::out_of_memory && can_be_mended(error.code)) {
+                path->failed.note(error);
                 replaced = true;
             }
             if (!failure || !can_be_mended(error.code)) failure = std::move(error);
@@ -317,8 +313,11 @@ Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySe
     const int bits = key.bits();
     Worker host{nullptr, short_hosts_[Planner::kind(cipher, bits)]};
     if (host.number == hosts_.size() || message.size == 0) {
-        DAEL_LET(chosen, choose_host({cipher, bits, message.size}));
-        host = chosen;
+        auto chosen = choose_host({cipher, bits, message.size});
+        if (!chosen && !find_devices_ && !paths_.empty())  // what the host lacks a device may have
+            return run(cipher, keys.list, set, {&message, 1}, {&code, 1});
+        if (!chosen) return std::move(chosen).error();
+        host = *chosen;
     }
     host.backend = hosts_[host.number].get();
     if (set && !modes::takes(cipher, message, keys.list.size())) {

@@ -104,7 +104,8 @@ Team team_of(std::vector<Team::Member> all, std::span<const double> shares);
 // What a worker has done of a job, and what a call tells of all of them; `did` is put in order.
 struct Did {
     Worker worker;
-    Transferred what;
+    std::uint64_t bytes = 0, chunks = 0;
+    int threads = 1;  // of the host, that took part
 };
 Ran ran_by(std::span<Did> did, bool replaced);
 
@@ -211,13 +212,13 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     Result<pipeline::Team> team_for(const std::optional<pipeline::Worker>& host,
                                     const pipeline::Request& request, bool batch,
                                     const pipeline::Survey& survey, Job job);
-    // What is left of the queue, through one of them.
-    Result<pipeline::Transferred> run_through(pipeline::DevicePath& path, pipeline::Request request,
-                                              KeySet::State* set, pipeline::WorkQueue& queue,
-                                              pipeline::TransferOptions options);
-    Result<pipeline::Transferred> run_on_host(const pipeline::Worker& host,
-                                              pipeline::Request request, KeySet::State* set,
-                                              pipeline::WorkQueue& queue, double rate);
+    // What is left of the queue, through one of them; how many threads of the host took part.
+    Result<int> run_through(pipeline::DevicePath& path, pipeline::Request request,
+                            KeySet::State* set, pipeline::WorkQueue& queue,
+                            pipeline::WorkQueue::Member& member, pipeline::TransferOptions options);
+    Result<int> run_on_host(const pipeline::Worker& host, pipeline::Request request,
+                            KeySet::State* set, pipeline::WorkQueue& queue,
+                            pipeline::WorkQueue::Member& member);
     Result<Ran> run_in_parts(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                              const Message& message, std::uint64_t even, Code& code);
     Result<Ran> run_together(pipeline::Team team, const pipeline::Request& request,

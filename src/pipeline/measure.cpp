@@ -101,7 +101,8 @@ Result<BusRates> measure_bus(core::Device& device, Transfer& transfer, HostIn in
     start = Clock::now();
     const Request request{{Mode::ctr}, {no_key}, {&message, 1}, {&code, 1}};
     WorkQueue queue(request, false);
-    DAEL_TRY(transfer.run(request, queue, options));
+    WorkQueue::Member member(queue, 1);
+    DAEL_TRY(transfer.run(request, queue, member, options));
     const double seconds = since(start);
     // Nothing overlaps with the last chunk's way out: a job takes as long as its data and one chunk
     // more.

@@ -589,15 +589,14 @@ Result<> Transfer::run_in_reach(const Request& request, WorkQueue& queue,
     return done ? std::move(waited) : std::move(done);
 }
 
-Result<Transferred> Transfer::run(const Request& request, WorkQueue& queue,
-                                  const TransferOptions& options) {
+Result<int> Transfer::run(const Request& request, WorkQueue& queue, WorkQueue::Member& member,
+                          const TransferOptions& options) {
     const Cipher& cipher = request.cipher;
     const std::uint64_t all = queue.size();
-    if (all == 0) return Transferred{};
-    WorkQueue::Member member(queue, options.rate);
+    if (all == 0) return 1;
     if (options.transform && !options.several && in_reach(device_, cipher, request.messages)) {
         DAEL_TRY(run_in_reach(request, queue, member));
-        return Transferred{member.bytes(), 1, 1};
+        return 1;
     }
     const bool lists =
         device_.info().reads_lists && takes_mixed_keys(cipher) && request.messages.size() > 1;
@@ -639,7 +638,7 @@ Result<Transferred> Transfer::run(const Request& request, WorkQueue& queue,
     Call call(*this, request, options, direct, *set, room, queue, member);
     DAEL_LET(threads, call.run());
     set.went_well();
-    return Transferred{member.bytes(), member.chunks(), threads};
+    return threads;
 }
 
 }  // namespace dael::pipeline

@@ -39,12 +39,6 @@ struct TransferOptions {
     // not answered. Only where it writes nothing that is the caller's; else it is waited for.
     double patience = 0;   // 0: for ever
     bool one_key = false;  // messages of a chunk have one key, by which the queue is ordered
-    double rate = 1;       // bytes a second that are expected, where several take from a queue
-};
-
-struct Transferred {
-    std::uint64_t bytes = 0, chunks = 0;
-    int threads = 1;  // of the host, that took part
 };
 
 // Whether copies between the device and all of these messages are direct.
@@ -71,11 +65,12 @@ class Transfer {
     Transfer(core::Device& device, ThreadPool& pool)
         : device_(device), pool_(pool), slots_(device) {}
 
-    // Takes from the queue until nothing is left there; `request` is what the queue is of, with
-    // tables of this device. Whatever it has taken and not done it gives back. Errors: device,
-    // out_of_memory, and what the device says to the cipher.
-    Result<Transferred> run(const Request& request, WorkQueue& queue,
-                            const TransferOptions& options);
+    // Takes from the queue, as a member of it, until nothing is left there; `request` is what the
+    // queue is of, with tables of this device. Whatever it has taken and not done it gives back.
+    // Returns how many threads of the host took part. Errors: device, out_of_memory, and what the
+    // device says to the cipher.
+    Result<int> run(const Request& request, WorkQueue& queue, WorkQueue::Member& member,
+                    const TransferOptions& options);
 
     SlotPool& slots() noexcept { return slots_; }
     // Whether it was given up once: what it was given may be in use for as long as it likes.

@@ -19,8 +19,8 @@ class Work {
         Cipher cipher = {};
         std::vector<std::size_t> sizes = {};
         bool in_place = true;
-        HostDevice* pinned = nullptr;  // whose page-locked memory it is; null: ordinary memory
-        bool wraps = false;            // GCM: whether its counter does, a little into the message
+        Memory* pinned = nullptr;  // whose page-locked memory it is; null: ordinary memory
+        bool wraps = false;        // GCM: whether its counter does, a little into the message
     };
     Work(Random& random, const KeyRing& ring, Options options)
         : options_(std::move(options)), ring_(ring) {
