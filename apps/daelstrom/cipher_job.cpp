@@ -258,7 +258,8 @@ FilterOptions filter_options(const CipherJob& job, const Engine& engine, int key
         const dael::Plan plan = engine.explain({.cipher = {job.mode, job.direction},
                                                 .key_bits = key_bits,
                                                 .size = kForDevice,
-                                                .from = Job::From::pinned});
+                                                .from = Job::From::pinned,
+                                                .in_place = true});
         options.pinned = plan.options.front().possible && plan.options.front().chunk != 0;
     }
     options.chunk = options.pinned ? kForDevice : kForCpu;

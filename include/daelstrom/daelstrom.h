@@ -458,6 +458,8 @@ typedef struct dael_job {
     int32_t from;     /* dael_from: where the data lies */
     uint64_t size;    /* of one message */
     uint64_t messages;
+    uint32_t in_place; /* 1: it is, which counts where several might work on page-locked memory */
+    uint32_t unused;   /* 0 */
 } dael_job;
 
 /* One way to do a job, with the planner's prediction. */
@@ -473,6 +475,10 @@ typedef struct dael_option {
     double gigabytes_per_second; /* predicted, payload counted once */
     double setup_seconds;        /* predicted fixed cost of the call */
     double seconds;              /* predicted in all */
+    /* Of several together, "cuda:0+cpu": the part that each has in it, 0 to 1, in the order of
+     * their names, and how many they are. Else null and 0. */
+    const double* shares;
+    size_t members;
 } dael_option;
 
 /* What an engine would do with a job and why, best first, the impossible last. The handle owns its

@@ -23,6 +23,7 @@ struct Job {
     std::uint64_t size = 0;  // bytes of one message
     std::uint64_t messages = 1;
     enum class From { host, pinned, device } from = From::host;
+    bool in_place = false;  // which counts where several might work on page-locked memory
 };
 
 // One way to do a job, with the planner's prediction.

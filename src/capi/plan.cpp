@@ -20,7 +20,9 @@ struct dael_plan {
                                .chunk = option.chunk,
                                .gigabytes_per_second = option.gigabytes_per_second,
                                .setup_seconds = option.setup_seconds,
-                               .seconds = option.seconds});
+                               .seconds = option.seconds,
+                               .shares = option.shares.data(),
+                               .members = option.shares.size()});
     }
     dael_plan(const dael_plan&) = delete;
     dael_plan& operator=(const dael_plan&) = delete;
@@ -54,7 +56,8 @@ Result<dael::Job> checked(const dael_job& job) {
                      .key_bits = job.key_bits,
                      .size = job.size,
                      .messages = job.messages,
-                     .from = static_cast<dael::Job::From>(job.from)};
+                     .from = static_cast<dael::Job::From>(job.from),
+                     .in_place = job.in_place != 0};
 }
 
 }  // namespace
@@ -92,6 +95,7 @@ dael_status dael_explain(const dael_engine* engine, const dael_job* job, dael_pl
     return hand_out(plan, "plan", [&]() -> Result<dael_plan*> {
         DAEL_TRY(given({{engine, "engine"}, {job, "job"}}));
         DAEL_LET(outline, sized(job, "dael_job"));
+        DAEL_TRY(spare({outline.unused}, "dael_job"));
         DAEL_LET(known, checked(outline));
         return new dael_plan(engine->engine.explain(known));
     });

@@ -404,7 +404,9 @@ std::optional<Option> Engine::State::option_together(std::span<const Option> opt
     }
     const bool with_host = !hosts_.empty();
     const std::uint64_t bytes = pipeline::total_bytes(job);
-    if (find_devices_ && bytes < pipeline::kLeastForSeveral) return std::nullopt;
+    if (find_devices_ &&
+        (bytes < pipeline::kLeastForSeveral || (job.in_place && job.from == Job::From::pinned)))
+        return std::nullopt;
     for (std::size_t i = hosts_.size(); i < options.size() && find_devices_; ++i)
         if (job.from == Job::From::pinned &&
             pipeline::in_reach(paths_[i - hosts_.size()]->device.reach(), job.cipher, bytes,

@@ -22,7 +22,8 @@ constexpr std::size_t kCopy = std::size_t{512} << 10;
 
 // Sequential messages are one device thread each, and short ones of GCM a warp: a chunk must hold
 // many of them to keep a device busy.
-constexpr std::size_t kManyMessages = std::size_t{32} << 20;
+// With a list, and what else a buffer holds, a set of slots is then 512 MiB, which is kept.
+constexpr std::size_t kManyMessages = std::size_t{28} << 20;
 
 // Of a chunk, what a list may take.
 constexpr std::size_t kListShare = 8;
@@ -569,7 +570,7 @@ Result<> Transfer::run_in_reach(const Request& request, WorkQueue& queue,
                       {.capacity = kBlockSize, .least = kBlockSize, .slots = 1, .out = false}));
     const Stream work = set->slots().front().work;
     const Cipher cipher = for_backend(request.cipher);
-    Taken taken = queue.take(member, {.size = static_cast<std::size_t>(queue.size())});
+    Taken taken = queue.take(member, {.size = ~std::size_t{0} / 2});
     if (taken.empty()) return {};
     std::vector<Piece>& pieces = taken.front().pieces;
     auto done = core::guarded([&]() -> Result<> {
@@ -620,9 +621,10 @@ Result<int> Transfer::run(const Request& request, WorkQueue& queue, WorkQueue::M
         needs.capacity += room.list;
     }
     // Results come back behind the chunk: 4 bytes for each message, which takes a block at least.
+    const std::size_t most = std::min(room.most_pieces, request.messages.size());
     const std::size_t results =
         authenticates(cipher.mode) || lists
-            ? (std::min(needs.capacity / 4, request.messages.size() * 4) + 2 * kBlockSize) / 16 * 16
+            ? (std::min(needs.capacity / 4, most * 4) + 2 * kBlockSize) / 16 * 16
             : 0;
     needs.capacity += results;
     needs.least += results;

@@ -10,8 +10,10 @@ namespace {
 
 // Chunks of messages that are cut are whole pages, where that goes.
 constexpr std::size_t kPage = 4096;
-// A worker's rate is known when it has done so many bytes, and so many chunks.
+// A worker's rate is known when it has done so many bytes, and so many chunks. Before, what it has
+// done was set up, too.
 constexpr std::uint64_t kKnownBytes = std::uint64_t{32} << 20, kKnownChunks = 4;
+constexpr double kSetUp = 4;
 
 }  // namespace
 
@@ -60,10 +62,15 @@ std::size_t WorkQueue::bound(const Member& member, const Wish& wish) const noexc
     if (wish.in_parts == 0) return wish.size;
     const auto now = std::chrono::steady_clock::now();
     const auto rate = [&](const Member& one) {
-        if (one.bytes_ < kKnownBytes || one.chunks_ < kKnownChunks) return one.rate_;
+        if (one.chunks_ == 0) return one.rate_;
         const std::chrono::duration<double> elapsed = now - one.since_;
-        return static_cast<double>(one.bytes_) / elapsed.count();
+        const double seen = static_cast<double>(one.bytes_) / std::max(elapsed.count(), 1e-9);
+        const bool known = one.bytes_ >= kKnownBytes && one.chunks_ >= kKnownChunks;
+        return known ? seen : std::min(one.rate_, kSetUp * seen);
     };
+    // Whoever has done nothing yet may be far slower than was thought.
+    if (member.chunks_ == 0 && members_ != nullptr && members_->next_ != nullptr)
+        return std::min(wish.size, wish.least);
     double all = 0;
     for (const Member* one = members_; one; one = one->next_) all += rate(*one);
     const double share = static_cast<double>(left_) * rate(member) / all / wish.in_parts;
@@ -72,11 +79,11 @@ std::size_t WorkQueue::bound(const Member& member, const Wish& wish) const noexc
 
 // How much of a message that can be cut goes into a chunk of `size` bytes.
 std::uint64_t WorkQueue::part_of(const Message& rest, std::size_t size) const noexcept {
+    if (rest.size + rest.skip <= size / unit_ * unit_) return rest.size;
     const std::size_t step = std::max(cipher_.mode == Mode::xts ? unit_ : kPage, unit_);
     std::size_t most = size / step * step;
     if (most == 0) most = std::max(size / unit_ * unit_, unit_);
-    if (rest.size <= most) return rest.size;
-    return most - rest.skip;
+    return std::min(rest.size, most - rest.skip);
 }
 
 Taken WorkQueue::take(const Member& member, const Wish& wish) {

@@ -22,18 +22,18 @@ _Static_assert(sizeof(dael_ran) == 64, "");
 _Static_assert(sizeof(dael_engine_options) == 64, "");
 _Static_assert(sizeof(dael_prepare_options) == 40, "");
 _Static_assert(sizeof(dael_launch_options) == 24, "");
-_Static_assert(sizeof(dael_job) == 40, "");
+_Static_assert(sizeof(dael_job) == 48, "");
 _Static_assert(sizeof(dael_backend) == 48, "");
-_Static_assert(sizeof(dael_option) == 72, "");
+_Static_assert(sizeof(dael_option) == 88, "");
 _Static_assert(sizeof(dael_device_info) == 72, "");
 #define ENDS_IN(type, member) \
     _Static_assert(offsetof(type, member) + sizeof(((type*)0)->member) == sizeof(type), #type)
 ENDS_IN(dael_engine_options, patience);
 ENDS_IN(dael_prepare_options, longest);
 ENDS_IN(dael_launch_options, unused);
-ENDS_IN(dael_job, messages);
+ENDS_IN(dael_job, unused);
 ENDS_IN(dael_backend, unused);
-ENDS_IN(dael_option, seconds);
+ENDS_IN(dael_option, members);
 ENDS_IN(dael_device_info, unused);
 
 /* As a program passes it that was built with a later header. */

@@ -15,7 +15,7 @@ static void modes_of_38a(dael_engine* engine, const dael_key* key) {
         EXPECT(dael_run(engine, &cipher, key, &message, &ran) == DAEL_OK);
         EXPECT(equals_hex(out, known->cipher));
         EXPECT(ran.backend[0] != 0 && strlen(ran.backend) < sizeof ran.backend);
-        EXPECT(ran.threads >= 1 && ran.chunks == 0 && ran.unused[1] == 0);
+        EXPECT(ran.threads >= 1 && ran.chunks == 0 && ran.percent[0] == 0);
         cipher.direction = DAEL_DECRYPT;
         message.in = out; /* in place */
         EXPECT(dael_run(engine, &cipher, key, &message, NULL) == DAEL_OK);
