@@ -35,6 +35,8 @@ class KeyTables {
     // False once a replacement was launched in part, so that nobody can say which key is in what:
     // for good, and nothing uses such tables any more.
     virtual bool whole() const noexcept { return true; }
+
+    KeyTables* next_kept = nullptr;  // of those that are kept for good (core/keep_forever.hpp)
 };
 
 // The keys of a call; messages name theirs by index. All are of one kind: for XTS, or not.
@@ -121,6 +123,8 @@ class Backend {
 
     // The processor with its own memory behind this backend; null for host backends.
     virtual Device* device() { return nullptr; }
+
+    Backend* next_kept = nullptr;  // of those that are kept for good (core/keep_forever.hpp)
 };
 
 // What backends have in common to say, under a name of theirs: of an object that a child of fork()

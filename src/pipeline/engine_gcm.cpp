@@ -45,6 +45,7 @@ Result<Ran> Engine::State::run_in_parts(const Cipher& cipher, std::span<const Ke
                                         KeySet::State* set, const Message& message,
                                         std::uint64_t even, Code& code) {
     const bool seals = modes::encrypts(cipher);
+    code = Code::out_of_memory;  // as long as nothing is touched
     std::vector<Message> parts;
     for (std::uint64_t at = 0; at < message.size; at += even) {
         Message part;
@@ -89,6 +90,7 @@ Result<Ran> Engine::State::run_in_parts(const Cipher& cipher, std::span<const Ke
         if (!ran) return failed(std::move(ran), true);
     }
     std::vector<Code> codes(parts.size());
+    if (seals) code = Code::internal;
     auto ran = run({Mode::gcm}, keys, set, parts, codes);
     if (!ran) {
         const bool untouched =
@@ -96,7 +98,8 @@ Result<Ran> Engine::State::run_in_parts(const Cipher& cipher, std::span<const Ke
         return failed(std::move(ran), untouched);
     }
     // One after the other: the sum so far moves on by each part's blocks.
-    const Element h = modes::load_element(masks.back().data());
+    Element h = modes::load_element(masks.back().data());
+    const core::WipeAtEnd no_h(h);
     const auto times_h = [&](std::uint64_t aad_size, std::uint64_t size) {
         return modes::multiply(modes::load_element(modes::lengths_block(aad_size, size).data()), h);
     };
@@ -106,8 +109,10 @@ Result<Ran> Engine::State::run_in_parts(const Cipher& cipher, std::span<const Ke
                           times_h(parts[i].aad_size, parts[i].size));
     };
     Element y{};
+    const core::WipeAtEnd no_y(y);
     if (data != parts.size()) y = y_of(data);
-    const Element whole = modes::power(h, even / kBlockSize);
+    Element whole = modes::power(h, even / kBlockSize);
+    const core::WipeAtEnd no_power(whole);
     for (std::size_t i = 0; i < data; ++i) {
         const std::uint64_t its = (parts[i].size + parts[i].aad_size + 15) / 16;
         y = modes::add(modes::multiply(y, i + 1 < data ? whole : modes::power(h, its)), y_of(i));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/guard.hpp"
+#include "core/keep_forever.hpp"
 #include "core/process.hpp"
 #include "modes/starts.hpp"
 #include "pipeline/engine_state.hpp"
@@ -160,15 +161,16 @@ Result<Team> Engine::State::team_for(const std::optional<Worker>& host, const Re
     }
     return pipeline::team_of(
         std::move(all.members),
-        pipeline::together(estimates, static_cast<double>(survey.bytes)).shares);
+        pipeline::together(estimates, static_cast<double>(pipeline::total_bytes(job))).shares);
 }
 
 Team Engine::State::choose(const Worker& host, std::span<const Message> messages, Job& job) {
     if (!Planner::device_considered(job) || forked()) return {};
-    if (opened() && paths_.empty()) return {};
+    const bool were_opened = opened();
+    if (were_opened && paths_.empty()) return {};
     const Estimate by_host = planner_.host(host.number, job, pool_.threads());
     if (!started_) {
-        const DeviceRates& rates = opened() ? paths_.front()->rates : expected_;
+        const DeviceRates& rates = were_opened ? paths_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
         if (!estimate.possible) return {};
         if (estimate.seconds >= by_host.seconds) {
@@ -239,7 +241,7 @@ Result<int> Engine::State::run_through(DevicePath& path, Request request, KeySet
         request.keys.tables = own.get();
     }
     auto threads = path.transfer.run(request, queue, member, options);
-    if (!threads && path.transfer.given_up()) (void)own.release();  // it may be in use for ever
+    if (path.transfer.given_up()) core::keep_forever(std::move(own));
     return threads;
 }
 
@@ -258,7 +260,8 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
                                         const Survey& survey, WorkQueue& queue) {
     pipeline::TransferOptions options;
     options.several = team.members.size() > 1;
-    options.patience = options.several ? options_.patience : 0;
+    const bool replaceable = team.members.size() + team.reserve.size() > 1;
+    options.patience = replaceable ? options_.patience : 0;
     options.one_key = !survey.one_key && !pipeline::takes_mixed_keys(request.cipher);
     std::vector<pipeline::Did> did;
     std::vector<Result<int>> results;
@@ -281,8 +284,9 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
         for (const Team::Member& member : team.members) did.push_back({member.worker});
         if (count == 1)
             (void)work(0);
-        else
-            DAEL_TRY(drivers_.run(count, static_cast<int>(count), work));
+        else if (auto driven = drivers_.run(count, static_cast<int>(count), work);
+                 !driven && !queue.all_done())
+            return std::move(driven).error();
         for (std::size_t i = count; i-- > 0;) {
             if (results[i]) continue;
             Error error = std::move(results[i]).error();
@@ -303,7 +307,12 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
         if (failure) return std::move(*failure);
         return Error{Code::internal, "a thread that was at work has ended"};
     }
-    return pipeline::ran_by(did, replaced);
+    // What is done is done, also where there is no memory for names.
+    auto told = core::guarded([&]() -> Result<Ran> { return pipeline::ran_by(did, replaced); });
+    if (told) return told;
+    Ran ran = did.front().worker.ran(did.front().threads, did.front().chunks);
+    ran.replaced = replaced;
+    return ran;
 }
 
 Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
@@ -345,6 +354,7 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
             return told.nothing_touched(std::move(checked).error());
     Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
     Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};
+    if (survey.bytes == 0 && !find_devices_) job.size = survey.weight;  // additional data alone
     if (messages.size() > 1) job.size /= messages.size();
     std::optional<Worker> host;
     if (!hosts_.empty()) {
@@ -362,9 +372,8 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
         const std::uint64_t even = parts.size;
         auto several = team(host, request, batch, survey, parts);
         if (several && several->members.size() > 1) {
-            auto ran = run_in_parts(cipher, keys, set, messages[0], even, codes[0]);
             told.all = true;
-            return ran;
+            return run_in_parts(cipher, keys, set, messages[0], even, codes[0]);
         }
     }
     auto found = team(host, request, batch, survey, job);

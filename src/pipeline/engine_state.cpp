@@ -8,6 +8,7 @@
 #include <map>
 
 #include "core/guard.hpp"
+#include "core/keep_forever.hpp"
 #include "core/process.hpp"
 #include "core/registry.hpp"
 #include "modes/starts.hpp"
@@ -30,6 +31,10 @@ DevicePath::DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_nu
     // unsafe here. What it no longer offers, after a change of ours, is as good as none.
     const auto offered = forms->list();
     if (std::ranges::find(offered, rates.form) != offered.end()) (void)forms->use(rates.form);
+}
+
+DevicePath::~DevicePath() {
+    if (transfer.given_up()) core::keep_forever(std::move(owned));
 }
 
 namespace {

@@ -62,6 +62,7 @@ struct DevicePath : Worker {
     // `formed`: whether the device takes the form of kernels that was calibrated.
     DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_number, ThreadPool& pool,
                const Planner& planner, bool formed);
+    ~DevicePath();
 
     std::unique_ptr<core::Backend> owned;
     core::Device& device;

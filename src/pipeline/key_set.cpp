@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/guard.hpp"
+#include "core/keep_forever.hpp"
 
 namespace dael {
 
@@ -41,7 +42,8 @@ Result<std::shared_ptr<KeySet::State>> KeySet::State::make(std::shared_ptr<Engin
 
 KeySet::State::~State() {
     for (std::size_t i = 0; i < tables_.size(); ++i)
-        if (core::KeyTables* const tables = tables_[i].load(); !engine->given_up(i)) delete tables;
+        if (std::unique_ptr<core::KeyTables> tables(tables_[i].load()); engine->given_up(i))
+            core::keep_forever(std::move(tables));
     if (!order_ || engine->forked()) return;
     // An event that may still come stays.
     if (core::waited([&] { return settle(); })) order_->destroy_event(replaced_);

@@ -158,9 +158,20 @@ void SlotPool::trim() noexcept {
     }
 }
 
+void SlotPool::lose() noexcept {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    for (const auto& set : kept_) set->lose();
+}
+
 void SlotPool::give_back(std::unique_ptr<SlotSet> set, bool good) noexcept {
     const std::size_t bytes = set->bytes();
     Sets gone;
+    {
+        const std::lock_guard lock(mutex_);
+        if (lost_) set->lose();
+        good &= !lost_;
+    }
     if (good) {
         const std::lock_guard lock(mutex_);
         try {

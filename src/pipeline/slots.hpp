@@ -112,6 +112,8 @@ class SlotPool {
     Result<Loan> acquire(SlotNeeds needs);
     // Wipes and releases the sets that nobody uses.
     void trim() noexcept;
+    // The device does not answer: no set is wiped or released any more, also those that are out.
+    void lose() noexcept;
 
     // For tests: calls that wait for their turn, and bytes of sets that are out.
     std::size_t waiting();
@@ -132,6 +134,7 @@ class SlotPool {
     std::uint64_t next_ticket_ = 0, served_ = 0;  // whose turn it is
     std::size_t used_ = 0;                        // bytes of sets that are out
     std::size_t kept_bytes_ = 0;
+    bool lost_ = false;
     Sets kept_;
 };
 

@@ -272,7 +272,7 @@ class Transfer::Call {
             if (elapsed.count() > 50e-6) std::this_thread::sleep_for(std::chrono::microseconds(20));
         }
         gone_ = failed_wait_ = true;
-        transfer_.given_up_ = true;
+        transfer_.give_up();
         set_.lose();
         return Error{Code::device, device_.info().name + " has not answered for " +
                                        std::to_string(std::lround(options_.patience)) + " seconds"};
@@ -626,6 +626,7 @@ Result<int> Transfer::run(const Request& request, WorkQueue& queue, WorkQueue::M
         authenticates(cipher.mode) || lists
             ? (std::min(needs.capacity / 4, most * 4) + 2 * kBlockSize) / 16 * 16
             : 0;
+    if (results != 0) room.most_pieces = std::min(room.most_pieces, results / 4);
     needs.capacity += results;
     needs.least += results;
     needs.slots = all <= needs.least ? 1 : options.slots;

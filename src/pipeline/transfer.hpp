@@ -73,11 +73,16 @@ class Transfer {
                     const TransferOptions& options);
 
     SlotPool& slots() noexcept { return slots_; }
-    // Whether it was given up once: what it was given may be in use for as long as it likes.
+    // Whether it was given up once: what it was given may be in use for as long as it likes, and
+    // whoever frees something there may wait as long.
     bool given_up() const noexcept { return given_up_; }
 
   private:
     class Call;
+    void give_up() noexcept {
+        given_up_ = true;
+        slots_.lose();
+    }
     Result<> run_in_reach(const Request& request, WorkQueue& queue, WorkQueue::Member& member);
     core::Device& device_;
     ThreadPool& pool_;

@@ -15,6 +15,13 @@ constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kKnownBytes = std::uint64_t{32} << 20, kKnownChunks = 4;
 constexpr double kSetUp = 4;
 
+// Whether what was written of it, in part, may have been its input.
+bool overwrites_input(const Message& m) noexcept {
+    if (m.size != 0 && m.in == m.out) return true;
+    return m.tag && (modes::overlap(m.tag, kBlockSize, m.in, m.size) ||
+                     modes::overlap(m.tag, kBlockSize, m.aad, m.aad_size));
+}
+
 }  // namespace
 
 WorkQueue::WorkQueue(const Request& request, bool by_key)
@@ -73,6 +80,7 @@ std::size_t WorkQueue::bound(const Member& member, const Wish& wish) const noexc
         return std::min(wish.size, wish.least);
     double all = 0;
     for (const Member* one = members_; one; one = one->next_) all += rate(*one);
+    if (all <= 0) return std::min(wish.size, wish.least);
     const double share = static_cast<double>(left_) * rate(member) / all / wish.in_parts;
     return std::min(wish.size, std::max(wish.least, static_cast<std::size_t>(share)));
 }
@@ -158,12 +166,14 @@ void WorkQueue::finish(Member& member, Taken taken) noexcept {
     Chunk& chunk = taken.front();
     const std::lock_guard lock(mutex_);
     for (Piece& piece : chunk.pieces) {
+        if (piece.stand != Stand::done && authenticates(cipher_.mode))
+            request_.codes[piece.index] = Code::ok;  // whatever was found so far
         if (piece.stand == Stand::untouched) continue;
         touched_ = true;
         if (piece.stand == Stand::done) {
             member.bytes_ += bytes_of(piece.message);
             undone_ -= bytes_of(piece.message);
-        } else if (piece.message.size != 0 && piece.message.in == piece.message.out) {
+        } else if (overwrites_input(piece.message)) {
             lost_bytes_ += bytes_of(piece.message);
             request_.codes[piece.index] = Code::internal;
         } else {

@@ -129,7 +129,10 @@ Result<bool> CudaOrder::is_done(Event event) {
     const Scope scope(index_);
     DAEL_TRY(scope.result());
     const cudaError_t status = cudaEventQuery(handle_of(event));
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+        (void)cudaGetLastError();  // which is none, and the caller's to look at
+        return false;
+    }
     DAEL_TRY(checked(status, "cudaEventQuery"));
     return true;
 }
