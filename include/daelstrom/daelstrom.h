@@ -196,8 +196,8 @@ typedef struct dael_engine_options {
      * takes no signals. Null: nothing is called. */
     void (*thread_started)(void* context);
     void* thread_context;
-    /* Where several work together on ordinary memory, or in place: seconds that a device may take
-     * for a chunk before it is given up, and the others do it. 0: 10; less: for ever. */
+    /* Where several work on ordinary memory, or in place: seconds, and a half for each megabyte,
+     * that a device may take for a chunk before it is given up. 0: 10; less: for ever. */
     double patience;
 } dael_engine_options;
 

@@ -47,8 +47,8 @@ struct EngineOptions {
     int threads = 0;         // host threads for data in host memory; 0: all cores
     std::size_t chunk = 0;   // most bytes of a chunk between host and device; 0: as calibrated
     bool calibrated = true;  // whether `auto` may read the calibration that this user stored
-    // Where several work together on ordinary memory, or in place: seconds that a device may take
-    // for a chunk before it is given up, and the others do it. 0: for ever.
+    // Where several work on ordinary memory, or in place: seconds, and a half for each megabyte,
+    // that a device may take for a chunk before it is given up, and others do it. 0: for ever.
     double patience = 10;
     // Called on each thread that the engine starts, before it works: for its affinity, its
     // priority, its name ("daelstrom"). It has the affinity of the thread that first needed it, and

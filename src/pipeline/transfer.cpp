@@ -28,6 +28,10 @@ constexpr std::size_t kManyMessages = std::size_t{28} << 20;
 // Of a chunk, what a list may take.
 constexpr std::size_t kListShare = 8;
 
+// Seconds for a byte, of a device that is slow and well: a long message of a sequential mode is one
+// thread's, and an emulated device is no faster.
+constexpr double kSlowest = 0.5e-6;
+
 // The first chunk of a long message is this part of a full one.
 constexpr std::size_t kRamp = 8;
 
@@ -256,8 +260,9 @@ class Transfer::Call {
         return result;
     }
     // The calling thread waits until the device has come to this, or for as long as it may take.
-    Result<> await(Event event) {
+    Result<> await(Event event, const Chunk& chunk) {
         if (options_.patience == 0 || direct_.out) return waited(order_.wait(event));
+        const double patience = options_.patience + kSlowest * static_cast<double>(chunk.end);
         using Clock = std::chrono::steady_clock;
         const auto begun = Clock::now();
         for (;;) {
@@ -268,14 +273,14 @@ class Transfer::Call {
             }
             if (*done) return {};
             const std::chrono::duration<double> elapsed = Clock::now() - begun;
-            if (elapsed.count() > options_.patience) break;
+            if (elapsed.count() > patience) break;
             if (elapsed.count() > 50e-6) std::this_thread::sleep_for(std::chrono::microseconds(20));
         }
         gone_ = failed_wait_ = true;
         transfer_.give_up();
         set_.lose();
         return Error{Code::device, device_.info().name + " has not answered for " +
-                                       std::to_string(std::lround(options_.patience)) + " seconds"};
+                                       std::to_string(std::lround(patience)) + " seconds"};
     }
     static void turn(Chunk& chunk, Stand from, Stand to) noexcept {
         for (Piece& piece : chunk.pieces)
@@ -317,7 +322,7 @@ class Transfer::Call {
         return emptied;
     }
     Result<> empty(Inside& inside, Slot& slot, Chunk& chunk, bool waits) {
-        if (waits) DAEL_TRY(await(slot.done));
+        if (waits) DAEL_TRY(await(slot.done, chunk));
         if (inside.batch) DAEL_TRY(inside.batch->outcome());
         if (inside.batch && inside.batch->results()) DAEL_TRY(read_results(slot, chunk));
         if (opens()) {
@@ -377,7 +382,7 @@ class Transfer::Call {
             }
         }
         DAEL_TRY(order_.record(slot.done, set_.outward()));
-        DAEL_TRY(await(slot.done));
+        DAEL_TRY(await(slot.done, chunk));
         turn(chunk, Stand::begun, Stand::done);
         turn(chunk, Stand::untouched, Stand::leaving);
         return {};

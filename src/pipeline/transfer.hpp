@@ -35,8 +35,9 @@ struct TransferOptions {
     // Others take from the queue, too, and do what this device fails at: what is in place is
     // written once a chunk is whole, so that its input is there until then.
     bool several = false;
-    // Seconds that a chunk may take, which others could do, before the device is given up: it has
-    // not answered. Only where it writes nothing that is the caller's; else it is waited for.
+    // Seconds that a chunk may take, and half a second more for each megabyte of it, before the
+    // device is given up: it has not answered, and others can do it. Only where it writes nothing
+    // that is the caller's; else it is waited for.
     double patience = 0;   // 0: for ever
     bool one_key = false;  // messages of a chunk have one key, by which the queue is ordered
 };
