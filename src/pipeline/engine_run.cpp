@@ -268,14 +268,15 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
     std::optional<Error> failure;
     bool replaced = false;
     const auto work = [&](std::size_t i) -> Result<> {
-        const auto& [worker, path, rate] = team.members[i];
-        WorkQueue::Member member(queue, rate);
+        const Team::Member& its = team.members[i];
+        WorkQueue::Member member(queue, its.rate);
         results[i] = core::guarded([&]() -> Result<int> {
-            return path ? run_through(*path, request, set, queue, member, options)
-                        : run_on_host(worker, request, set, queue, member);
+            return its.path ? run_through(*its.path, request, set, queue, member, options)
+                            : run_on_host(its.worker, request, set, queue, member);
         });
-        did[did.size() - team.members.size() + i] = {
-            worker, member.bytes(), path ? member.chunks() : 0, results[i] ? *results[i] : 1};
+        did[did.size() - team.members.size() + i] = {its.worker, member.bytes(),
+                                                     its.path ? member.chunks() : 0,
+                                                     results[i] ? *results[i] : 1};
         return {};
     };
     do {
