@@ -44,8 +44,9 @@ std::vector<Doers::Part> Doers::parts() const {
     for (Part& part : parts)
         part.percent = all > 0 ? static_cast<int>(std::lround(100 * part.bytes / all)) : 100;
     std::erase_if(parts, [](const Part& part) { return part.percent == 0; });
-    std::ranges::stable_partition(
-        parts, [](const Part& part) { return part.name.find(':') != std::string::npos; });
+    std::stable_partition(parts.begin(), parts.end(), [](const Part& part) {
+        return part.name.find(':') != std::string::npos;
+    });
     return parts;
 }
 
