@@ -176,6 +176,9 @@ TEST(Together, WhenAllHaveFailedTheCodesSayWhatIsLeft) {
     EXPECT_EQ(work.fault(Code::ok), "");
 }
 
+const std::vector<std::size_t> kLong{(8u << 20) + 5u, 9u << 20, (11u << 20) - 16u};
+const std::vector<std::size_t> kFewLong{(8u << 20) + 5u};
+
 // One message of GCM, which no device or thread could have a part of as it is.
 TEST(Together, OneLongMessageOfGcm) {
     Random random(11);
@@ -184,7 +187,7 @@ TEST(Together, OneLongMessageOfGcm) {
     for (const Cipher& cipher :
          {gcm::sealing(), gcm::opening(), Cipher{Mode::gcm, Direction::encrypt, 12},
           Cipher{Mode::gcm, Direction::decrypt, 13}})
-        for (const std::size_t size : {(8u << 20) + 5u, 9u << 20, (11u << 20) - 16u})
+        for (const std::size_t size : thorough(kLong, kFewLong))
             for (const bool in_place : {true, false})
                 for (const bool wraps : {false, true}) {
                     Work work(random, ring, {cipher, {size}, in_place, nullptr, wraps});
