@@ -4,6 +4,7 @@
 #include "backends/cuda/context.hpp"
 #include "backends/cuda/error.hpp"
 #include "backends/cuda/kept.hpp"
+#include "core/near_node.hpp"
 
 namespace dael::cuda {
 namespace {
@@ -26,7 +27,18 @@ class Scope {
     const BesideCaptures beside_;
 };
 
+int node_of(int device) noexcept {
+    char address[32] = {};
+    if (cudaDeviceGetPCIBusId(address, sizeof address, device) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return -1;
+    }
+    return core::node_of_pci(address);
+}
+
 }  // namespace
+
+CudaMemory::CudaMemory(int index) : index_(index), node_(node_of(index)) {}
 
 Result<void*> CudaMemory::allocate(std::size_t size) {
     const Scope scope(index_);
@@ -44,6 +56,7 @@ Result<void*> CudaMemory::allocate_pinned(std::size_t size) {
     const Scope scope(index_);
     DAEL_TRY(scope.result());
     void* memory = nullptr;
+    const core::NearNode near_the_bus(node_);  // the driver's pages are this thread's
     DAEL_TRY(checked(cudaHostAlloc(&memory, size, cudaHostAllocPortable), "cudaHostAlloc"));
     return memory;
 }
@@ -70,6 +83,13 @@ bool CudaMemory::is_pinned(const void* host_memory, std::size_t size) {
         at = found->end > at ? found->end : at + 1 < end ? end - 1 : end;
     } while (at < end);
     return true;
+}
+
+bool CudaMemory::is_one_pinned(const void* host_memory, std::size_t size) {
+    const auto* const at = static_cast<const unsigned char*>(host_memory);
+    const auto found = find_memory(at);
+    return found && found->pinned && found->end > at &&
+           static_cast<std::size_t>(found->end - at) >= size;
 }
 
 // Where the driver cannot say it is taken to be: it fails in all it is asked after a kernel that

@@ -8,13 +8,14 @@ namespace dael::cuda {
 
 class CudaMemory final : public Memory {
   public:
-    explicit CudaMemory(int index) : index_(index) {}
+    explicit CudaMemory(int index);
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
     Result<void*> allocate_pinned(std::size_t size) override;
     void release_pinned(void* memory) noexcept override;
     Result<std::uint64_t> free_memory() override;
     bool is_pinned(const void* host_memory, std::size_t size) override;
+    bool is_one_pinned(const void* host_memory, std::size_t size);  // by one call
     bool owns(const void* device_memory) override;
     Result<> copy_in(void* device_memory, const void* host_memory, std::size_t size,
                      Stream stream) override;
@@ -26,6 +27,7 @@ class CudaMemory final : public Memory {
 
   private:
     const int index_;
+    const int node_;  // that its bus is on, of a NUMA machine; -1: nobody knows
 };
 
 class CudaOrder final : public Order {
