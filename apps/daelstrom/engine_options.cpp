@@ -2,6 +2,7 @@
 #include "engine_options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <thread>
 
@@ -108,6 +109,15 @@ class Devices {
 
 Result<Engine> EngineChoice::open() const {
     EngineOptions options{.backend = backend, .form = form, .threads = threads};
+    options.cpu_share = cpu_share / 100.0;
+    if (!device_memory.empty()) {
+        DAEL_LET(bytes, parse_size(device_memory, "--device-memory"));
+        options.device_memory = static_cast<std::size_t>(bytes);
+    }
+    if (!copy_rate.empty()) {
+        DAEL_LET(bytes, parse_size(copy_rate, "--copy-rate"));
+        options.copy_rate = bytes;
+    }
     const char* const usual = ::secure_getenv("DAELSTROM_BACKEND");
     std::string named = !backend.empty() || !usual ? backend : usual;
     if (device) {
@@ -124,7 +134,8 @@ Result<Engine> EngineChoice::open() const {
 
 unsigned EngineChoice::most_threads() const {
     if (threads > 0) return static_cast<unsigned>(threads);
-    return std::max(1u, std::thread::hardware_concurrency());
+    const double cores = std::max(1u, std::thread::hardware_concurrency());
+    return std::max(1u, static_cast<unsigned>(std::lround(cores * cpu_share / 100)));
 }
 
 void add_engine_options(CLI::App& command, Context& context, EngineChoice& choice) {
@@ -148,6 +159,20 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
     command.add_option("--threads", choice.threads, "CPU threads (default: all cores)")
         ->type_name("N")
         ->check(CLI::Range(1, 4096));
+    command
+        .add_option("--cpu-share", choice.cpu_share,
+                    "The part of the cores to use, where --threads does not say, per cent")
+        ->type_name("PERCENT")
+        ->check(CLI::Range(1, 100));
+    command
+        .add_option("--device-memory", choice.device_memory,
+                    "Most memory of each device that data on its way there and back may take "
+                    "(default: up to 1G)")
+        ->type_name("SIZE");
+    command
+        .add_option("--copy-rate", choice.copy_rate,
+                    "Most bytes a second that go to each device, and come back (default: any)")
+        ->type_name("SIZE");
 }
 
 std::string alternatives(const std::vector<std::string>& words) {

@@ -17,6 +17,8 @@ struct EngineChoice {
     std::optional<std::string> device;  // "0", "cuda:0,cpu", "all"
     std::string form;
     int threads = 0;
+    int cpu_share = 100;                   // per cent
+    std::string device_memory, copy_rate;  // sizes as people write them; empty: no bound
 
     // Errors: as Engine::open, and invalid_argument for options that do not go together.
     Result<Engine> open() const;

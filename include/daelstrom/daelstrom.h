@@ -199,6 +199,14 @@ typedef struct dael_engine_options {
     /* Where several work on ordinary memory, or in place: seconds, and a half for each megabyte,
      * that a device may take for a chunk before it is given up. 0: 10; less: for ever. */
     double patience;
+    /* What it leaves to others. Of the host's cores, where `threads` is 0, the part that it may
+     * use: above 0 to 1; 0: all. Of each device, over all calls on host memory at once: bytes of
+     * its memory for staging, and as many page-locked (0: up to 1 GiB; calls wait for each other,
+     * and one that could never have room fails with DAEL_OUT_OF_MEMORY), and bytes a second across
+     * its bus, each way (0: any). */
+    double cpu_share;
+    uint64_t device_memory;
+    uint64_t copy_rate;
 } dael_engine_options;
 
 /* `options` null: all defaults. Errors: DAEL_UNKNOWN_BACKEND, DAEL_BACKEND_ABSENT (the message says
@@ -273,6 +281,26 @@ DAEL_API void dael_key_set_free(dael_key_set* set);
 DAEL_API dael_status dael_run_batch(dael_engine* engine, const dael_cipher* cipher,
                                     const dael_key_set* keys, const dael_message* messages,
                                     size_t count, int32_t* codes, dael_ran* ran);
+
+/* A part of a message in the memory of a device, and the stream that its work is in order with. */
+typedef struct dael_shard {
+    const uint8_t* in;
+    uint8_t* out; /* `in` itself, or apart */
+    uint64_t size;
+    void* stream;
+} dael_shard;
+
+/* One message that lies in pieces on several devices of the engine, "cuda:0+cuda:1" or "auto", done
+ * by each where it is, in its stream's order, and done when this returns. `message` has the start,
+ * the key, and for gcm the tag and the additional data, in host memory, and no data: that is the
+ * shards', in order, and every one but the last ends at a whole block of it (XTS: sector). Of gcm
+ * there is one tag over all; opening decrypts nothing before it is known to be right. Modes that
+ * are parallel within a message, and gcm. Errors: as dael_run; DAEL_UNSUPPORTED, also for a stream
+ * that is captured. After an error the output's bytes are unspecified, but for DAEL_AUTHENTICATION
+ * and what was wrong with the call, which leave all as it was. */
+DAEL_API dael_status dael_run_shards(dael_engine* engine, const dael_cipher* cipher,
+                                     const dael_key_set* keys, const dael_message* message,
+                                     const dael_shard* shards, size_t count, dael_ran* ran);
 
 /* Modes.
  *

@@ -50,6 +50,14 @@ struct EngineOptions {
     // Where several work on ordinary memory, or in place: seconds, and a half for each megabyte,
     // that a device may take for a chunk before it is given up, and others do it. 0: for ever.
     double patience = 10;
+    // What it leaves to others. Of the host's cores, where `threads` is 0, the part that it may
+    // use, above 0 to 1. Of each device, over all calls on host memory at once: bytes of its memory
+    // for staging, and as many page-locked (0: up to 1 GiB; calls wait for each other, and one that
+    // could never have room fails with out_of_memory), and bytes a second across its bus, each way
+    // (0: any).
+    double cpu_share = 1;
+    std::size_t device_memory = 0;
+    std::uint64_t copy_rate = 0;
     // Called on each thread that the engine starts, before it works: for its affinity, its
     // priority, its name ("daelstrom"). It has the affinity of the thread that first needed it, and
     // takes no signals.
@@ -68,6 +76,14 @@ struct Ran {
     // Where several did: how much each of them, in the order of their names, to the nearest per
     // cent. Else 0.
     std::array<std::uint8_t, 16> percent = {};
+};
+
+// A part of a message in the memory of a device, and the stream that its work is in order with.
+struct Shard {
+    const std::uint8_t* in = nullptr;
+    std::uint8_t* out = nullptr;  // `in` itself, or apart
+    std::uint64_t size = 0;       // bytes of each
+    Stream stream = {};
 };
 
 // Messages in device memory, made ready by Engine::prepare: one launch does them all. For one
@@ -131,6 +147,18 @@ class DAEL_API Engine {
     // what is not, the host does.
     Result<Ran> run(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
                     std::span<Code> codes);
+
+    // One message that lies in pieces on several devices of the engine, "cuda:0+cuda:1" or `auto`,
+    // done by each where it is, in its stream's order, and done when this returns. `message` has
+    // the start, the key, and for gcm the tag and the additional data, in host memory, and no data:
+    // that is the shards', in order, and every one but the last ends at a whole block of it (XTS:
+    // sector). Of gcm there is one tag over all; opening decrypts nothing before it is known to be
+    // right. Modes that are parallel within a message, and gcm. Errors: as above; authentication;
+    // unsupported, also for a stream that is captured. After an error the output's bytes are
+    // unspecified, but for authentication and what was wrong with the call, which leave all as it
+    // was.
+    Result<Ran> run(const Cipher& cipher, const KeySet& keys, const Message& message,
+                    std::span<const Shard> shards);
 
     // A batch in device memory. Allocates; synchronous, but waits for nobody else's work. The list
     // lies on the host, and is checked and copied; or in device memory, where a kernel may make it,

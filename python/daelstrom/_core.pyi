@@ -32,9 +32,15 @@ class Engine:
         threads: int = 0,
         chunk: int = 0,
         calibrated: bool = True,
+        cpu_share: float = 1.0,
+        device_memory: int = 0,
+        copy_rate: int = 0,
     ) -> None:
         """``form``: one of the backend's ways by name; ``threads``: of the host, 0 for all; ``chunk``: bytes that go to a
         device at a time, 0 for what was measured; ``calibrated``: whether what ``daelstrom calibrate`` measured counts.
+        What it leaves to others: ``cpu_share``, the part of the cores that it may use, where ``threads`` is 0;
+        ``device_memory``, bytes of each device's memory for staging, 0 for up to 1 GiB; ``copy_rate``, bytes a second
+        across each device's bus, each way, 0 for any. They are for data in host memory.
         Raises BackendError for a backend that does not exist, or is not here."""
 
     def backends(self) -> list[str]:

@@ -13,15 +13,11 @@
 
 namespace daelpy {
 
-Engine Engine::open(const std::string& backend, const std::string& form, int threads,
-                    std::uint64_t chunk, bool calibrated) {
-    dael_engine_options options{};
+Engine Engine::open(const std::string& backend, const std::string& form,
+                    dael_engine_options options) {
     options.struct_size = sizeof options;
     options.backend = backend.c_str();
     options.form = form.c_str();
-    options.threads = threads;
-    options.uncalibrated = calibrated ? 0 : 1;
-    options.chunk = chunk;
     dael_engine* opened = nullptr;
     dael_status status;
     {
@@ -53,7 +49,7 @@ std::uint64_t whole_number(nb::handle number, const char* name) {
 const Engine& Engine::usual() {
     constinit static std::atomic<const Engine*> kept{nullptr};
     if (const Engine* const engine = kept.load(std::memory_order_acquire)) return *engine;
-    auto made = std::make_unique<const Engine>(open({}, {}, 0, 0, true));
+    auto made = std::make_unique<const Engine>(open({}, {}, {}));
     const Engine* first = nullptr;
     if (kept.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
@@ -321,12 +317,21 @@ void bind_engine(nb::module_& m) {
         .def(
             "__init__",
             [](Engine* self, const std::string& backend, const std::string& form, int threads,
-               std::uint64_t chunk, bool calibrated) {
-                new (self) Engine(Engine::open(backend, form, threads, chunk, calibrated));
+               std::uint64_t chunk, bool calibrated, double cpu_share, std::uint64_t device_memory,
+               std::uint64_t copy_rate) {
+                dael_engine_options options{};
+                options.threads = threads;
+                options.uncalibrated = calibrated ? 0 : 1;
+                options.chunk = chunk;
+                options.cpu_share = cpu_share == 0 ? -1 : cpu_share;  // which C takes for all
+                options.device_memory = device_memory;
+                options.copy_rate = copy_rate;
+                new (self) Engine(Engine::open(backend, form, options));
             },
             DAEL_DESCRIBED("Engine.__init__"), nb::arg("backend") = "", nb::kw_only(),
             nb::arg("form") = "", nb::arg("threads") = 0, nb::arg("chunk") = 0,
-            nb::arg("calibrated") = true)
+            nb::arg("calibrated") = true, nb::arg("cpu_share") = 1.0, nb::arg("device_memory") = 0,
+            nb::arg("copy_rate") = 0)
         .def("backends", backends_of, DAEL_DESCRIBED("Engine.backends"));
 
     auto key_type = nb::class_<Key>(m, "Key", described("Key").text);

@@ -24,8 +24,8 @@ struct Engine {
     std::shared_ptr<dael_engine> handle;
     std::shared_ptr<Devices> devices;  // goes before the engine
 
-    static Engine open(const std::string& backend, const std::string& form, int threads,
-                       std::uint64_t chunk, bool calibrated);
+    static Engine open(const std::string& backend, const std::string& form,
+                       dael_engine_options options);
     // The process's own, for those who name none: opened when first asked for, and never closed.
     static const Engine& usual();
     static const Engine& or_usual(const Engine* given) { return given ? *given : usual(); }

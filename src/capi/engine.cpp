@@ -17,6 +17,9 @@ Result<EngineOptions> engine_options(const dael_engine_options* options) {
                          .patience = given.patience == 0  ? EngineOptions{}.patience
                                      : given.patience < 0 ? 0
                                                           : given.patience,
+                         .cpu_share = given.cpu_share == 0 ? 1 : given.cpu_share,
+                         .device_memory = given.device_memory,
+                         .copy_rate = given.copy_rate,
                          .thread_started = given.thread_started,
                          .thread_context = given.thread_context};
 }
@@ -130,6 +133,21 @@ dael_status dael_run_batch(dael_engine* engine, const dael_cipher* what, const d
         return report(engine->engine.run(cipher(what), keys->keys, {message(messages), count},
                                          {reinterpret_cast<dael::Code*>(codes), count}),
                       ran);
+    });
+}
+
+dael_status dael_run_shards(dael_engine* engine, const dael_cipher* what, const dael_key_set* keys,
+                            const dael_message* to, const dael_shard* shards, size_t count,
+                            dael_ran* ran) {
+    return call([&]() -> Result<> {
+        DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {keys, "keys"}, {to, "message"}}));
+        DAEL_TRY(readable(shards, count, "shards"));
+        std::vector<dael::Shard> list;
+        list.reserve(count);
+        for (size_t i = 0; i < count; ++i)
+            list.push_back(
+                {shards[i].in, shards[i].out, shards[i].size, dael::Stream{shards[i].stream}});
+        return report(engine->engine.run(cipher(what), keys->keys, *message(to), list), ran);
     });
 }
 

@@ -113,6 +113,11 @@ class Device {
                          std::span<const Message> messages, const LaunchOptions& options,
                          Stream stream);
 
+    // Whether one copy may have all of this host memory: it is page-locked, and one allocation.
+    virtual bool takes_in_one(const void* host_memory, std::size_t size) {
+        return memory().is_pinned(host_memory, size);
+    }
+
     // What not every device has; null where it has not.
     virtual Result<std::unique_ptr<KeystreamMaker>> keystream_maker() {
         return std::unique_ptr<KeystreamMaker>();

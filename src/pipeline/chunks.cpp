@@ -13,12 +13,12 @@ std::size_t aligned(std::uint64_t size) noexcept {
 }
 
 template <class Follows>
-std::vector<Extent> extents(std::span<const Piece> pieces, Follows follows) {
+std::vector<Extent> extents(std::span<const Piece> pieces, bool rows, Follows follows) {
     std::vector<Extent> result;
     for (const Piece& piece : pieces) {
         const auto size = static_cast<std::size_t>(piece.message.size);
         if (size == 0) continue;
-        if (!result.empty() && size < kWorthOwnCopy &&
+        if (!result.empty() && (rows || size < kWorthOwnCopy) &&
             result.back().place + result.back().size == piece.data &&
             follows(result.back(), piece.message))
             result.back().size += size;
@@ -52,14 +52,14 @@ void lay_out(const Cipher& cipher, std::size_t list, Chunk& chunk) noexcept {
     chunk.end = at;
 }
 
-std::vector<Extent> extents_in(std::span<const Piece> pieces) {
-    return extents(pieces, [](const Extent& before, const Message& message) {
+std::vector<Extent> extents_in(std::span<const Piece> pieces, bool rows) {
+    return extents(pieces, rows, [](const Extent& before, const Message& message) {
         return before.in && before.in + before.size == message.in;  // null: a keystream
     });
 }
 
-std::vector<Extent> extents_out(std::span<const Piece> pieces) {
-    return extents(pieces, [](const Extent& before, const Message& message) {
+std::vector<Extent> extents_out(std::span<const Piece> pieces, bool rows) {
+    return extents(pieces, rows, [](const Extent& before, const Message& message) {
         return before.out + before.size == message.out;
     });
 }

@@ -56,10 +56,10 @@ inline constexpr std::size_t kSmallChunk = std::size_t{1} << 20;
 // Says where each piece lies, behind a list of `list` bytes.
 void lay_out(const Cipher& cipher, std::size_t list, Chunk& chunk) noexcept;
 
-// The copies of the data of one side that pieces take: short ones that follow one another in host
-// memory, and in the buffer, are one. (Long ones stay apart: neighbours may be separate page-locked
-// allocations, which one copy may not span.)
-std::vector<Extent> extents_in(std::span<const Piece> pieces);
-std::vector<Extent> extents_out(std::span<const Piece> pieces);
+// The copies of the data of one side that pieces take: those that follow one another in host
+// memory, and in the buffer, are one. Long ones only where one copy may span `rows` of them:
+// neighbours may be separate page-locked allocations.
+std::vector<Extent> extents_in(std::span<const Piece> pieces, bool rows);
+std::vector<Extent> extents_out(std::span<const Piece> pieces, bool rows);
 
 }  // namespace dael::pipeline

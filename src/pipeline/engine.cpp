@@ -122,6 +122,10 @@ Result<Engine> pipeline::open_engine(EngineOptions options, const core::NativeHa
         if (!(options.patience >= 0))
             return Error{Code::invalid_argument, "patience is " + std::to_string(options.patience) +
                                                      " seconds; give more, or 0 for ever"};
+        if (!(options.cpu_share > 0 && options.cpu_share <= 1))
+            return Error{Code::invalid_argument, "cpu_share is " +
+                                                     std::to_string(options.cpu_share) +
+                                                     "; give a part of the cores, above 0 to 1"};
         if (options.backend.empty())
             if (const char* forced = secure_getenv("DAELSTROM_BACKEND")) options.backend = forced;
         if (options.backend.empty()) options.backend = "auto";

@@ -144,11 +144,11 @@ Result<Team> Engine::State::team_for(const std::optional<Worker>& host, const Re
                 if (!refused) refused = std::move(able).error();
                 continue;
             }
-            const bool direct =
-                !alone && !in_place && pipeline::direct_copies(path->device, request.messages);
-            job.from = direct ? Job::From::pinned : Job::From::host;
+            std::optional<pipeline::Direct> direct;
+            if (!alone) direct = pipeline::direct_copies(path->device, request.messages);
+            job.from = direct && *direct && !in_place ? Job::From::pinned : Job::From::host;
             estimates.push_back(planner_.device(path->rates, job, 0));
-            all.members.push_back({*path, path.get(), rate_of(estimates.back())});
+            all.members.push_back({*path, path.get(), rate_of(estimates.back()), direct});
         }
     }
     if (all.members.empty() && !host)
@@ -156,7 +156,7 @@ Result<Team> Engine::State::team_for(const std::optional<Worker>& host, const Re
     if (all.members.empty() || alone) return all;
     if (host) {
         job.from = Job::From::host;
-        estimates.push_back(planner_.host(host->number, job, pool_.threads()));
+        estimates.push_back(host_estimate(host->number, job));
         all.members.push_back({*host, nullptr, rate_of(estimates.back())});
     }
     return pipeline::team_of(
@@ -168,7 +168,7 @@ Team Engine::State::choose(const Worker& host, std::span<const Message> messages
     if (!Planner::device_considered(job) || forked()) return {};
     const bool were_opened = opened();
     if (were_opened && paths_.empty()) return {};
-    const Estimate by_host = planner_.host(host.number, job, pool_.threads());
+    const Estimate by_host = host_estimate(host.number, job);
     if (!started_) {
         const DeviceRates& rates = were_opened ? paths_.front()->rates : expected_;
         const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
@@ -184,16 +184,19 @@ Team Engine::State::choose(const Worker& host, std::span<const Message> messages
     std::vector<Team::Member> all;
     std::size_t best = 0;
     bool direct = false, any_reached = false;
-    const auto add = [&](const Worker& worker, DevicePath* path, const Estimate& estimate) {
+    const auto add = [&](const Worker& worker, DevicePath* path, const Estimate& estimate,
+                         std::optional<pipeline::Direct> its = {}) {
         if (!all.empty() && estimate.seconds < estimates[best].seconds) best = all.size();
-        all.push_back({worker, path, rate_of(estimate)});
+        all.push_back({worker, path, rate_of(estimate), its});
         estimates.push_back(estimate);
     };
     add(host, nullptr, by_host);
     for (const auto& path : paths()) {
         if (path->failed) continue;
         const bool reached = pipeline::in_reach(path->device, job.cipher, messages);
-        const bool its_direct = reached || pipeline::direct_copies(path->device, messages);
+        std::optional<pipeline::Direct> its;
+        if (!reached) its = pipeline::direct_copies(path->device, messages);
+        const bool its_direct = reached || *its;
         direct |= its_direct;
         any_reached |= reached;
         job.from = its_direct ? Job::From::pinned : Job::From::host;
@@ -201,7 +204,7 @@ Team Engine::State::choose(const Worker& host, std::span<const Message> messages
                                                   reached ? path->device.reach() : 0);
         if (!estimate.possible) continue;
         if (path->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
-        add(*path, path.get(), estimate);
+        add(*path, path.get(), estimate, its);
     }
     const std::uint64_t bytes = pipeline::total_bytes(job);
     // What is in place and page-locked would go through staging buffers, if it were several's.
@@ -271,7 +274,9 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
         const Team::Member& its = team.members[i];
         WorkQueue::Member member(queue, its.rate);
         results[i] = core::guarded([&]() -> Result<int> {
-            return its.path ? run_through(*its.path, request, set, queue, member, options)
+            pipeline::TransferOptions mine = options;
+            mine.direct = its.direct;
+            return its.path ? run_through(*its.path, request, set, queue, member, mine)
                             : run_on_host(its.worker, request, set, queue, member);
         });
         did[did.size() - team.members.size() + i] = {its.worker, member.bytes(),
@@ -366,11 +371,12 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
             return told.nothing_touched(std::move(chosen).error());
     }
     const bool batch = set != nullptr;
-    if (Job parts = pipeline::in_parts(job);
-        parts.messages != job.messages && (!find_devices_ || (started_ && opened())) &&
-        modes::takes(cipher, messages[0], request.keys.list.size()) &&
-        pipeline::can_be_in_parts(cipher, messages[0])) {
-        const std::uint64_t even = parts.size;
+    Job parts = pipeline::in_parts(job);
+    const std::uint64_t even = parts.size;
+    const bool divisible = survey.bytes != 0 && parts.messages != job.messages &&
+                           modes::takes(cipher, messages[0], request.keys.list.size()) &&
+                           pipeline::can_be_in_parts(cipher, messages[0]);
+    if (divisible && (!find_devices_ || (started_ && opened()))) {
         auto several = team(host, request, batch, survey, parts);
         if (several && several->members.size() > 1) {
             told.all = true;
@@ -380,6 +386,10 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     auto found = team(host, request, batch, survey, job);
     if (!found) return told.nothing_touched(std::move(found).error());
     Team team = std::move(*found);
+    if (team.members.empty() && divisible && is_sooner_in_parts(host->number, job)) {
+        told.all = true;
+        return run_in_parts(cipher, keys, set, messages[0], even, codes[0]);
+    }
     if (team.members.empty()) {
         auto ran = run_on_host(*host, request, set, survey);
         told.all = static_cast<bool>(ran);

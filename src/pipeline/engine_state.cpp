@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <thread>
 
 #include "core/guard.hpp"
 #include "core/keep_forever.hpp"
@@ -19,12 +20,12 @@ namespace dael {
 namespace pipeline {
 
 DevicePath::DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_number,
-                       ThreadPool& pool, const Planner& planner, bool formed)
+                       ThreadPool& pool, const Planner& planner, bool formed, const Budget& budget)
     : Worker{opened.get(), its_number},
       owned(std::move(opened)),
       device(*owned->device()),
       rates(planner.device_rates(name(), identity(device.info()))),
-      transfer(device, pool) {
+      transfer(device, pool, budget) {
     core::Forms* const forms = device.forms();
     if (!formed || !forms || rates.form.empty()) return;
     // Only what the device itself offers: a file must not talk it into a form that it holds to be
@@ -167,6 +168,13 @@ using pipeline::Worker;
 
 namespace {
 
+// 0: all cores.
+int host_threads(const EngineOptions& options) {
+    if (options.threads != 0 || options.cpu_share >= 1) return options.threads;
+    const double cores = std::max(1u, std::thread::hardware_concurrency());
+    return std::max(1, static_cast<int>(std::lround(cores * options.cpu_share)));
+}
+
 // What stands against a backend stands against each of its options.
 Option usable_or_why(const core::Backend& backend, Option option) {
     if (auto usable = backend.usable(); !usable) {
@@ -184,7 +192,7 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
     : options_(std::move(engine_options)),
       planner_(std::move(calibration), pipeline::hosts_among(given, options_.form)),
       expected_(planner_.expected_device()),
-      pool_(options_.threads, {options_.thread_started, options_.thread_context}),
+      pool_(host_threads(options_), {options_.thread_started, options_.thread_context}),
       drivers_(pipeline::kMaxWorkers, {options_.thread_started, options_.thread_context}),
       find_devices_(std::move(find_devices)),
       serial_(pipeline::next_serial()) {
@@ -194,7 +202,7 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
     for (auto& device : devices)
         paths_.push_back(std::make_unique<DevicePath>(std::move(device),
                                                       hosts_.size() + paths_.size(), pool_,
-                                                      planner_, options_.form.empty()));
+                                                      planner_, options_.form.empty(), budget()));
     if (!paths_.empty()) {
         opening_ = 2 * core::this_process() + 1;
         started_ = true;
@@ -236,8 +244,8 @@ Engine::State::DevicePaths& Engine::State::paths() {
     for (auto& backend : devices.opened) {
         const std::size_t number = hosts_.size() + found.size();
         if (number == pipeline::kMaxWorkers) break;
-        found.push_back(
-            std::make_unique<DevicePath>(std::move(backend), number, pool_, planner_, true));
+        found.push_back(std::make_unique<DevicePath>(std::move(backend), number, pool_, planner_,
+                                                     true, budget()));
     }
     paths_ = std::move(found);
     left_out_ = std::move(devices.left_out);
@@ -269,8 +277,7 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
     double best_seconds = 0;
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
         if (hosts_[i]->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
-        const double seconds =
-            hosts_.size() == 1 ? 0 : planner_.host(i, job, pool_.threads()).seconds;
+        const double seconds = hosts_.size() == 1 ? 0 : host_estimate(i, job).seconds;
         if (best != hosts_.size() && seconds >= best_seconds) continue;
         best = i;
         best_seconds = seconds;
@@ -278,6 +285,26 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
     if (best != hosts_.size()) return Worker{hosts_[best].get(), best};
     return core::cannot(hosts_.front()->profile().name, job.cipher,
                         hosts_.front()->can(job.cipher, job.key_bits));
+}
+
+// One long message of GCM is one core's, or in parts everybody's; opening then has two passes.
+Estimate Engine::State::host_estimate(std::size_t number, const Job& job) const {
+    const int threads = hosts_[number]->profile().shared_by_threads ? pool_.threads() : 1;
+    const Estimate whole = planner_.host(number, job, threads);
+    const Job parts = pipeline::in_parts(job);
+    if (parts.messages == job.messages || threads == 1 || !whole.possible) return whole;
+    Estimate several = planner_.host(number, parts, threads);
+    if (!modes::encrypts(job.cipher)) {
+        Job second = job;
+        second.cipher.mode = Mode::gcm_ctr;
+        several.seconds += planner_.host(number, second, threads).seconds;
+        several.rate = static_cast<double>(job.size) / 1e9 / several.seconds;
+    }
+    return several.seconds < pipeline::kWorthSeveral * whole.seconds ? several : whole;
+}
+
+bool Engine::State::is_sooner_in_parts(std::size_t host, const Job& job) const {
+    return pipeline::in_parts(job).messages != job.messages && host_estimate(host, job).threads > 1;
 }
 
 Result<DevicePath*> Engine::State::path_of(const void* device_memory) {
@@ -344,7 +371,7 @@ Result<Worker> Engine::State::worker_for_pieces(const Cipher& cipher, int key_bi
 Option Engine::State::host_option(std::size_t number, const Job& job) const {
     const core::Backend& host = *hosts_[number];
     const bool shared = host.profile().shared_by_threads;
-    Estimate estimate = planner_.host(number, job, shared ? pool_.threads() : 1);
+    Estimate estimate = host_estimate(number, job);
     if (!shared && estimate.possible) estimate.limit = "the backend itself";
     const std::string& name = host.profile().name;
     Option option{name,

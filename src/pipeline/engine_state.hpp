@@ -61,7 +61,7 @@ class Failure {
 struct DevicePath : Worker {
     // `formed`: whether the device takes the form of kernels that was calibrated.
     DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_number, ThreadPool& pool,
-               const Planner& planner, bool formed);
+               const Planner& planner, bool formed, const Budget& budget);
     ~DevicePath();
 
     std::unique_ptr<core::Backend> owned;
@@ -93,8 +93,9 @@ struct Devices {
 struct Team {
     struct Member {
         Worker worker;
-        DevicePath* path = nullptr;  // null: the host
-        double rate = 1;             // bytes a second that are expected of it
+        DevicePath* path = nullptr;         // null: the host
+        double rate = 1;                    // bytes a second that are expected of it
+        std::optional<Direct> direct = {};  // how the messages cross, where that was asked
     };
     std::vector<Member> members;
     std::vector<Member> reserve;  // who has no part in it, but does, one by one, what those leave
@@ -161,6 +162,10 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     Result<Ran> run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
                           const Message& message, Code& code);
 
+    // As Engine::run() over shards.
+    Result<Ran> run_shards(const Cipher& cipher, KeySet::State& set, const Message& whole,
+                           std::span<const Shard> shards);
+
     // The device that holds the memory (null: no memory). Errors: unsupported, backend_absent,
     // invalid_argument for memory of no device, device in a child of fork().
     Result<pipeline::DevicePath*> path_of(const void* device_memory);
@@ -198,6 +203,8 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     bool opened() const noexcept { return (opening_.load() & 1u) != 0; }  // paths_ may be read
     // The host backend that should do the job. Errors: unsupported.
     Result<pipeline::Worker> choose_host(const Job& job) const;
+    pipeline::Estimate host_estimate(std::size_t number, const Job& job) const;
+    bool is_sooner_in_parts(std::size_t host, const Job& job) const;
     // Who should do the job, for `auto`. Nobody: the host alone.
     pipeline::Team choose(const pipeline::Worker& host, std::span<const Message> messages,
                           Job& job);
@@ -222,9 +229,17 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
                             pipeline::WorkQueue::Member& member);
     Result<Ran> run_in_parts(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                              const Message& message, std::uint64_t even, Code& code);
+    // run() of one message, whose code is then its error.
+    Result<Ran> run_one(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
+                        const Message& message);
+    Result<> run_gcm_shards(const Cipher& cipher, KeySet::State& set, const Message& whole,
+                            std::span<const Shard> shards);
     Result<Ran> run_together(pipeline::Team team, const pipeline::Request& request,
                              KeySet::State* set, const pipeline::Survey& survey,
                              pipeline::WorkQueue& queue);
+    pipeline::Budget budget() const noexcept {
+        return {options_.device_memory, options_.copy_rate};
+    }
     Option host_option(std::size_t number, const Job& job) const;
     // Who does a job of these messages, as `job` has it; nobody: the host alone. Errors: as above.
     Result<pipeline::Team> team(const std::optional<pipeline::Worker>& host,

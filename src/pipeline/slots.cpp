@@ -15,6 +15,22 @@ constexpr std::size_t kKeptBytes = std::size_t{512} << 20;
 // What all callers of a device have at once, in device and page-locked memory together.
 constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 
+// Whether there is less to ask for.
+bool shrink(SlotNeeds& needs) noexcept {
+    if (needs.capacity / 2 >= needs.least)
+        needs.capacity = (needs.capacity / 2 + 15) / 16 * 16;
+    else if (needs.slots > 1)
+        needs.slots /= 2;
+    else
+        return false;
+    return true;
+}
+
+// Of a set: two buffers a slot in either memory.
+std::size_t bytes_of(const SlotNeeds& needs) noexcept {
+    return static_cast<std::size_t>(needs.slots) * needs.capacity * 4;
+}
+
 }  // namespace
 
 SlotSet::~SlotSet() {
@@ -88,19 +104,43 @@ Result<> SlotSet::provide(const SlotNeeds& needs) {
     return {};
 }
 
+SlotPool::SlotPool(core::Device& device, std::size_t memory)
+    : device_(device),
+      strict_(memory != 0),
+      most_(memory == 0 ? kMaxBytes : std::min(memory, ~std::size_t{0} / 2) * 2),
+      kept_most_(std::min(kKeptBytes, most_)) {}
+
+// Whether a set may be had at all within the budget, and how.
+Result<> SlotPool::fit(SlotNeeds& needs) const {
+    while (strict_ && bytes_of(needs) > most_) {
+        if (shrink(needs)) continue;
+        return Error{Code::out_of_memory,
+                     "a chunk of this job takes " + std::to_string(bytes_of(needs) / 2) +
+                         " bytes of " + device_.info().name + "'s memory, and device_memory is " +
+                         std::to_string(most_ / 2)};
+    }
+    return {};
+}
+
 std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
-    const std::size_t bytes = static_cast<std::size_t>(needs.slots) * needs.capacity * 4;
+    const std::size_t bytes = bytes_of(needs);
     const core::Uncancelled whole;  // a ticket that nobody takes up would stop all behind it
+    Sets gone;                      // after the lock
     std::unique_lock lock(mutex_);
     const std::uint64_t ticket = next_ticket_++;
     changed_.wait(lock,
-                  [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= kMaxBytes); });
+                  [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= most_); });
     ++served_;
     changed_.notify_all();
+    gone.reserve(kept_.size());
+    const auto booked = [&](const SlotSet& set) {
+        return std::max(set.bytes(), bytes / needs.capacity * set.capacity());
+    };
     // The smallest that fits, and of those the one used last: it has the staging it needed.
     auto best = kept_.rend();
     for (auto set = kept_.rbegin(); set != kept_.rend(); ++set)
         if ((*set)->capacity() >= needs.capacity && (*set)->capacity() <= 2 * needs.capacity &&
+            (!strict_ || used_ + booked(**set) <= most_) &&
             (best == kept_.rend() || (*set)->capacity() < (*best)->capacity()))
             best = set;
     std::unique_ptr<SlotSet> set;
@@ -111,8 +151,13 @@ std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
     } else {
         set = std::make_unique<SlotSet>(device_, needs.capacity);
     }
-    set->book(std::max(set->bytes(), bytes));
+    set->book(booked(*set));
     used_ += set->bytes();
+    while (strict_ && !kept_.empty() && used_ + kept_bytes_ > most_) {
+        gone.push_back(std::move(kept_.front()));
+        kept_.erase(kept_.begin());
+        kept_bytes_ -= gone.back()->bytes();
+    }
     return set;
 }
 
@@ -125,18 +170,14 @@ void SlotPool::destroyed(std::size_t bytes) noexcept {
 }
 
 Result<SlotPool::Loan> SlotPool::acquire(SlotNeeds needs) {
+    DAEL_TRY(fit(needs));
     for (;;) {
         Loan loan(*this, take(needs));  // which gives back whatever comes
         auto provided = core::guarded([&] { return loan->provide(needs); });
         if (provided) return loan;
         if (provided.code() != Code::out_of_memory) return std::move(provided).error();
         trim();  // what is kept is too small for this call, and perhaps stands in its way
-        if (needs.capacity / 2 >= needs.least)
-            needs.capacity = (needs.capacity / 2 + 15) / 16 * 16;
-        else if (needs.slots > 1)
-            needs.slots /= 2;
-        else
-            return std::move(provided).error();
+        if (!shrink(needs)) return std::move(provided).error();
     }
 }
 
@@ -170,20 +211,18 @@ void SlotPool::give_back(std::unique_ptr<SlotSet> set, bool good) noexcept {
     {
         const std::lock_guard lock(mutex_);
         if (lost_) set->lose();
-        good &= !lost_;
-    }
-    if (good) {
-        const std::lock_guard lock(mutex_);
-        try {
-            kept_.push_back(std::move(set));
-            kept_bytes_ += bytes;
-            // Those that have lain longest make room.
-            while (kept_bytes_ > kKeptBytes) {
-                gone.push_back(std::move(kept_.front()));
-                kept_.erase(kept_.begin());
-                kept_bytes_ -= gone.back()->bytes();
+        if (good && !lost_) {
+            try {
+                kept_.push_back(std::move(set));
+                kept_bytes_ += bytes;
+                // Those that have lain longest make room.
+                while (kept_bytes_ > kept_most_) {
+                    gone.push_back(std::move(kept_.front()));
+                    kept_.erase(kept_.begin());
+                    kept_bytes_ -= gone.back()->bytes();
+                }
+            } catch (const std::bad_alloc&) {  // then fewer are kept, or more
             }
-        } catch (const std::bad_alloc&) {  // then fewer are kept, or more
         }
     }
     // What goes is wiped before others may have its memory.

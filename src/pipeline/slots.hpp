@@ -85,7 +85,9 @@ class SlotSet {
 
 class SlotPool {
   public:
-    explicit SlotPool(core::Device& device) : device_(device) {}
+    // `memory`: bytes of the device's that all sets may take, also those that are kept, and as many
+    // page-locked; 0: as many as suit most programs.
+    explicit SlotPool(core::Device& device, std::size_t memory = 0);
 
     // A set on loan to one call, which gives it back when it goes: kept for others if its work is
     // done and went well, which who has it says, and destroyed else.
@@ -107,8 +109,8 @@ class SlotPool {
         bool good_ = false;
     };
 
-    // Halves the chunk, then the number of slots, for as long as memory runs out. Errors:
-    // out_of_memory, device.
+    // Halves the chunk, then the number of slots, for as long as memory runs out, or the budget
+    // does. Errors: out_of_memory, device.
     Result<Loan> acquire(SlotNeeds needs);
     // Wipes and releases the sets that nobody uses.
     void trim() noexcept;
@@ -127,8 +129,11 @@ class SlotPool {
     // than all may be comes when no other is in use.
     std::unique_ptr<SlotSet> take(const SlotNeeds& needs);
     void destroyed(std::size_t bytes) noexcept;
+    Result<> fit(SlotNeeds& needs) const;
 
     core::Device& device_;
+    const bool strict_;                   // whether there is a budget
+    const std::size_t most_, kept_most_;  // bytes of all sets, and of those that are kept
     std::mutex mutex_;
     std::condition_variable changed_;
     std::uint64_t next_ticket_ = 0, served_ = 0;  // whose turn it is

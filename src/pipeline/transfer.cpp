@@ -14,15 +14,9 @@
 namespace dael::pipeline {
 namespace {
 
-// Below this, one copy to the device costs more to start than to pack with others by the CPU.
-constexpr std::size_t kWorthDirect = std::size_t{128} << 10;
-
-// What one thread copies at a time to or from a staging buffer.
-constexpr std::size_t kCopy = std::size_t{512} << 10;
-
 // Sequential messages are one device thread each, and short ones of GCM a warp: a chunk must hold
-// many of them to keep a device busy.
-// With a list, and what else a buffer holds, a set of slots is then 512 MiB, which is kept.
+// many of them to keep a device busy. With a list, and what else a buffer holds, a set of slots is
+// then 512 MiB, which is kept.
 constexpr std::size_t kManyMessages = std::size_t{28} << 20;
 
 // Of a chunk, what a list may take.
@@ -32,110 +26,40 @@ constexpr std::size_t kListShare = 8;
 // thread's, and an emulated device is no faster.
 constexpr double kSlowest = 0.5e-6;
 
+// A batch is made ready before it is launched, which takes as long as many launches: messages that
+// have so many bytes between them are launched one by one.
+constexpr std::uint64_t kWorthLaunch = std::uint64_t{128} << 10;
+
 // The first chunk of a long message is this part of a full one.
 constexpr std::size_t kRamp = 8;
-
-struct HostCopy {
-    void* to;
-    const void* from;
-    std::size_t size;
-};
-
-// Appends the copy, cut to pieces for several threads.
-void append(std::vector<HostCopy>& copies, void* to, const void* from, std::size_t size) {
-    for (std::size_t done = 0; done < size; done += kCopy)
-        copies.push_back({static_cast<std::uint8_t*>(to) + done,
-                          static_cast<const std::uint8_t*>(from) + done,
-                          std::min(kCopy, size - done)});
-}
-
-// Short copies together, so that taking a share costs nothing beside it: where each share ends.
-std::vector<std::size_t> share_copies(const std::vector<HostCopy>& copies) {
-    std::vector<std::size_t> ends;
-    std::size_t collected = 0;
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-        collected += copies[i].size;
-        if (collected < kCopy && i + 1 < copies.size()) continue;
-        ends.push_back(i + 1);
-        collected = 0;
-    }
-    return ends;
-}
 
 bool fills_device(const Cipher& cipher) noexcept {
     return modes::can_cut(cipher);
 }
 
-// So many launches, one for each message, are sooner made than a chunk and its batch.
-constexpr std::size_t kMaxLaunches = 4;
-
-bool aligned(const Message& m) noexcept {
-    return ((reinterpret_cast<std::uintptr_t>(m.in) | reinterpret_cast<std::uintptr_t>(m.out)) &
-            (kBlockSize - 1)) == 0 &&
-           m.skip == 0;
+bool are_long(std::span<const Piece> pieces) noexcept {
+    std::uint64_t bytes = 0;
+    for (const Piece& piece : pieces) bytes += piece.message.size;
+    return pieces.size() == 1 || bytes >= pieces.size() * kWorthLaunch;
 }
 
 }  // namespace
 
-Direct direct_copies(core::Device& device, std::span<const Message> messages) {
-    // Messages that follow one another in memory count as one: the driver takes about a microsecond
-    // to answer.
-    const auto direct = [&](auto pointer) {
-        std::uint64_t bytes = 0, copies = 0;
-        const auto follows = [&](std::size_t i) {
-            return i != 0 && messages[i].*pointer && messages[i - 1].*pointer &&
-                   messages[i - 1].*pointer + messages[i - 1].size == messages[i].*pointer;
-        };
-        for (std::size_t i = 0; i < messages.size(); ++i) {
-            bytes += messages[i].size;
-            copies += !follows(i);
-        }
-        if (bytes < copies * kWorthDirect) return false;
-        for (std::size_t i = 0; i < messages.size();) {
-            const auto* begin = messages[i].*pointer;
-            if (!begin && messages[i].size != 0) return false;  // keystream
-            std::uint64_t size = messages[i].size;
-            for (++i; i < messages.size() && follows(i); ++i) size += messages[i].size;
-            if (size != 0 && !device.memory().is_pinned(begin, static_cast<std::size_t>(size)))
-                return false;
-        }
-        return true;
-    };
-    return {direct(&Message::in), direct(&Message::out)};
-}
-
-bool in_place(std::span<const Message> messages) noexcept {
-    return std::ranges::any_of(messages,
-                               [](const Message& m) { return m.size != 0 && m.in == m.out; });
-}
-
-bool in_reach(std::size_t reach, const Cipher& cipher, std::uint64_t bytes,
-              std::uint64_t messages) noexcept {
-    // CBC and CFB decryption read every block twice.
-    const bool once =
-        modes::can_cut(cipher) && cipher.mode != Mode::cbc && cipher.mode != Mode::cfb;
-    return once && bytes != 0 && bytes <= reach && messages <= kMaxLaunches;
-}
-
-bool in_reach(core::Device& device, const Cipher& cipher,
-              std::span<const Message> messages) noexcept {
-    std::uint64_t bytes = 0;
-    for (const Message& m : messages) {
-        if (!aligned(m) || m.size > device.reach() - bytes) return false;
-        bytes += m.size;
-    }
-    return in_reach(device.reach(), cipher, bytes, messages.size()) &&
-           std::ranges::all_of(messages, [&](const Message& m) {
-               const auto locked = [&](const std::uint8_t* at) {
-                   return device.memory().is_pinned(at, static_cast<std::size_t>(m.size));
-               };
-               return m.size == 0 || ((!m.in || locked(m.in)) && (m.in == m.out || locked(m.out)));
-           });
-}
-
 bool takes_mixed_keys(const Cipher& cipher) noexcept {
     return cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr ||
            (cipher.mode == Mode::cbc && modes::encrypts(cipher));
+}
+
+void Pace::wait_for(std::uint64_t bytes) {
+    if (rate_ == 0) return;
+    using Clock = std::chrono::steady_clock;
+    const std::chrono::duration<double> takes(static_cast<double>(bytes) /
+                                              static_cast<double>(rate_));
+    std::unique_lock lock(mutex_);
+    const auto begins = std::max(free_, Clock::now());
+    free_ = begins + std::chrono::duration_cast<Clock::duration>(takes);
+    lock.unlock();
+    std::this_thread::sleep_until(begins);
 }
 
 // One call's way through its slots.
@@ -162,7 +86,8 @@ class Transfer::Call {
           set_(set),
           slots_(set.slots()),
           list_(room.list),
-          wish_(wish_of(request, options, room)),
+          alone_(request.messages.size() == 1 && fills_device(request.cipher)),
+          wish_(wish_of(room)),
           inside_(slots_.size()) {}
     // Batches, slots and the caller's memory stay until the device has done with them.
     ~Call() {
@@ -177,23 +102,21 @@ class Transfer::Call {
     }
 
   private:
-    static WorkQueue::Wish wish_of(const Request& request, const TransferOptions& options,
-                                   const Room& room) noexcept {
-        const bool alone = request.messages.size() == 1 && fills_device(request.cipher);
+    WorkQueue::Wish wish_of(const Room& room) const noexcept {
         const std::size_t most = room.capacity - room.list;
-        const bool fills = fills_device(request.cipher) || authenticates(request.cipher.mode);
+        const bool fills = fills_device(request_.cipher) || authenticated();
         return {.size = most,
                 .most_pieces = room.most_pieces,
-                .in_parts = alone || options.several ? 2.0 : 0,
+                .in_parts = alone_ || options_.several ? 2.0 : 0,
                 .least = fills ? kSmallChunk : most,
-                .one_key = options.one_key};
+                .one_key = options_.one_key};
     }
     // A long message by itself begins and ends with small chunks, whose sizes double to the full
     // one, and halve towards the end: while the first goes in nothing comes out, and the other way
     // round at the end, and these two stretches are what keeps the whole below the bus's rate.
     Taken take() {
         WorkQueue::Wish wish = wish_;
-        if (request_.messages.size() == 1 && fills_device(request_.cipher)) {
+        if (alone_) {
             wish.size = std::min(wish.size, first_size_);
             first_size_ *= first_size_ < wish_.size ? 2 : 1;
         }
@@ -328,7 +251,7 @@ class Transfer::Call {
         if (opens()) {
             DAEL_TRY(fetch_verified(slot, chunk));
         } else if (!direct_.out) {
-            for (const auto& [in, out, size, place] : extents_out(chunk.pieces))
+            for (const auto& [in, out, size, place] : extents_out(chunk.pieces, direct_.rows_out))
                 append(host_copies_, out, slot.out_staging + place, size);
         }
         if (authenticated() && !opens())
@@ -375,7 +298,7 @@ class Transfer::Call {
             for (; i < pieces.size() && verified(pieces[i]); ++i)
                 if (direct_.out) pieces[i].stand = Stand::begun;
             for (const auto& [in, out, size, place] :
-                 extents_out(std::span(pieces).subspan(first, i - first))) {
+                 extents_out(std::span(pieces).subspan(first, i - first), direct_.rows_out)) {
                 std::uint8_t* const to = direct_.out ? out : slot.out_staging + place;
                 DAEL_TRY(memory_.copy_out(to, slot.out + place, size, set_.outward()));
                 if (!direct_.out) append(host_copies_, out, slot.out_staging + place, size);
@@ -395,7 +318,7 @@ class Transfer::Call {
         const Slot& slot = slots_[index];
         const std::vector<Piece>& pieces = inside.chunk.front().pieces;
         if (!direct_.in)
-            for (const auto& [in, out, size, place] : extents_in(pieces)) {
+            for (const auto& [in, out, size, place] : extents_in(pieces, direct_.rows_in)) {
                 if (in)
                     append(host_copies_, slot.in_staging + place, in, size);
                 else
@@ -457,6 +380,7 @@ class Transfer::Call {
         Slot& slot = slots_[index];
         Chunk& chunk = inside_[index].chunk.front();
         const Stream inward = set_.inward(), outward = set_.outward();
+        transfer_.pace_.wait_for(chunk.end);
         // An event that has never been recorded holds nothing up.
         DAEL_TRY(order_.wait(inward, options_.transform ? slot.transformed : slot.done));
         DAEL_TRY(send(slot, chunk, inward));
@@ -479,7 +403,7 @@ class Transfer::Call {
         if (!direct_.in)  // the list too
             return memory_.copy_in(slot.in, slot.in_staging, chunk.end, inward);
         if (list_ != 0) DAEL_TRY(memory_.copy_in(slot.in, slot.in_staging, list_, inward));
-        for (const auto& [in, out, size, place] : extents_in(chunk.pieces))
+        for (const auto& [in, out, size, place] : extents_in(chunk.pieces, direct_.rows_in))
             DAEL_TRY(memory_.copy_in(slot.in + place, in, size, inward));
         if (chunk.end == chunk.data_end) return {};
         return memory_.copy_in(slot.in + chunk.data_end, slot.in_staging + chunk.data_end,
@@ -497,7 +421,7 @@ class Transfer::Call {
         std::size_t from = list_;
         if (direct_.out) {
             turn(chunk, Stand::untouched, Stand::begun);
-            for (const auto& [in, out, size, place] : extents_out(chunk.pieces))
+            for (const auto& [in, out, size, place] : extents_out(chunk.pieces, direct_.rows_out))
                 DAEL_TRY(memory_.copy_out(out, result + place, size, outward));
             from = chunk.data_end;
         }
@@ -529,9 +453,12 @@ class Transfer::Call {
             }
             return device_.run(*inside.batch, work);
         }
-        if (pieces.size() == 1 && modes::can_cut(cipher))
-            return device_.run(for_backend(cipher), request_.keys, on_device(slot, pieces[0]),
-                               work);
+        if (modes::can_cut(cipher) && are_long(pieces)) {
+            for (const Piece& piece : pieces)
+                DAEL_TRY(
+                    device_.run(for_backend(cipher), request_.keys, on_device(slot, piece), work));
+            return {};
+        }
         std::vector<Message> messages;
         messages.reserve(pieces.size());
         for (const Piece& piece : pieces) messages.push_back(on_device(slot, piece));
@@ -555,6 +482,7 @@ class Transfer::Call {
     SlotSet& set_;
     std::vector<Slot>& slots_;
     const std::size_t list_;  // bytes at the start of each buffer: a count, then messages; 0: none
+    const bool alone_;        // one long message
     const WorkQueue::Wish wish_;
     std::size_t first_size_ = std::max(kSmallChunk, wish_.size / kRamp);
     std::vector<Inside> inside_;
@@ -580,6 +508,7 @@ Result<> Transfer::run_in_reach(const Request& request, WorkQueue& queue,
     std::vector<Piece>& pieces = taken.front().pieces;
     auto done = core::guarded([&]() -> Result<> {
         for (Piece& piece : pieces) {
+            pace_.wait_for(piece.message.size);
             piece.stand = Stand::lost;
             DAEL_TRY(device_.run_in_reach(cipher, request.keys, piece.message, work));
             piece.stand = Stand::done;  // once it is waited for
@@ -606,7 +535,7 @@ Result<int> Transfer::run(const Request& request, WorkQueue& queue, WorkQueue::M
     }
     const bool lists =
         device_.info().reads_lists && takes_mixed_keys(cipher) && request.messages.size() > 1;
-    Direct direct = direct_copies(device_, request.messages);
+    Direct direct = options.direct ? *options.direct : direct_copies(device_, request.messages);
     if (options.several) direct.out &= !in_place(request.messages);
 
     SlotNeeds needs;

@@ -15,10 +15,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 
 #include "core/device.hpp"
+#include "pipeline/copies.hpp"
 #include "pipeline/slots.hpp"
 #include "pipeline/thread_pool.hpp"
 #include "pipeline/work_queue.hpp"
@@ -40,31 +44,38 @@ struct TransferOptions {
     // that is the caller's; else it is waited for.
     double patience = 0;   // 0: for ever
     bool one_key = false;  // messages of a chunk have one key, by which the queue is ordered
+    // How the messages cross, where that was asked before: drivers take a microsecond to say.
+    std::optional<Direct> direct = {};
 };
-
-// Whether copies between the device and all of these messages are direct.
-struct Direct {
-    bool in = false;
-    bool out = false;
-    explicit operator bool() const noexcept { return in && out; }
-};
-Direct direct_copies(core::Device& device, std::span<const Message> messages);
-bool in_place(std::span<const Message> messages) noexcept;  // whether one of them is
-
-// Whether page-locked messages are so few and short that kernels had better reach for them across
-// the bus, `reach` being core::Device's; and whether these also lie as that asks for.
-bool in_reach(std::size_t reach, const Cipher& cipher, std::uint64_t bytes,
-              std::uint64_t messages) noexcept;
-bool in_reach(core::Device& device, const Cipher& cipher,
-              std::span<const Message> messages) noexcept;
 
 // Whether messages of one launch may have different keys; else a request goes key by key.
 bool takes_mixed_keys(const Cipher& cipher) noexcept;
 
+// What all calls through a device may use of it at once: bytes of its memory, for staging, and of
+// page-locked memory as many; and bytes a second across its bus, each way. 0: no bound of this
+// kind.
+struct Budget {
+    std::size_t memory = 0;
+    std::uint64_t copy_rate = 0;
+};
+
+// Holds copies back. For any number of threads.
+class Pace {
+  public:
+    explicit Pace(std::uint64_t rate) noexcept : rate_(rate) {}
+    // Returns when so many bytes more may go: each waits for those before it.
+    void wait_for(std::uint64_t bytes);
+
+  private:
+    const std::uint64_t rate_;  // bytes a second; 0: any
+    std::mutex mutex_;
+    std::chrono::steady_clock::time_point free_{};
+};
+
 class Transfer {
   public:
-    Transfer(core::Device& device, ThreadPool& pool)
-        : device_(device), pool_(pool), slots_(device) {}
+    Transfer(core::Device& device, ThreadPool& pool, const Budget& budget = {})
+        : device_(device), pool_(pool), slots_(device, budget.memory), pace_(budget.copy_rate) {}
 
     // Takes from the queue, as a member of it, until nothing is left there; `request` is what the
     // queue is of, with tables of this device. Whatever it has taken and not done it gives back.
@@ -88,6 +99,7 @@ class Transfer {
     core::Device& device_;
     ThreadPool& pool_;
     SlotPool slots_;
+    Pace pace_;
     std::atomic<bool> given_up_{false};
 };
 

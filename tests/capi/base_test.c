@@ -19,7 +19,7 @@ _Static_assert(sizeof(dael_device_nonces) == 16, "");
 _Static_assert(sizeof(dael_ran) == 64, "");
 /* What grows, by its size: nothing new may hide in what used to be a hole, where a caller of an
  * older library would find it "present". */
-_Static_assert(sizeof(dael_engine_options) == 64, "");
+_Static_assert(sizeof(dael_engine_options) == 88, "");
 _Static_assert(sizeof(dael_prepare_options) == 40, "");
 _Static_assert(sizeof(dael_launch_options) == 24, "");
 _Static_assert(sizeof(dael_job) == 48, "");
@@ -28,7 +28,7 @@ _Static_assert(sizeof(dael_option) == 88, "");
 _Static_assert(sizeof(dael_device_info) == 72, "");
 #define ENDS_IN(type, member) \
     _Static_assert(offsetof(type, member) + sizeof(((type*)0)->member) == sizeof(type), #type)
-ENDS_IN(dael_engine_options, patience);
+ENDS_IN(dael_engine_options, copy_rate);
 ENDS_IN(dael_prepare_options, longest);
 ENDS_IN(dael_launch_options, unused);
 ENDS_IN(dael_job, unused);

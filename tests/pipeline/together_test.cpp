@@ -10,6 +10,7 @@
 #include "core/registry.hpp"
 #include "pipeline/engine_state.hpp"
 #include "pipeline/work.hpp"
+#include "support/cancelled.hpp"
 #include "support/figures.hpp"
 #include "support/thorough.hpp"
 #include "support/walks.hpp"
@@ -219,6 +220,86 @@ TEST(Together, OneLongMessageOfGcm) {
                         EXPECT_TRUE(std::equal(before.begin(), before.end(), m.out));
                     }
                 }
+}
+
+// Of additional data alone there is nothing to part.
+TEST(Together, LongAdditionalDataOfNoMessage) {
+    Random random(13);
+    const KeyRing ring(random, 1);
+    const Bytes aad = random.bytes(9 << 20);
+    Set set(std::vector<HostDeviceOptions>(2));
+    auto keys = set.engine().keys(ring.keys);
+    ASSERT_TRUE(keys);
+    Block tag{};
+    Message m;
+    m.aad = aad.data();
+    m.aad_size = aad.size();
+    m.tag = tag.data();
+    m.start[15] = 1;
+    Code code = Code::internal;
+    const auto ran = set.engine().run(gcm::sealing(), *keys, {&m, 1}, {&code, 1});
+    ASSERT_TRUE(ran) << ran.error().message;
+    EXPECT_EQ(code, Code::ok);
+    EXPECT_EQ(difference(oracle(ring.raw[0], gcm::sealing(), m).tag, tag), "");
+}
+
+// One long message of GCM has all of the host's threads, too, where these are several.
+TEST(Together, OneLongMessageOfGcmOnTheHostAlone) {
+    Random random(14);
+    const KeyRing ring(random, 1);
+    auto engine = Engine::open({.backend = "openssl", .threads = 4, .calibrated = false});
+    ASSERT_TRUE(engine) << engine.error().message;
+    for (const Cipher& cipher : {gcm::sealing(), gcm::opening()}) {
+        const Plan plan = engine->explain({cipher, 256, kLong[0]});
+        EXPECT_EQ(plan.options.front().threads, 4);
+        for (const bool in_place : {true, false}) {
+            Work work(random, ring, {cipher, {kLong[0]}, in_place});
+            const auto ran = run(*engine, ring, cipher, work);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(work.fault(Code::ok), "");
+            EXPECT_EQ(ran->backend, "openssl");
+            if (modes::encrypts(cipher)) continue;
+            work.again();
+            work.messages[0].tag[3] ^= 1;
+            const Message& m = work.messages[0];
+            const Bytes before(m.out, m.out + m.size);
+            ASSERT_TRUE(run(*engine, ring, cipher, work));
+            EXPECT_EQ(work.codes[0], Code::authentication);
+            EXPECT_EQ(difference(before, std::span(m.out, m.size)), "");
+        }
+    }
+}
+
+// A thread that is cancelled amid a job of several: what the others are at is seen to its end, and
+// engine and devices are as good as before.
+TEST(Together, TheCallerIsCancelledAmidAJob) {
+    Random random(15);
+    const KeyRing ring(random, 1);
+    for (const Cipher& cipher : {Cipher{Mode::ctr}, gcm::opening()})
+        for (int at = 1; at < thorough(60, 20); at += 7) {
+            std::atomic<int> calls{0};
+            std::atomic<pthread_t> caller{};
+            std::atomic<bool> asked{false};
+            const auto ask = [&](const char*) {
+                if (++calls == at && !asked.exchange(true)) pthread_cancel(caller);
+            };
+            Set set({{.at = ask}, {.at = ask}});
+            auto keys = set.engine().keys(ring.keys);
+            ASSERT_TRUE(keys);
+            Work work(random, ring, {cipher, std::vector<std::size_t>(12, 200'000)});
+            calls = 0;
+            const bool ended = cancelled([&] {
+                caller = pthread_self();
+                calls = 0;
+                (void)set.engine().run(cipher, *keys, work.messages, work.codes);
+                while (asked) pthread_testcancel();
+            });
+            EXPECT_EQ(ended, asked.load());
+            work.again();
+            const auto ran = set.engine().run(cipher, *keys, work.messages, work.codes);
+            ASSERT_TRUE(ran) << ran.error().message;
+            EXPECT_EQ(work.fault(Code::ok), "");
+        }
 }
 
 // One that never answers: ordinary memory, and what is in place, the others do. What it has it

@@ -64,6 +64,9 @@ class CudaDevice final : public core::Device {
     std::size_t reach() const override { return reach_; }
     Memory& memory() override { return memory_; }
     Order& order() override { return order_; }
+    bool takes_in_one(const void* host_memory, std::size_t size) override {
+        return memory_.is_one_pinned(host_memory, size);
+    }
 
     Result<> run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                  Stream stream) override;
