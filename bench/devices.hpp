@@ -67,5 +67,7 @@ struct SharedMemory {
 Result<Benchmark> together(const Suite& suite, const Devices& all);
 // Data in the memory of each device, which works on its own part, against one device with all.
 Result<Benchmark> side_by_side(const Suite& suite, const Devices& all);
+// One message that lies in parts in the memory of each, with one tag.
+Result<Benchmark> over_devices(const Suite& suite, const Devices& all);
 
 }  // namespace dael::bench

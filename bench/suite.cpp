@@ -54,7 +54,10 @@ Result<> run_devices(const Suite& suite) {
     if (all.devices.size() > 1)
         machine.gpu = std::to_string(all.devices.size()) + " x " + machine.gpu;
     if (!all.alone.empty()) DAEL_TRY(run(suite, "together", together(suite, all)));
-    if (all.devices.size() > 1) return run(suite, "side by side", side_by_side(suite, all));
+    if (all.devices.size() > 1) {
+        DAEL_TRY(run(suite, "side by side", side_by_side(suite, all)));
+        return run(suite, "over devices", over_devices(suite, all));
+    }
     suite.session.report.skip("several devices: here there are " +
                               std::to_string(all.devices.size()));
     return {};

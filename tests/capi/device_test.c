@@ -283,6 +283,50 @@ static void launches(struct place* p) {
     dael_key_free(key);
 }
 
+/* A message in two parts, as if they lay on two devices: one tag. */
+static void shards(struct place* p) {
+    uint8_t bytes[256] = {0}, aad[20], nonce[12], tag[16];
+    uint8_t* const at = p->memory;
+    dael_key* const key = key_of(GCM_KEY);
+    const dael_key* const keys[1] = {key};
+    dael_key_set* set = NULL;
+    dael_ran ran;
+    from_hex(GCM_PLAIN, bytes);
+    from_hex(GCM_AAD, aad);
+    from_hex(GCM_NONCE, nonce);
+    dael_message message = {.aad = aad, .aad_size = sizeof aad, .tag = tag};
+    const dael_shard parts[2] = {{at, at + 128, 32, p->stream},
+                                 {at + 32, at + 160, GCM_SIZE - 32, p->stream}};
+    EXPECT(dael_gcm_start(nonce, message.start) == DAEL_OK);
+    EXPECT(dael_key_set_make(p->engine, keys, 1, &set) == DAEL_OK);
+    EXPECT(dael_device_copy_in(p->device, at, bytes, sizeof bytes, p->stream) == DAEL_OK);
+    EXPECT(dael_run_shards(p->engine, &kSeal, set, &message, parts, 2, &ran) == DAEL_OK);
+    EXPECT(ran.backend[0] != 0 && equals_hex(tag, GCM_TAG));
+    EXPECT(dael_device_copy_out(p->device, bytes, at, sizeof bytes, p->stream) == DAEL_OK);
+    EXPECT(dael_stream_wait(p->device, p->stream) == DAEL_OK);
+    EXPECT(equals_hex(bytes + 128, GCM_CIPHER));
+
+    const dael_shard back[2] = {{at + 128, at + 128, 32, p->stream},
+                                {at + 160, at + 160, GCM_SIZE - 32, p->stream}};
+    for (int forged = 1; forged >= 0; --forged) {
+        tag[3] ^= (uint8_t)forged;
+        EXPECT(dael_run_shards(p->engine, &kOpen, set, &message, back, 2, NULL) ==
+               (forged ? DAEL_AUTHENTICATION : DAEL_OK));
+        EXPECT(dael_device_copy_out(p->device, bytes, at, sizeof bytes, p->stream) == DAEL_OK);
+        EXPECT(dael_stream_wait(p->device, p->stream) == DAEL_OK);
+        EXPECT(equals_hex(bytes + 128, forged ? GCM_CIPHER : GCM_PLAIN));
+        tag[3] ^= (uint8_t)forged;
+    }
+    REFUSED(dael_run_shards(p->engine, &kSeal, set, &message, NULL, 2, NULL), DAEL_INVALID_ARGUMENT,
+            "shards");
+    message.size = 1;
+    REFUSED(dael_run_shards(p->engine, &kSeal, set, &message, parts, 2, NULL),
+            DAEL_INVALID_ARGUMENT, "no data of its own");
+    EXPECT(dael_run_shards(NULL, &kSeal, set, &message, parts, 2, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_key_set_free(set);
+    dael_key_free(key);
+}
+
 void device_tests(const char* backend) {
     const dael_engine_options options = {.struct_size = sizeof options, .backend = backend};
     struct place p = {NULL, NULL, NULL, NULL};
@@ -300,6 +344,7 @@ void device_tests(const char* backend) {
         one_message(&p, key);
         batches(&p);
         launches(&p);
+        shards(&p);
     }
     if (strncmp(backend, "opencl", 6) == 0) opencl_tests(p.engine, p.device);
     set_tests(p.engine);

@@ -163,6 +163,14 @@ TEST_F(LittleMemoryDevice, MessagesAndBatches) {
     with_little_memory("dael_launch_messages", [&] {
         return after(dael_launch_messages(engine_, &seal, set_, &m, 1, stream_, nullptr, nullptr));
     });
+    std::uint8_t tag[16] = {};
+    dael_message whole{};
+    whole.tag = tag;
+    const dael_shard shards[] = {{m.in, m.out, 512, stream_},
+                                 {m.in + 512, m.out + 512, 9, stream_}};
+    with_little_memory("dael_run_shards", [&] {
+        return after(dael_run_shards(engine_, &seal, set_, &whole, shards, 2, nullptr));
+    });
     making<dael_batch>(
         "dael_prepare",
         [&](dael_batch** made) { return dael_prepare(engine_, &seal, set_, &m, 1, nullptr, made); },

@@ -146,5 +146,100 @@ TEST_F(CudaTogether, DataOnEachOfThem) {
     }
 }
 
+// One message in parts on all of them, or two parts on the one there is: by a call over shards.
+TEST_F(CudaTogether, OneMessageOverDevices) {
+    Random random(5);
+    std::vector<Engine> alone;
+    std::string set;
+    for (int i = 0; i < gpus_; ++i) {
+        const std::string name = "cuda:" + std::to_string(i);
+        set += (i == 0 ? "" : "+") + name;
+        auto engine = Engine::open({.backend = name});
+        ASSERT_TRUE(engine) << engine.error().message;
+        alone.push_back(std::move(*engine));
+    }
+    auto engine = Engine::open({.backend = set});
+    ASSERT_TRUE(engine) << engine.error().message;
+    const std::size_t parts = std::max(2, gpus_);
+    for (const Cipher& cipher : kCiphers) {
+        if (!modes::can_cut(cipher) && !authenticates(cipher.mode)) continue;
+        const KeyRing ring(random, 2, cipher.mode == Mode::xts);
+        auto keys = engine->keys(ring.keys);
+        ASSERT_TRUE(keys) << keys.error().message;
+        for (const std::size_t wanted : {std::size_t{0}, std::size_t{70}, std::size_t{9 << 20}}) {
+            const Bytes plain = random.bytes(fitting(cipher, wanted + 5));
+            const Bytes aad = random.bytes(authenticates(cipher.mode) ? 77 : 0);
+            Block tag{};
+            Message m{plain.data(), const_cast<std::uint8_t*>(plain.data()), plain.size()};
+            m.start = fitting_start(cipher, random);
+            m.key = 1;
+            m.aad = aad.data();
+            m.aad_size = aad.size();
+            if (authenticates(cipher.mode)) m.tag = tag.data();
+            const Answer answer = oracle(ring.raw[1], cipher, m);
+            if (!modes::encrypts(cipher) && m.tag) std::ranges::copy(answer.tag, tag.begin());
+            m.in = m.out = nullptr;
+            m.size = 0;
+            std::vector<Shard> shards;
+            const std::size_t each = plain.size() / parts / 512 * 512;
+            for (std::size_t i = 0; i < parts; ++i) {
+                auto its = device(alone[i % alone.size()]);
+                ASSERT_TRUE(its);
+                const std::size_t size = i + 1 < parts ? each : plain.size() - i * each;
+                auto memory = its->memory.allocate(size + 16);
+                auto stream = its->order.create_stream();
+                ASSERT_TRUE(memory && stream);
+                auto* const data = static_cast<std::uint8_t*>(*memory);
+                ASSERT_TRUE(its->memory.copy_in(data, plain.data() + i * each, size, *stream));
+                shards.push_back({data, data, size, *stream});
+            }
+            const auto fetched = [&] {
+                Bytes out(plain.size());
+                for (std::size_t i = 0; i < parts; ++i) {
+                    auto its = device(alone[i % alone.size()]);
+                    EXPECT_TRUE(its->memory.copy_out(out.data() + i * each, shards[i].in,
+                                                     shards[i].size, shards[i].stream));
+                    EXPECT_TRUE(its->order.wait(shards[i].stream));
+                }
+                return out;
+            };
+            if (authenticates(cipher.mode) && !modes::encrypts(cipher)) {
+                tag[0] ^= 1;
+                EXPECT_EQ(engine->run(cipher, *keys, m, shards).code(), Code::authentication);
+                EXPECT_EQ(difference(plain, fetched()), "");
+                tag[0] ^= 1;
+            }
+            const auto ran = engine->run(cipher, *keys, m, shards);
+            ASSERT_TRUE(ran) << name(cipher.mode) << ": " << ran.error().message;
+            EXPECT_EQ(difference(answer.out, fetched()), "") << name(cipher.mode);
+            if (m.tag) {
+                EXPECT_EQ(difference(answer.tag, tag), "");
+            }
+            for (std::size_t i = 0; i < parts; ++i) {
+                auto its = device(alone[i % alone.size()]);
+                its->order.destroy_stream(shards[i].stream);
+                its->memory.release(shards[i].out);
+            }
+        }
+    }
+}
+
+// What a budget leaves is not taken, whatever is asked for.
+TEST_F(CudaTogether, WithinABudgetOfMemory) {
+    Random random(6);
+    const KeyRing ring(random, 1);
+    auto engine = Engine::open({.backend = "cuda:0", .device_memory = 24 << 20});
+    ASSERT_TRUE(engine) << engine.error().message;
+    auto keys = engine->keys(ring.keys);
+    ASSERT_TRUE(keys);
+    for (const Cipher& cipher : {Cipher{Mode::ctr}, gcm::sealing()}) {
+        Work work(random, ring, {cipher, std::vector<std::size_t>(80, 1 << 20)});
+        const auto ran = engine->run(cipher, *keys, work.messages, work.codes);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(work.fault(Code::ok), "");
+        EXPECT_GT(ran->chunks, 12u);  // so small they are
+    }
+}
+
 }  // namespace
 }  // namespace dael::test

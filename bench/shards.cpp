@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// One message that lies in parts on several devices, in one call with one tag; held against one
+// device that has all of it.
+#include <algorithm>
+
+#include <daelstrom/gcm.hpp>
+
+#include "bench/check.hpp"
+#include "bench/devices.hpp"
+
+namespace dael::bench {
+namespace {
+
+using measure::DeviceBuffer;
+using measure::DeviceClock;
+using measure::DeviceStream;
+using measure::Heat;
+using measure::HostBuffer;
+using measure::MemoryKind;
+
+constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // what OpenSSL checks whole
+constexpr std::uint64_t kLeast = 64 << 10;
+
+// A device with room for all of the message.
+struct Side {
+    DeviceUnderTest subject;
+    DeviceClock clock;
+    DeviceStream stream;
+    DeviceBuffer in, sealed, out;
+};
+
+struct OverDevices {
+    measure::Sampling sampling;
+    HostBuffer host;  // what `in` of each side holds
+    std::vector<Side> sides;
+    std::shared_ptr<Engine> set;
+
+    // The call by an engine, with an equal part on each of these sides, which has it where it has
+    // it of the whole: `begins` and the end of each part.
+    struct Call {
+        std::shared_ptr<Engine> engine;
+        std::vector<const Side*> sides;
+        std::vector<Shard> shards;
+        std::shared_ptr<KeySet> keys;
+        Cipher cipher;
+        Message message;
+        std::shared_ptr<Block> tag = std::make_shared<Block>();
+
+        Result<> run() const {
+            Message its = message;
+            if (authenticates(cipher.mode)) its.tag = tag->data();
+            DAEL_TRY(engine->run(cipher, *keys, its, shards));
+            return {};
+        }
+        Fetch output() const {
+            return [*this](std::uint64_t at, std::uint8_t* bytes, std::size_t size) -> Result<> {
+                for (std::size_t i = 0; size != 0; ++i) {
+                    if (at >= shards[i].size) {
+                        at -= shards[i].size;
+                        continue;
+                    }
+                    const auto here = std::min<std::uint64_t>(size, shards[i].size - at);
+                    DAEL_TRY(sides[i]->clock.fetch_from(shards[i].out)(at, bytes, here));
+                    bytes += here;
+                    size -= here;
+                    at = 0;
+                }
+                return {};
+            };
+        }
+    };
+
+    Result<Call> call(const Work& work, std::shared_ptr<Engine> engine,
+                      std::vector<const Side*> at_it) const {
+        Call made{std::move(engine), std::move(at_it), {}, {}, work.cipher, {}};
+        const bool opens = work.cipher.direction == Direction::decrypt;
+        const std::uint64_t part = work.bytes() / made.sides.size();
+        for (std::size_t i = 0; i < made.sides.size(); ++i) {
+            const Side& side = *made.sides[i];
+            const std::uint64_t begin = i * part;
+            const std::uint64_t size = i + 1 < made.sides.size() ? part : work.bytes() - begin;
+            made.shards.push_back({(opens ? side.sealed : side.in).data() + begin,
+                                   side.out.data() + begin, size, side.stream.get()});
+        }
+        DAEL_LET(keys, make_keys(work));
+        DAEL_LET(key_set, made.engine->keys(keys));
+        made.keys = std::make_shared<KeySet>(std::move(key_set));
+        made.message = lay_out(work, nullptr, nullptr, nullptr).front();
+        made.message.size = 0;
+        if (!opens) return made;
+        // What it opens was sealed by the same devices.
+        Work sealing = work;
+        sealing.cipher.direction = Direction::encrypt;
+        DAEL_LET(seal, call(sealing, made.engine, made.sides));
+        for (std::size_t i = 0; i < seal.shards.size(); ++i)
+            seal.shards[i].out = const_cast<std::uint8_t*>(made.shards[i].in);
+        DAEL_TRY(seal.run());
+        *made.tag = *seal.tag;
+        return made;
+    }
+
+    Result<> check(const Work& work, const Call& call) const {
+        for (const Side* side : call.sides)
+            DAEL_TRY(side->clock.fill(side->out.data(), kPoison, work.bytes()));
+        DAEL_TRY(call.run());
+        if (work.cipher.direction == Direction::decrypt)
+            return check_opened(work, host.data(), call.output());
+        return check_output(work, host.data(), call.output(),
+                            work.is(Mode::gcm) ? measure::fetch_from(call.tag->data()) : Fetch{});
+    }
+
+    Result<Heat> prepare(const Work& work) const {
+        Heat heat;
+        std::vector<const Side*> all;
+        std::string names;
+        for (const Side& side : sides) {
+            all.push_back(&side);
+            names += (names.empty() ? "" : "+") + side.subject.name;
+        }
+        const auto copies = heat.enter(
+            "copy within device memory, on all at once",
+            measure::wall_clock(
+                [all, part = work.bytes() / all.size()]() -> Result<> {
+                    for (const Side* side : all)
+                        DAEL_TRY(side->subject.device.memory.copy_within(
+                            side->out.data(), side->in.data(), part, side->stream.get()));
+                    for (const Side* side : all)
+                        DAEL_TRY(side->subject.device.order.wait(side->stream.get()));
+                    return {};
+                },
+                sampling));
+        const auto enter = [&](const std::string& name, Call made,
+                               std::vector<std::size_t> others) {
+            Work own = work;
+            own.backend = name;
+            return heat.enter(
+                name, measure::wall_clock([made] { return made.run(); }, sampling),
+                [this, own, made] { return check(own, made); }, own.point(),
+                static_cast<double>(work.bytes()), std::move(others));
+        };
+        std::vector<std::size_t> against;
+        for (const Side& side : sides) {
+            DAEL_LET(alone, call(work, side.subject.engine, {&side}));
+            against.push_back(enter(side.subject.name, alone, {copies}));
+        }
+        against.push_back(copies);
+        DAEL_LET(together, call(work, set, all));
+        enter(names, together, std::move(against));
+        return heat;
+    }
+};
+
+}  // namespace
+
+Result<Benchmark> over_devices(const Suite& suite, const Devices& all) {
+    std::uint64_t size =
+        std::min(kMost, measure::fitting(suite.session.report, suite.workload.beside, 1));
+    for (const DeviceUnderTest& subject : all.devices) {
+        DAEL_LET(free, subject.device.memory.free_memory());
+        size = std::min(size, free / 4);
+    }
+    size = std::max(size, kLeast) / kBlockSize * kBlockSize;
+    measure::Axis work;
+    for (const Point& cipher : devices_work(suite.options, {size}))
+        for (const char* direction : {"encrypt", "decrypt"}) {
+            Point point = cipher;
+            point.set(shape(size, 1, Work(cipher).is(Mode::gcm) ? 1 : 0));
+            point.set(Point{{"direction", direction}});
+            if (Work(point).is(Mode::gcm) || direction == std::string_view("encrypt"))
+                work.push_back(point);
+        }
+    const auto state = std::make_shared<OverDevices>();
+    state->sampling = suite.workload.sampling;
+    state->set = all.sets.front().engine;
+    DAEL_LET(host, HostBuffer::allocate(size));
+    state->host = std::move(host);
+    measure::Team team(measure::thread_count(suite.options.threads));
+    measure::fill_random(team, state->host.data(), size, 13);
+    for (const DeviceUnderTest& subject : all.devices) {
+        DAEL_LET(clock, DeviceClock::create(subject.device));
+        DAEL_LET(stream, DeviceStream::create(subject.device));
+        Side side{subject, clock, stream, {}, {}, {}};
+        for (DeviceBuffer* buffer : {&side.in, &side.sealed, &side.out}) {
+            DAEL_LET(memory, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
+            *buffer = memory;
+        }
+        DAEL_TRY(clock.copy_in(side.in.data(), state->host.data(), size));
+        state->sides.push_back(std::move(side));
+    }
+    return Benchmark{
+        "over devices",
+        {measure::Axis{
+             Point{{"where", "device"}, {"measure", "shards"}, {"threads", std::uint64_t{1}}}},
+         work},
+        {},
+        [state](const Point& point) { return state->prepare(Work(point)); }};
+}
+
+}  // namespace dael::bench
