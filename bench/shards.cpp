@@ -49,7 +49,7 @@ struct OverDevices {
         Result<> run() const {
             Message its = message;
             if (authenticates(cipher.mode)) its.tag = tag->data();
-            DAEL_TRY(engine->run(cipher, *keys, its, shards));
+            DAEL_TRY(engine->run_shards(cipher, *keys, its, shards));
             return {};
         }
         Fetch output() const {

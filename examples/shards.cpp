@@ -77,11 +77,11 @@ int main() {
     if (!start) return report(start.error());
     message.start = *start;
 
-    auto sealed = engine->run(dael::gcm::sealing(), *keys, message, shards);
+    auto sealed = engine->run_shards(dael::gcm::sealing(), *keys, message, shards);
     if (!sealed) return report(sealed.error());
     std::printf("sealed on %s\n", sealed->backend.data());  // "cuda:0+cuda:1"
 
-    auto opened = engine->run(dael::gcm::opening(), *keys, message, shards);
+    auto opened = engine->run_shards(dael::gcm::opening(), *keys, message, shards);
     if (!opened) return report(opened.error());
 
     bool same = true;

@@ -157,8 +157,8 @@ class DAEL_API Engine {
     // unsupported, also for a stream that is captured. After an error the output's bytes are
     // unspecified, but for authentication and what was wrong with the call, which leave all as it
     // was.
-    Result<Ran> run(const Cipher& cipher, const KeySet& keys, const Message& message,
-                    std::span<const Shard> shards);
+    Result<Ran> run_shards(const Cipher& cipher, const KeySet& keys, const Message& message,
+                           std::span<const Shard> shards);
 
     // A batch in device memory. Allocates; synchronous, but waits for nobody else's work. The list
     // lies on the host, and is checked and copied; or in device memory, where a kernel may make it,

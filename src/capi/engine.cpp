@@ -147,7 +147,7 @@ dael_status dael_run_shards(dael_engine* engine, const dael_cipher* what, const 
         for (size_t i = 0; i < count; ++i)
             list.push_back(
                 {shards[i].in, shards[i].out, shards[i].size, dael::Stream{shards[i].stream}});
-        return report(engine->engine.run(cipher(what), keys->keys, *message(to), list), ran);
+        return report(engine->engine.run_shards(cipher(what), keys->keys, *message(to), list), ran);
     });
 }
 

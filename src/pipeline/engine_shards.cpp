@@ -272,8 +272,8 @@ Result<Ran> Engine::State::run_shards(const Cipher& cipher, KeySet::State& set,
     return pipeline::ran_by(did, false);
 }
 
-Result<Ran> Engine::run(const Cipher& cipher, const KeySet& keys, const Message& message,
-                        std::span<const Shard> shards) {
+Result<Ran> Engine::run_shards(const Cipher& cipher, const KeySet& keys, const Message& message,
+                               std::span<const Shard> shards) {
     return core::guarded([&]() -> Result<Ran> {
         KeySet::State& set = keys.state();
         DAEL_TRY(set.check(cipher, *state_));

@@ -162,7 +162,7 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     Result<Ran> run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
                           const Message& message, Code& code);
 
-    // As Engine::run() over shards.
+    // As Engine::run_shards().
     Result<Ran> run_shards(const Cipher& cipher, KeySet::State& set, const Message& whole,
                            std::span<const Shard> shards);
 

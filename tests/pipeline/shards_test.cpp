@@ -210,7 +210,7 @@ TEST(Shards, WalkOverModesCutsAndFailures) {
             if (round == 1)
                 devices.all[random.below(devices.all.size())].fail(
                     1 + static_cast<int>(random.below(20)));
-            const auto ran = devices.engine->run(cipher, *keys, whole.message, laid.shards);
+            const auto ran = devices.engine->run_shards(cipher, *keys, whole.message, laid.shards);
             for (auto& device : devices.all) device.fail(0);
             if (ran) {
                 ++good;
@@ -234,7 +234,7 @@ TEST(Shards, WalkOverModesCutsAndFailures) {
         const_cast<std::uint8_t*>(laid.shards[shard].in)[at] ^=
             static_cast<std::uint8_t>(1u << random.below(8));
         const Bytes before = laid.out();
-        const auto ran = devices.engine->run(cipher, *keys, whole.message, laid.shards);
+        const auto ran = devices.engine->run_shards(cipher, *keys, whole.message, laid.shards);
         ASSERT_EQ(ran.code(), Code::authentication);
         ASSERT_EQ(difference(before, laid.out()), "");
         ++forged;
@@ -271,7 +271,7 @@ TEST(Shards, AreInTheOrderOfTheirStreams) {
             at += shard.size;
             ASSERT_TRUE(device.copy_in(shard.out, held[i], shard.size, shard.stream));
         }
-        const auto ran = devices.engine->run(cipher, *keys, whole.message, laid.shards);
+        const auto ran = devices.engine->run_shards(cipher, *keys, whole.message, laid.shards);
         ASSERT_TRUE(ran) << ran.error().message;
         EXPECT_EQ(whole.fault(laid, true), "");
         EXPECT_EQ(ran->backend, "threads:0+threads:1");
@@ -293,7 +293,7 @@ TEST(Shards, WhatCannotBeIsRefusedAndNothingIsTouched) {
     const auto refused = [&](const Cipher& cipher, const Message& message,
                              const std::vector<Shard>& shards, Code code, const char* words) {
         const KeySet& its = cipher.mode == Mode::xts ? *xts_keys : *keys;
-        const auto ran = devices.engine->run(cipher, its, message, shards);
+        const auto ran = devices.engine->run_shards(cipher, its, message, shards);
         EXPECT_EQ(ran.code(), code) << name(cipher.mode);
         if (ran) return;
         EXPECT_NE(ran.error().message.find(words), std::string::npos) << ran.error().message;
@@ -336,10 +336,10 @@ TEST(Shards, WhatCannotBeIsRefusedAndNothingIsTouched) {
     full.size = 16;
     refused({Mode::ctr}, full, shards, Code::invalid_argument, "no data of its own");
     Devices others(1);
-    EXPECT_EQ(others.engine->run({Mode::ctr}, *keys, message, shards).code(),
+    EXPECT_EQ(others.engine->run_shards({Mode::ctr}, *keys, message, shards).code(),
               Code::invalid_argument);
     EXPECT_EQ(difference(before, laid.out()), "");
-    const auto none = devices.engine->run({Mode::ctr}, *keys, message, {});
+    const auto none = devices.engine->run_shards({Mode::ctr}, *keys, message, {});
     EXPECT_TRUE(none);
 }
 
@@ -352,7 +352,7 @@ TEST(Shards, ATagOfNoData) {
     ASSERT_TRUE(keys);
     Whole whole(random, ring, gcm::sealing(), 0);
     Laid laid(devices, whole.data, {0, 0}, true);
-    ASSERT_TRUE(devices.engine->run(whole.cipher, *keys, whole.message, laid.shards));
+    ASSERT_TRUE(devices.engine->run_shards(whole.cipher, *keys, whole.message, laid.shards));
     EXPECT_EQ(whole.fault(laid, true), "");
 }
 
