@@ -147,7 +147,7 @@ Result<Team> Engine::State::team_for(const std::optional<Worker>& host, const Re
             std::optional<pipeline::Direct> direct;
             if (!alone) direct = pipeline::direct_copies(path->device, request.messages);
             job.from = direct && *direct && !in_place ? Job::From::pinned : Job::From::host;
-            estimates.push_back(planner_.device(path->rates, job, 0));
+            estimates.push_back(device_estimate(path->rates, job, 0));
             all.members.push_back({*path, path.get(), rate_of(estimates.back()), direct});
         }
     }
@@ -171,10 +171,10 @@ Team Engine::State::choose(const Worker& host, std::span<const Message> messages
     const Estimate by_host = host_estimate(host.number, job);
     if (!started_) {
         const DeviceRates& rates = were_opened ? paths_.front()->rates : expected_;
-        const Estimate estimate = planner_.device(rates, job, start_seconds(rates));
+        const Estimate estimate = device_estimate(rates, job, start_seconds(rates));
         if (!estimate.possible) return {};
         if (estimate.seconds >= by_host.seconds) {
-            const double running = planner_.device(rates, job, 0).seconds;
+            const double running = device_estimate(rates, job, 0).seconds;
             missed_seconds_.fetch_add(std::max(0.0, by_host.seconds - running));
             return {};
         }
@@ -200,7 +200,7 @@ Team Engine::State::choose(const Worker& host, std::span<const Message> messages
         direct |= its_direct;
         any_reached |= reached;
         job.from = its_direct ? Job::From::pinned : Job::From::host;
-        const Estimate estimate = planner_.device(path->rates, job, start_seconds(path->rates),
+        const Estimate estimate = device_estimate(path->rates, job, start_seconds(path->rates),
                                                   reached ? path->device.reach() : 0);
         if (!estimate.possible) continue;
         if (path->backend->can(job.cipher, job.key_bits).answer == core::Can::no) continue;
@@ -371,24 +371,17 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
             return told.nothing_touched(std::move(chosen).error());
     }
     const bool batch = set != nullptr;
-    Job parts = pipeline::in_parts(job);
-    const std::uint64_t even = parts.size;
-    const bool divisible = survey.bytes != 0 && parts.messages != job.messages &&
-                           modes::takes(cipher, messages[0], request.keys.list.size()) &&
-                           pipeline::can_be_in_parts(cipher, messages[0]);
-    if (divisible && (!find_devices_ || (started_ && opened()))) {
-        auto several = team(host, request, batch, survey, parts);
-        if (several && several->members.size() > 1) {
-            told.all = true;
-            return run_in_parts(cipher, keys, set, messages[0], even, codes[0]);
-        }
-    }
     auto found = team(host, request, batch, survey, job);
     if (!found) return told.nothing_touched(std::move(found).error());
     Team team = std::move(*found);
-    if (team.members.empty() && divisible && is_sooner_in_parts(host->number, job)) {
+    // On a device a message that stays whole is one chunk, of which nothing overlaps.
+    if (const Job parts = pipeline::in_parts(job);
+        survey.bytes != 0 && parts.messages != job.messages &&
+        (!team.members.empty() || is_sooner_in_parts(host->number, job)) &&
+        modes::takes(cipher, messages[0], request.keys.list.size()) &&
+        pipeline::can_be_in_parts(cipher, messages[0])) {
         told.all = true;
-        return run_in_parts(cipher, keys, set, messages[0], even, codes[0]);
+        return run_in_parts(cipher, keys, set, messages[0], parts.size, codes[0]);
     }
     if (team.members.empty()) {
         auto ran = run_on_host(*host, request, set, survey);

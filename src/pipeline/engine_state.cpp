@@ -175,6 +175,18 @@ int host_threads(const EngineOptions& options) {
     return std::max(1, static_cast<int>(std::lround(cores * options.cpu_share)));
 }
 
+// Opening one long message of GCM is to hash its parts, and then counter mode.
+Job second_pass(Job job) noexcept {
+    job.cipher.mode = Mode::gcm_ctr;
+    return job;
+}
+Estimate two_passes(const Job& job, Estimate first, const Estimate& second) noexcept {
+    if (modes::encrypts(job.cipher)) return first;
+    first.seconds += second.seconds;
+    first.rate = static_cast<double>(job.size) / 1e9 / (first.seconds - first.setup_seconds);
+    return first;
+}
+
 // What stands against a backend stands against each of its options.
 Option usable_or_why(const core::Backend& backend, Option option) {
     if (auto usable = backend.usable(); !usable) {
@@ -293,14 +305,18 @@ Estimate Engine::State::host_estimate(std::size_t number, const Job& job) const 
     const Estimate whole = planner_.host(number, job, threads);
     const Job parts = pipeline::in_parts(job);
     if (parts.messages == job.messages || threads == 1 || !whole.possible) return whole;
-    Estimate several = planner_.host(number, parts, threads);
-    if (!modes::encrypts(job.cipher)) {
-        Job second = job;
-        second.cipher.mode = Mode::gcm_ctr;
-        several.seconds += planner_.host(number, second, threads).seconds;
-        several.rate = static_cast<double>(job.size) / 1e9 / several.seconds;
-    }
+    const Estimate several = two_passes(job, planner_.host(number, parts, threads),
+                                        planner_.host(number, second_pass(job), threads));
     return several.seconds < pipeline::kWorthSeveral * whole.seconds ? several : whole;
+}
+
+Estimate Engine::State::device_estimate(const DeviceRates& rates, const Job& job,
+                                        double start_seconds, std::size_t reach) const {
+    const Job parts = pipeline::in_parts(job);
+    const Estimate estimate = planner_.device(rates, parts, start_seconds, reach);
+    if (parts.messages == job.messages || job.from == Job::From::device || !estimate.possible)
+        return estimate;
+    return two_passes(job, estimate, planner_.device(rates, second_pass(job), 0));
 }
 
 bool Engine::State::is_sooner_in_parts(std::size_t host, const Job& job) const {
@@ -393,7 +409,7 @@ Option Engine::State::host_option(std::size_t number, const Job& job) const {
 
 Option Engine::State::device_option(const DevicePath& path, const Job& job) const {
     const Estimate estimate =
-        planner_.device(path.rates, job, start_seconds(path.rates), path.device.reach());
+        device_estimate(path.rates, job, start_seconds(path.rates), path.device.reach());
     Option option{path.name(),
                   1,
                   options_.chunk != 0 && estimate.chunk != 0 ? options_.chunk : estimate.chunk,
@@ -473,15 +489,8 @@ Plan Engine::State::explain(const Job& job) {
     std::vector<Option> options;
     for (std::size_t i = 0; i < hosts_.size(); ++i) options.push_back(host_option(i, job));
     for (const auto& path : paths()) options.push_back(device_option(*path, job));
-    const Job parts = pipeline::in_parts(job);
-    std::vector<Option> of_parts = options;
-    if (parts.messages != job.messages) {
-        of_parts.clear();
-        for (std::size_t i = 0; i < hosts_.size(); ++i) of_parts.push_back(host_option(i, parts));
-        for (const auto& path : paths_) of_parts.push_back(device_option(*path, parts));
-    }
-    const auto host = choose_host(parts);
-    if (auto several = option_together(of_parts, host ? host->number : hosts_.size(), parts))
+    const auto host = choose_host(job);
+    if (auto several = option_together(options, host ? host->number : hosts_.size(), job))
         options.insert(options.begin(), std::move(*several));
     if (opened())
         for (const pipeline::LeftOut& device : left_out_)

@@ -270,6 +270,20 @@ TEST(Together, OneLongMessageOfGcmOnTheHostAlone) {
     }
 }
 
+// And on one device it goes in chunks, both ways of the bus at once, however small its memory.
+TEST(Together, OneLongMessageOfGcmOnOneDevice) {
+    Random random(16);
+    const KeyRing ring(random, 1);
+    for (const Cipher& cipher : {gcm::sealing(), gcm::opening()}) {
+        Set set({{.memory = 6 << 20}}, nullptr);
+        Work work(random, ring, {cipher, {kLong[0]}});
+        const auto ran = run(set.engine(), ring, cipher, work);
+        ASSERT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(work.fault(Code::ok), "");
+        EXPECT_GE(ran->chunks, 4u);
+    }
+}
+
 // A thread that is cancelled amid a job of several: what the others are at is seen to its end, and
 // engine and devices are as good as before.
 TEST(Together, TheCallerIsCancelledAmidAJob) {
