@@ -9,9 +9,8 @@
 #include "core/wipe_at_end.hpp"
 
 namespace dael::modes {
-namespace {
 
-// FIPS 197 5.1 on one block: two columns to a word of 64 bits, and nothing looked up.
+// FIPS 197 5.1: two columns to a word of 64 bits, and nothing looked up.
 Block encrypt_block(const core::KeySchedule& key, Block s) noexcept {
     const core::WipeAtEnd wipe(s);
     const auto add_round_key = [&](int round) {
@@ -33,8 +32,6 @@ Block encrypt_block(const core::KeySchedule& key, Block s) noexcept {
     }
     return s;
 }
-
-}  // namespace
 
 Element hash_subkey(const core::KeySchedule& key) noexcept {
     Block h = encrypt_block(key, {});

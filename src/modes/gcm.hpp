@@ -15,6 +15,9 @@
 
 namespace dael::modes {
 
+// One block, by slow and constant-time steps.
+Block encrypt_block(const core::KeySchedule& key, Block block) noexcept;
+
 // The hash subkey H: the cipher of a block of zeros (7.1, step 1), by slow and constant-time steps.
 Element hash_subkey(const core::KeySchedule& key) noexcept;
 

@@ -218,7 +218,6 @@ Result<> Engine::State::run_gcm_shards(const Cipher& cipher, KeySet::State& set,
     pipeline::GcmParts sums(cipher, whole);
     for (Part& part : parts) sums.add(part.message().in, part.message().out, part.message().size);
     const std::span<Message> messages = sums.parts();
-    DAEL_TRY(run_one({Mode::ecb}, set.list, &set, sums.blocks()));
     if (messages.size() != parts.size())
         DAEL_TRY(run_one({Mode::gcm}, set.list, &set, messages.back()));
     std::size_t next = 0;
@@ -228,6 +227,15 @@ Result<> Engine::State::run_gcm_shards(const Cipher& cipher, KeySet::State& set,
         DAEL_TRY(part.seal(message));
         return part.fetch(part.there());
     });
+    // While the devices are at it: by these few blocks nobody need be woken.
+    const Message blocks = sums.blocks();
+    const core::KeySchedule& schedule = set.list[whole.key].schedule();
+    for (std::uint64_t at = 0; at < blocks.size; at += kBlockSize) {
+        Block block;
+        std::copy_n(blocks.in + at, kBlockSize, block.begin());
+        block = modes::encrypt_block(schedule, block);
+        std::ranges::copy(block, blocks.out + at);
+    }
     auto done = wait_for(parts);
     DAEL_TRY(std::move(asked));
     DAEL_TRY(std::move(done));
