@@ -125,7 +125,8 @@ Result<> SlotPool::fit(SlotNeeds& needs) const {
 std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
     const std::size_t bytes = bytes_of(needs);
     const core::Uncancelled whole;  // a ticket that nobody takes up would stop all behind it
-    Sets gone;                      // after the lock
+    Sets gone;
+    std::size_t gone_bytes = 0;
     std::unique_lock lock(mutex_);
     const std::uint64_t ticket = next_ticket_++;
     changed_.wait(lock,
@@ -157,7 +158,12 @@ std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
         gone.push_back(std::move(kept_.front()));
         kept_.erase(kept_.begin());
         kept_bytes_ -= gone.back()->bytes();
+        gone_bytes += gone.back()->bytes();
     }
+    used_ += gone_bytes;  // until they are
+    lock.unlock();
+    gone.clear();
+    if (gone_bytes != 0) destroyed(gone_bytes);
     return set;
 }
 
@@ -192,11 +198,15 @@ std::size_t SlotPool::used() {
 
 void SlotPool::trim() noexcept {
     Sets idle;
+    std::size_t bytes = 0;
     {
         const std::lock_guard lock(mutex_);
         idle.swap(kept_);
-        kept_bytes_ = 0;
+        bytes = std::exchange(kept_bytes_, 0);
+        used_ += bytes;  // until they are gone
     }
+    idle.clear();
+    destroyed(bytes);
 }
 
 void SlotPool::lose() noexcept {
@@ -207,6 +217,7 @@ void SlotPool::lose() noexcept {
 
 void SlotPool::give_back(std::unique_ptr<SlotSet> set, bool good) noexcept {
     const std::size_t bytes = set->bytes();
+    std::size_t gone_bytes = 0;
     Sets gone;
     {
         const std::lock_guard lock(mutex_);
@@ -220,15 +231,17 @@ void SlotPool::give_back(std::unique_ptr<SlotSet> set, bool good) noexcept {
                     gone.push_back(std::move(kept_.front()));
                     kept_.erase(kept_.begin());
                     kept_bytes_ -= gone.back()->bytes();
+                    gone_bytes += gone.back()->bytes();
                 }
             } catch (const std::bad_alloc&) {  // then fewer are kept, or more
             }
         }
+        used_ += gone_bytes;  // until they are
     }
     // What goes is wiped before others may have its memory.
     gone.clear();
     set.reset();
-    destroyed(bytes);
+    destroyed(bytes + gone_bytes);
 }
 
 }  // namespace dael::pipeline
