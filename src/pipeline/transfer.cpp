@@ -30,21 +30,13 @@ constexpr double kSlowest = 0.5e-6;
 // have so many bytes between them are launched one by one.
 constexpr std::uint64_t kWorthLaunch = std::uint64_t{128} << 10;
 
-// Messages of so many bytes keep a device busy, each by itself, where blocks are independent.
-constexpr std::uint64_t kLongMessage = std::uint64_t{256} << 10;
-
-// Their first chunk is this part of a full one.
+// The first chunk of a long message is this part of a full one.
 constexpr std::size_t kRamp = 8;
 
 bool fills_device(const Cipher& cipher) noexcept {
     return modes::can_cut(cipher);
 }
 
-bool are_long(const Request& request, const WorkQueue& queue) noexcept {
-    if (fills_device(request.cipher) && request.messages.size() == 1) return true;
-    return (fills_device(request.cipher) || authenticates(request.cipher.mode)) &&
-           queue.size() / request.messages.size() >= kLongMessage;
-}
 bool are_long(std::span<const Piece> pieces) noexcept {
     std::uint64_t bytes = 0;
     for (const Piece& piece : pieces) bytes += piece.message.size;
@@ -94,7 +86,7 @@ class Transfer::Call {
           set_(set),
           slots_(set.slots()),
           list_(room.list),
-          gradual_(are_long(request, queue)),
+          alone_(request.messages.size() == 1 && fills_device(request.cipher)),
           wish_(wish_of(room)),
           inside_(slots_.size()) {}
     // Batches, slots and the caller's memory stay until the device has done with them.
@@ -115,16 +107,16 @@ class Transfer::Call {
         const bool fills = fills_device(request_.cipher) || authenticated();
         return {.size = most,
                 .most_pieces = room.most_pieces,
-                .in_parts = gradual_ || options_.several ? 2.0 : 0,
+                .in_parts = alone_ || options_.several ? 2.0 : 0,
                 .least = fills ? kSmallChunk : most,
                 .one_key = options_.one_key};
     }
-    // Long messages begin and end with small chunks, whose sizes double to the full
+    // A long message by itself begins and ends with small chunks, whose sizes double to the full
     // one, and halve towards the end: while the first goes in nothing comes out, and the other way
     // round at the end, and these two stretches are what keeps the whole below the bus's rate.
     Taken take() {
         WorkQueue::Wish wish = wish_;
-        if (gradual_) {
+        if (alone_) {
             wish.size = std::min(wish.size, first_size_);
             first_size_ *= first_size_ < wish_.size ? 2 : 1;
         }
@@ -490,7 +482,7 @@ class Transfer::Call {
     SlotSet& set_;
     std::vector<Slot>& slots_;
     const std::size_t list_;  // bytes at the start of each buffer: a count, then messages; 0: none
-    const bool gradual_;      // whether chunks grow, and shrink at the end
+    const bool alone_;        // one long message
     const WorkQueue::Wish wish_;
     std::size_t first_size_ = std::max(kSmallChunk, wish_.size / kRamp);
     std::vector<Inside> inside_;
@@ -550,8 +542,7 @@ Result<int> Transfer::run(const Request& request, WorkQueue& queue, WorkQueue::M
     needs.least = std::max(kLeastChunk, queue.largest());
     // No larger than the job: half of it, so that two chunks overlap, or all where it is short.
     std::size_t wanted = std::max(options.chunk, needs.least);
-    if (!fills_device(cipher) && !are_long(request, queue))
-        wanted = std::max(wanted, kManyMessages);
+    if (!fills_device(cipher)) wanted = std::max(wanted, kManyMessages);
     needs.capacity =
         std::clamp(std::bit_ceil(static_cast<std::size_t>(all / 2 + 1)), needs.least, wanted);
     needs.capacity = (needs.capacity + 15) / 16 * 16;
