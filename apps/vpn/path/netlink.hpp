@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is set up around the interface, by rtnetlink (libmnl). What hangs on the TUN interface goes
+// with it, whatever ends the process. Routes by other interfaces are remembered and taken back by
+// undo() or the destructor; a killed process leaves these, so use a mark or Route::interface where
+// that matters.
+//
+// Without libmnl open() says so (unsupported); all else is as it is. Threads: one at a time.
+// fork(): a child's destructor takes nothing back.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <daelstrom/error.hpp>
+
+#include "vpn/path/endpoint.hpp"
+
+namespace vpn {
+
+struct Prefix {
+    Address address;
+    std::uint8_t length = 0;
+    bool operator==(const Prefix&) const = default;
+    // "10.0.0.0/8"; without a length: that address alone. Bits beyond the length are kept.
+    static std::optional<Prefix> parse(std::string_view text);
+    std::string text() const;
+    Prefix masked() const noexcept;  // without the bits beyond the length
+    bool holds(const Address& one) const noexcept;
+};
+
+class Netlink {
+  public:
+    static dael::Result<Netlink> open();
+    Netlink(Netlink&&) noexcept;
+    Netlink& operator=(Netlink&&) noexcept;
+    ~Netlink();
+
+    // Errors of all: io, with what was asked and what the kernel says.
+    dael::Result<> set_mtu(unsigned index, std::uint32_t mtu);
+    dael::Result<> set_up(unsigned index, bool up = true);
+    dael::Result<> add_address(unsigned index, const Prefix& prefix);  // of the interface itself
+    dael::Result<> remove_address(unsigned index, const Prefix& prefix);
+
+    struct RouteSpec {
+        Prefix to;           // bits beyond the length are taken off
+        unsigned index = 0;  // the interface to leave by; 0: by the gateway alone
+        std::optional<Address> gateway;
+        std::uint32_t metric = 0;  // 0: the kernel's own
+        std::uint32_t table = 254;
+        std::uint32_t mtu = 0;  // of this route; 0: the interface's
+    };
+    // A route that is there already is an error (it is somebody else's), unless it is the same.
+    // `lasting`: is by another interface than TUN, and taken back by undo().
+    dael::Result<> add_route(const RouteSpec& route, bool lasting = false);
+    dael::Result<> remove_route(const RouteSpec& route);
+
+    // How the kernel would send to this address now.
+    struct Way {
+        unsigned index = 0;
+        std::optional<Address> gateway;
+        Address source;
+        std::uint32_t mtu = 0;  // of the interface
+    };
+    dael::Result<Way> way_to(const Address& to, std::uint32_t mark = 0);
+
+    // Super-packets of at most so many segments and bytes, so that one of TUN fills one batch of
+    // UDP (0: leave as it is). Kernels without it: unsupported, which may be passed over.
+    dael::Result<> set_gso_limits(unsigned index, std::uint32_t segments, std::uint32_t bytes = 0);
+
+    struct Link {
+        std::string name;
+        std::uint32_t mtu = 0, gso_max_segs = 0, gso_max_size = 0;
+        bool up = false;
+    };
+    dael::Result<Link> link(unsigned index);
+    // Addresses of an interface, and routes by it (main table): what tests and `down` ask.
+    dael::Result<std::vector<Prefix>> addresses(unsigned index);
+    dael::Result<std::vector<RouteSpec>> routes(unsigned index);
+
+    void undo() noexcept;  // lasting routes, the last first
+
+    struct State;
+
+  private:
+    explicit Netlink(std::unique_ptr<State> state) noexcept;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace vpn
