@@ -14,7 +14,7 @@
 
 #include <daelstrom/esp.hpp>
 
-namespace vpn {
+namespace dael::vpn::path {
 
 // How many bytes a packet takes on the wire: head + (n + fixed, up to a multiple of align) + tail.
 struct WireFormat {
@@ -24,7 +24,7 @@ struct WireFormat {
     }
 };
 // ESP in UDP with AES-GCM and an ICV of 16 bytes: what esp::packet_size() says, without a call.
-inline constexpr WireFormat kEspWire{dael::esp::kHeader, 2, 4, 16};
+inline constexpr WireFormat kEspWire{esp::kHeader, 2, 4, 16};
 inline constexpr WireFormat kPlainWire{};  // packets as they are, to measure what encryption adds
 
 class Batch {
@@ -47,12 +47,12 @@ class Batch {
     // An empty batch always has room.
     static constexpr std::size_t kMostInner = 65535;
     std::uint8_t* place(std::size_t size, std::uint8_t tos = 0,
-                        std::uint8_t next_header = dael::esp::kIpv4) noexcept;
+                        std::uint8_t next_header = esp::kIpv4) noexcept;
 
     bool empty() const noexcept { return used_ == 0; }
     // For encapsulate(), with as much capacity as the wire's format needs; and then for
     // Udp::send(), which takes those whose verdict is ok.
-    std::span<dael::esp::Packet> packets() noexcept { return {packets_.data(), used_}; }
+    std::span<esp::Packet> packets() noexcept { return {packets_.data(), used_}; }
     std::size_t payload_bytes() const noexcept { return payload_; }
     std::uint8_t tos() const noexcept { return tos_; }  // of all of them, outside
     const WireFormat& wire() const noexcept { return wire_; }
@@ -63,10 +63,10 @@ class Batch {
     Limits limits_;
     std::size_t capacity_;
     std::unique_ptr<std::uint8_t[]> buffer_;
-    std::vector<dael::esp::Packet> packets_;
+    std::vector<esp::Packet> packets_;
     std::size_t used_ = 0, bytes_ = 0, payload_ = 0, first_ = 0, touched_ = 0;
     std::uint8_t tos_ = 0;
     bool closed_ = false;  // a shorter one came: it is the last
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

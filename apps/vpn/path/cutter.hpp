@@ -15,7 +15,7 @@
 #include "vpn/path/inet.hpp"
 #include "vpn/path/vnet.hpp"
 
-namespace vpn {
+namespace dael::vpn::path {
 
 // Looks at one packet of TUN, which must stay as it is until its last segment is laid. For one
 // thread; holds nothing but what it saw.
@@ -61,4 +61,4 @@ class Cutter {
     std::uint64_t transport_base_ = 0;  // sum of what is the same in all segments
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace vpn {
+namespace dael::vpn::path {
 
 // An address; of IPv4 the first 4 bytes count and the others are 0.
 struct Address {
@@ -52,4 +52,4 @@ struct Route {
     bool operator==(const Route&) const = default;
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

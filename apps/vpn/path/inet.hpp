@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-namespace vpn::inet {
+namespace dael::vpn::inet {
 
 inline constexpr std::uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kIcmp6 = 58;
 inline constexpr std::size_t kIpv4Header = 20, kIpv6Header = 40;  // without options
@@ -79,4 +79,4 @@ std::uint64_t pseudo(const Ip& ip, std::uint8_t protocol, std::size_t size) noex
 // Makes an IPv4 header's own checksum right; `header` bytes lie at `packet`.
 void write_header_sum(std::uint8_t* packet, std::size_t header) noexcept;
 
-}  // namespace vpn::inet
+}  // namespace dael::vpn::inet

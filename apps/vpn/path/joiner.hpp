@@ -22,7 +22,7 @@
 #include "vpn/path/inet.hpp"
 #include "vpn/path/vnet.hpp"
 
-namespace vpn {
+namespace dael::vpn::path {
 
 class Joiner {
   public:
@@ -74,4 +74,4 @@ class Joiner {
     Counters counters_{};
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

@@ -9,7 +9,7 @@
 
 #include "vpn/path/endpoint.hpp"
 
-namespace vpn {
+namespace dael::vpn::path {
 
 // Lowers the MSS that a TCP SYN offers to what fits an IP packet of `mtu` bytes (RFC 6691: without
 // IP and TCP options), and mends its checksum, which must be whole (not the kernel's half, so after
@@ -39,4 +39,4 @@ std::size_t too_big(std::span<const std::uint8_t> packet, std::size_t mtu, const
 // The largest inner packet whose ESP packet fits an outer path of `mtu` bytes; `six`: IPv6 outside.
 std::size_t inner_mtu(std::size_t outer_mtu, bool six) noexcept;
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

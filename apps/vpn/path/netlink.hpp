@@ -20,7 +20,7 @@
 
 #include "vpn/path/endpoint.hpp"
 
-namespace vpn {
+namespace dael::vpn::path {
 
 struct Prefix {
     Address address;
@@ -35,16 +35,16 @@ struct Prefix {
 
 class Netlink {
   public:
-    static dael::Result<Netlink> open();
+    static Result<Netlink> open();
     Netlink(Netlink&&) noexcept;
     Netlink& operator=(Netlink&&) noexcept;
     ~Netlink();
 
     // Errors of all: io, with what was asked and what the kernel says.
-    dael::Result<> set_mtu(unsigned index, std::uint32_t mtu);
-    dael::Result<> set_up(unsigned index, bool up = true);
-    dael::Result<> add_address(unsigned index, const Prefix& prefix);  // of the interface itself
-    dael::Result<> remove_address(unsigned index, const Prefix& prefix);
+    Result<> set_mtu(unsigned index, std::uint32_t mtu);
+    Result<> set_up(unsigned index, bool up = true);
+    Result<> add_address(unsigned index, const Prefix& prefix);  // of the interface itself
+    Result<> remove_address(unsigned index, const Prefix& prefix);
 
     struct RouteSpec {
         Prefix to;           // bits beyond the length are taken off
@@ -56,8 +56,8 @@ class Netlink {
     };
     // A route that is there already is an error (it is somebody else's), unless it is the same.
     // `lasting`: is by another interface than TUN, and taken back by undo().
-    dael::Result<> add_route(const RouteSpec& route, bool lasting = false);
-    dael::Result<> remove_route(const RouteSpec& route);
+    Result<> add_route(const RouteSpec& route, bool lasting = false);
+    Result<> remove_route(const RouteSpec& route);
 
     // How the kernel would send to this address now.
     struct Way {
@@ -66,21 +66,21 @@ class Netlink {
         Address source;
         std::uint32_t mtu = 0;  // of the interface
     };
-    dael::Result<Way> way_to(const Address& to, std::uint32_t mark = 0);
+    Result<Way> way_to(const Address& to, std::uint32_t mark = 0);
 
     // Super-packets of at most so many segments and bytes, so that one of TUN fills one batch of
     // UDP (0: leave as it is). Kernels without it: unsupported, which may be passed over.
-    dael::Result<> set_gso_limits(unsigned index, std::uint32_t segments, std::uint32_t bytes = 0);
+    Result<> set_gso_limits(unsigned index, std::uint32_t segments, std::uint32_t bytes = 0);
 
     struct Link {
         std::string name;
         std::uint32_t mtu = 0, gso_max_segs = 0, gso_max_size = 0;
         bool up = false;
     };
-    dael::Result<Link> link(unsigned index);
+    Result<Link> link(unsigned index);
     // Addresses of an interface, and routes by it (main table): what tests and `down` ask.
-    dael::Result<std::vector<Prefix>> addresses(unsigned index);
-    dael::Result<std::vector<RouteSpec>> routes(unsigned index);
+    Result<std::vector<Prefix>> addresses(unsigned index);
+    Result<std::vector<RouteSpec>> routes(unsigned index);
 
     void undo() noexcept;  // lasting routes, the last first
 
@@ -91,4 +91,4 @@ class Netlink {
     std::unique_ptr<State> state_;
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

@@ -19,7 +19,7 @@
 
 #include "vpn/path/vnet.hpp"
 
-namespace vpn {
+namespace dael::vpn::path {
 
 struct TunOptions {
     std::string name = "dael%d";  // the kernel puts a number for %d
@@ -60,7 +60,7 @@ class TunQueue {
 class Tun {
   public:
     // Errors: io (no /dev/net/tun, no right, the name is taken), invalid_argument (the name).
-    static dael::Result<Tun> open(const TunOptions& options);
+    static Result<Tun> open(const TunOptions& options);
 
     const std::string& name() const noexcept { return name_; }
     unsigned index() const noexcept { return index_; }  // of the interface
@@ -75,4 +75,4 @@ class Tun {
     std::vector<TunQueue> queues_;
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

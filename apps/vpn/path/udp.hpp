@@ -17,7 +17,7 @@
 
 #include "vpn/path/endpoint.hpp"
 
-namespace vpn {
+namespace dael::vpn::path {
 
 struct UdpOptions {
     Endpoint bind;            // no address: any, of both families (IPv4 alone without IPv6)
@@ -59,7 +59,7 @@ class Udp {
     };
 
     // Errors: io (the port is taken, no such address).
-    static dael::Result<Udp> open(const UdpOptions& options);
+    static Result<Udp> open(const UdpOptions& options);
     Udp(Udp&&) noexcept;
     Udp& operator=(Udp&&) noexcept;
     ~Udp();
@@ -78,7 +78,7 @@ class Udp {
     // Sends those packets whose verdict is ok (buffer + offset, size), in order. Those that lie
     // without a gap, all of one size but the last, leave by one call. Where `route.local` is gone
     // from this machine it is cleared, and the kernel chooses.
-    Sent send(std::span<const dael::esp::Packet> packets, Route& route, std::uint8_t tos);
+    Sent send(std::span<const esp::Packet> packets, Route& route, std::uint8_t tos);
     Sent send(std::span<const std::uint8_t> datagram, Route& route, std::uint8_t tos = 0);
 
     // What there is, at once; empty: nothing. Valid until the next call, and may be written to
@@ -94,4 +94,4 @@ class Udp {
     std::unique_ptr<State> state_;
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path

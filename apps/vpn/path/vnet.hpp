@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace vpn {
+namespace dael::vpn::path {
 
 struct VnetHeader {
     static constexpr std::uint8_t kNeedsCsum = 1;                                       // flags
@@ -26,4 +26,4 @@ struct Offloads {
     bool operator==(const Offloads&) const = default;
 };
 
-}  // namespace vpn
+}  // namespace dael::vpn::path
