@@ -157,7 +157,8 @@ class Handshakes {
 
     // Whether what came by UDP is for receive(), and not ESP: the marker of RFC 3948 2.2.
     static bool is_handshake(std::span<const std::uint8_t> datagram) noexcept;
-    // `source`: the bytes of the sender's address, 4 or 16, and 2 of its port.
+    // `source`: the bytes of the sender's address, 4 or 16, and 2 of its port. Where what the last
+    // ones left to do has not been asked for (next()), a peer's messages may be refused (too_soon).
     Outcome receive(std::span<const std::uint8_t> datagram, std::span<const std::uint8_t> source,
                     const Now& now) noexcept;
     // Of the last receive(): who it was, if that is known for sure (initiation, response, cookie).
@@ -188,10 +189,13 @@ class Handshakes {
     bool under_load(const Now& now) const noexcept;
 
     struct State;
+    struct Delete {
+        void operator()(State* state) const noexcept;
+    };
 
   private:
-    explicit Handshakes(std::unique_ptr<State> state) noexcept;
-    std::unique_ptr<State> state_;
+    explicit Handshakes(std::unique_ptr<State, Delete> state) noexcept;
+    std::unique_ptr<State, Delete> state_;  // in memory of its own: locked.hpp
 };
 
 }  // namespace dael::vpn

@@ -21,6 +21,7 @@ struct Now {
 struct Policy {
     Time retry = std::chrono::seconds(5);           // of an initiation that was not answered, ...
     Time jitter = std::chrono::milliseconds(333);   // ... and at most so much more, at random
+    Time again = std::chrono::seconds(1);           // between two of which the first was answered
     Time give_up = std::chrono::seconds(90);        // then nothing is tried until asked again
     Time rekey_after = std::chrono::seconds(120);   // the initiator of a session makes another
     Time reject_after = std::chrono::seconds(180);  // a session is over
