@@ -63,6 +63,7 @@ void add_decrypt(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
+void add_vpn(CLI::App& app, Context& context);
 void add_provider(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_lab(CLI::App& app, Context& context);

@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
     add_calibrate(app, context);
     add_bench(app, context);
     add_lab(app, context);
+    add_vpn(app, context);
     add_provider(app, context);
     add_completion(app, context);
     add_manual(app, context);

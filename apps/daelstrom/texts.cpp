@@ -122,6 +122,18 @@ constexpr std::array kLab{
     Example{"A page of them", "daelstrom lab report runs -o report.html"},
 };
 
+constexpr std::array kVpn{
+    Example{"A key for this end, whose public half is for the other's configuration",
+            "daelstrom vpn genkey -o private.key"},
+    Example{"That public half again", "daelstrom vpn pubkey private.key"},
+    Example{"Every fault of a configuration", "daelstrom vpn check tunnel.toml"},
+    Example{"Start, look, end",
+            "daelstrom vpn up --daemon tunnel.toml && daelstrom vpn status tunnel.toml && "
+            "daelstrom vpn down tunnel.toml"},
+    Example{"Two ends and one secret: here the one that waits", "daelstrom vpn -s 4500 -i secret"},
+    Example{"And there the one that calls it", "daelstrom vpn -c vpn.example:4500 -i secret"},
+};
+
 constexpr std::array kHelp{
     Example{"How a file is sealed", "daelstrom help seal"},
 };
@@ -268,6 +280,22 @@ constexpr std::array kTexts{
         "aes`) "
         "takes a password as the program of a thesis of 2011 did.",
         kLab},
+    CommandText{
+        "vpn", "Join this machine and others by a tunnel",
+        "A tunnel of IP packets over UDP: standard ESP with AES-256-GCM, under keys that the ends "
+        "agree on every two minutes by Noise's handshake IK. Each end knows the others by their "
+        "public keys, and takes from each only packets of addresses that its configuration allows "
+        "to it.\n\n"
+        "up starts a tunnel from a configuration in TOML, and runs until it is ended: by down, by "
+        "Ctrl-C, or by whatever ends the process. The interface, its addresses and its routes go "
+        "with it. It takes root, or CAP_NET_ADMIN, to start, and gives up all rights once it runs. "
+        "status says how a running one fares. check finds every fault of a configuration. genkey "
+        "makes a private key, and pubkey prints the public key of one.\n\n"
+        "The short form needs no configuration: a file with a secret, the same at both ends, from "
+        "which each derives its keys and the other's. The end with -s is 10.86.41.1 and "
+        "fdda:e157:726f::1, the one with -c 10.86.41.2 and fdda:e157:726f::2, on the interface "
+        "dael0. The secret has 16 bytes at least; what genkey prints will do.",
+        kVpn},
     CommandText{
         "provider", "Give programs that use OpenSSL this program's AES",
         "daelstrom.so is a provider for OpenSSL 3. status loads it and prints what it says of "

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// From TOML to a Config. toml++ is here alone.
+#include "vpn/config.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+#include "io/text.hpp"
+#include "vpn/allowed.hpp"
+
+namespace dael::vpn {
+namespace {
+
+int line_of(const toml::node& node) {
+    return static_cast<int>(node.source().begin.line);
+}
+
+// How many single letters two words are apart, to guess what was meant.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t corner = row[0]++;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t change = corner + (a[i] != b[j]);
+            corner = row[j + 1];
+            row[j + 1] = std::min({change, corner + 1, row[j] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+// One table of the file, whose settings are asked for by name; what was asked for by nobody is a
+// fault in the end.
+class Table {
+  public:
+    Table(const toml::table& table, std::string name, std::vector<Fault>& faults)
+        : table_(table), name_(std::move(name)), faults_(faults) {}
+
+    int line() const { return line_of(table_); }
+    void fault(int line, std::string message) { faults_.push_back({line, std::move(message)}); }
+
+    const toml::node* find(std::string_view key) {
+        known_.emplace_back(key);
+        return table_.get(key);
+    }
+
+    void text(std::string_view key, std::string& value) {
+        const auto* node = find(key);
+        if (!node) return;
+        if (const auto* found = node->as_string(); found && !found->get().empty())
+            value = found->get();
+        else
+            fault(line_of(*node), named(key) + " must be a text in quotes, and not empty");
+        if (value.find('\0') != value.npos) {
+            fault(line_of(*node), named(key) + " has a zero byte in it");
+            value.clear();
+        }
+    }
+    void flag(std::string_view key, bool& value) {
+        const auto* node = find(key);
+        if (!node) return;
+        if (const auto* found = node->as_boolean())
+            value = found->get();
+        else
+            fault(line_of(*node), named(key) + " must be true or false");
+    }
+    template <class Number>
+    void number(std::string_view key, Number& value, std::uint64_t least, std::uint64_t most) {
+        const auto* node = find(key);
+        if (!node) return;
+        const auto* found = node->as_integer();
+        if (found && found->get() >= 0 && static_cast<std::uint64_t>(found->get()) >= least &&
+            static_cast<std::uint64_t>(found->get()) <= most)
+            value = static_cast<Number>(found->get());
+        else
+            fault(line_of(*node), named(key) + " must be a whole number from " +
+                                      std::to_string(least) + " to " + std::to_string(most));
+    }
+    // `read(text, line)` for each of a list of texts; one text alone is a list of one.
+    template <class Read>
+    void texts(std::string_view key, Read&& read) {
+        const auto* node = find(key);
+        if (!node) return;
+        if (const auto* one = node->as_string()) return read(one->get(), line_of(*node));
+        const auto* list = node->as_array();
+        if (!list) return fault(line_of(*node), named(key) + " must be a list of texts in quotes");
+        for (const toml::node& item : *list) {
+            if (const auto* one = item.as_string())
+                read(one->get(), line_of(item));
+            else
+                fault(line_of(item), named(key) + " must be a list of texts in quotes");
+        }
+    }
+    std::string named(std::string_view key) const {
+        return (name_.empty() ? "" : name_ + ".") + std::string(key);
+    }
+
+    void end() {
+        for (const auto& [key, node] : table_) {
+            const std::string_view word = key.str();
+            if (std::ranges::find(known_, word) != known_.end()) continue;
+            std::string guess;
+            for (const std::string& known : known_)
+                if (distance(known, word) <= 1 + known.size() / 4)
+                    guess = "; is " + known + " meant?";
+            fault(line_of(node),
+                  "there is no setting " + app::in_quotes(named(word.substr(0, 60))) + guess);
+        }
+    }
+
+  private:
+    const toml::table& table_;
+    std::string name_;
+    std::vector<Fault>& faults_;
+    std::vector<std::string> known_;
+};
+
+bool is_interface_name(std::string_view name) {
+    // The kernel takes more; what has a meaning to shells, paths or sysctl is nobody's wish.
+    return !name.empty() && name.size() < 16 && name[0] != '-' && name[0] != '.' &&
+           std::ranges::all_of(name, [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '-' || c == '_' || c == '.';
+           });
+}
+
+void read_listen(Table& table, Config& config) {
+    std::string listen;
+    table.text("listen", listen);
+    table.number("port", config.port, 1, 65535);
+    if (listen.empty()) return;
+    const auto ip = path::Address::parse(listen);
+    if (ip)
+        config.listen_address = *ip;
+    else
+        table.fault(line_of(*table.find("listen")),
+                    "listen must be an address of this machine, as \"192.0.2.1\"; the port is "
+                    "`port = 4500`");
+}
+
+void read_switches(Table& top, Config& config, std::vector<Fault>& faults) {
+    const auto* node = top.find("switches");
+    if (!node) return;
+    const auto* table = node->as_table();
+    if (!table) return top.fault(line_of(*node), "switches must be a table: [switches]");
+    Table switches(*table, "switches", faults);
+    switches.flag("tun_offloads", config.switches.tun_offloads);
+    switches.flag("udp_gso", config.switches.udp_gso);
+    switches.flag("udp_gro", config.switches.udp_gro);
+    switches.flag("copy_dscp", config.switches.copy_dscp);
+    switches.flag("clamp_mss", config.switches.clamp_mss);
+    switches.flag("sandbox", config.switches.sandbox);
+    switches.end();
+}
+
+void read_rekey(Table& top, Config& config, std::vector<Fault>& faults) {
+    const auto* node = top.find("rekey");
+    if (!node) return;
+    const auto* table = node->as_table();
+    if (!table) return top.fault(line_of(*node), "rekey must be a table: [rekey]");
+    constexpr auto most = std::uint64_t{1} << 62;
+    Table rekey(*table, "rekey", faults);
+    // Longer than 2 minutes is not for asking: what a key that is stolen opens grows with it.
+    rekey.number("seconds", config.rekey_seconds, 1, 120);
+    rekey.number("packets", config.rekey_packets, 1000, most);
+    rekey.number("bytes", config.rekey_bytes, 1 << 20, most);
+    rekey.end();
+}
+
+PeerConfig read_peer(Table& table) {
+    PeerConfig peer;
+    peer.line = table.line();
+    table.text("name", peer.name);
+    std::string key, endpoint;
+    table.text("public_key", key);
+    if (const auto parsed = parse_public_key(key))
+        peer.public_key = *parsed;
+    else if (key.empty())
+        table.fault(peer.line,
+                    "a peer needs public_key = \"...\": what `daelstrom vpn pubkey` "
+                    "prints of its private key");
+    else
+        table.fault(line_of(*table.find("public_key")),
+                    "public_key is no key: 44 characters of base64, as `daelstrom vpn pubkey` "
+                    "prints them");
+    table.text("shared_secret_file", peer.shared_secret_file);
+    table.text("endpoint", endpoint);
+    if (!endpoint.empty()) {
+        peer.endpoint = parse_host_port(endpoint);
+        if (!peer.endpoint)
+            table.fault(line_of(*table.find("endpoint")),
+                        "endpoint must be HOST:PORT, or [ADDRESS]:PORT for one of IPv6");
+    }
+    table.texts("allowed", [&](const std::string& text, int line) {
+        const auto prefix = path::Prefix::parse(text);
+        if (!prefix)
+            table.fault(line, "allowed: " + app::in_quotes(text.substr(0, 60)) +
+                                  " is neither an address nor a prefix as 10.0.0.0/24");
+        else if (prefix->masked() != *prefix)
+            table.fault(line, "allowed: " + prefix->text() + " has bits behind its prefix; is " +
+                                  prefix->masked().text() + " meant?");
+        else
+            peer.allowed.push_back(*prefix);
+    });
+    table.number("keepalive", peer.keepalive, 0, 65535);
+    table.end();
+    return peer;
+}
+
+void read_peers(Table& top, Config& config, std::vector<Fault>& faults) {
+    const auto* node = top.find("peer");
+    if (!node) return top.fault(0, "there is no peer; each is a table: [[peer]]");
+    const auto* list = node->as_array();
+    if (!list || list->empty())
+        return top.fault(line_of(*node), "peers are tables of a list: [[peer]], in two brackets");
+    Allowed allowed;
+    std::set<PublicKey> keys;
+    std::vector<std::string> names;
+    for (const toml::node& item : *list) {
+        const auto* table = item.as_table();
+        if (!table) {
+            top.fault(line_of(item), "a peer is a table: [[peer]]");
+            continue;
+        }
+        Table peer_table(*table, "peer", faults);
+        PeerConfig peer = read_peer(peer_table);
+        if (peer.public_key != PublicKey{} && !keys.insert(peer.public_key).second)
+            top.fault(peer.line, "another peer has this public_key; each has its own");
+        if (!peer.name.empty() && std::ranges::find(names, peer.name) != names.end())
+            top.fault(peer.line, "another peer is called " + app::in_quotes(peer.name));
+        names.push_back(peer.name);
+        const auto number = static_cast<std::uint32_t>(config.peers.size());
+        for (const path::Prefix& prefix : peer.allowed)
+            if (!allowed.add(prefix, number))
+                top.fault(peer.line, "allowed: " + prefix.text() +
+                                         " is another peer's, or stands there twice; an address is "
+                                         "one peer's");
+        config.peers.push_back(std::move(peer));
+    }
+}
+
+void read_top(Table& top, Config& config, std::vector<Fault>& faults) {
+    top.text("interface", config.interface);
+    if (!is_interface_name(config.interface))
+        top.fault(line_of(*top.find("interface")),
+                  "interface must be a name of at most 15 letters, digits, '-', '_' and '.'");
+    top.texts("address", [&](const std::string& text, int line) {
+        if (const auto prefix = path::Prefix::parse(text))
+            config.addresses.push_back(*prefix);
+        else
+            top.fault(line, "address: " + app::in_quotes(text.substr(0, 60)) +
+                                " is no address with its network, as 10.0.0.1/24");
+    });
+    top.number("mtu", config.mtu, kLeastMtu, kMostMtu);
+    const bool six = std::ranges::any_of(
+        config.addresses, [](const path::Prefix& p) { return p.address.family == 6; });
+    if (six && config.mtu < 1280)
+        top.fault(line_of(*top.find("mtu")),
+                  "mtu: IPv6 needs 1280 at least (RFC 8200); leave the IPv6 address out, or take "
+                  "more");
+    read_listen(top, config);
+    top.text("private_key_file", config.private_key_file);
+    if (config.private_key_file.empty())
+        top.fault(0,
+                  "private_key_file = \"...\" is missing: the file that `daelstrom vpn genkey "
+                  "-o FILE` writes");
+    top.flag("routes", config.routes);
+    top.flag("between_peers", config.between_peers);
+    top.number("queues", config.queues, 1, 16);
+    top.text("user", config.user);
+    top.text("metrics", config.metrics);
+    top.text("state", config.state);
+    top.text("debug_log_session_keys", config.key_log);
+    read_switches(top, config, faults);
+    read_rekey(top, config, faults);
+    read_peers(top, config, faults);
+    top.end();
+}
+
+// A peer that is reached through the tunnel's own route could not be reached at all.
+void check_endpoints(const Config& config, std::vector<Fault>& faults) {
+    for (const PeerConfig& peer : config.peers) {
+        if (!config.routes || !peer.endpoint) continue;
+        const auto ip = path::Address::parse(peer.endpoint->host);
+        if (!ip) continue;
+        for (const PeerConfig& other : config.peers)
+            for (const path::Prefix& prefix : other.allowed)
+                if (prefix.holds(*ip))
+                    faults.push_back(
+                        {peer.line, "endpoint " + peer.endpoint->host + " lies in " +
+                                        prefix.text() +
+                                        ", which goes into the tunnel; write routes = false and "
+                                        "set the routes yourself"});
+    }
+}
+
+}  // namespace
+
+Config parse_config(std::string_view text, std::vector<Fault>& faults) {
+    Config config;
+    const auto parsed = toml::parse(text);
+    if (!parsed) {
+        const auto& error = parsed.error();
+        faults.push_back({static_cast<int>(error.source().begin.line),
+                          "this is no TOML: " + std::string(error.description())});
+        return config;
+    }
+    Table top(parsed.table(), "", faults);
+    read_top(top, config, faults);
+    check_endpoints(config, faults);
+    std::ranges::stable_sort(faults, {}, &Fault::line);
+    return config;
+}
+
+}  // namespace dael::vpn
