@@ -129,7 +129,7 @@ Result<> status(const VpnOptions& options) {
 
 Result<> down(const VpnOptions& options) {
     DAEL_LET(interface, interface_of(options));
-    DAEL_LET(ignored, vpn::ask(interface, "down"));
+    DAEL_TRY(vpn::ask(interface, "down"));
     return {};
 }
 

@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tunnels between namespaces: what goes through, and what does not."""
+import hashlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import socket
+import subprocess
+import time
+import unittest
+
+from bed import PROGRAM, BedTest, wait_for, within
+
+
+def sanitized():
+    program = pathlib.Path(PROGRAM).read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
+SIZE = 3_000_000 if sanitized() else 30_000_000  # bytes of a transfer
+
+
+class Traffic(BedTest):
+    def test_both_families_both_ways(self):
+        end_a, end_b = self.pair()
+        a, b = end_a.namespace, end_b.namespace
+        for target in ("10.1.0.2", "fd01::2"):
+            self.ping(a, target, 20)
+        for target in ("10.1.0.1", "fd01::1"):
+            self.ping(b, target, 20)
+        for i, target in enumerate(("10.1.0.2", "fd01::2")):
+            self.send_bytes(a, b, target, SIZE + i, i)
+        for i, target in enumerate(("10.1.0.1", "fd01::1")):
+            self.send_bytes(b, a, target, SIZE + i, i + 2)
+        for end in (end_a, end_b):
+            status = end.status()
+            self.assertGreater(status["peers"][0]["received_bytes"], 2 * SIZE)
+            self.assertEqual(status["verdicts"]["bad_icv"] + status["drops"]["bad_checksums"], 0, status)
+            if status["offloads"]["udp_gso"] and status["offloads"]["tcp4"]:  # it is by bursts that it is fast
+                self.assertLess(status["packets"]["udp_send_calls"] * 2, status["packets"]["udp_sent"], status)
+
+    @unittest.skipUnless(shutil.which("iperf3"), "NOT RUN: iperf3 is not installed")
+    def test_iperf3(self):
+        end_a, end_b = self.pair(outside="[2001:db8:1::2]:4500")
+        for words in (["10.1.0.2"], ["10.1.0.2", "-R"], ["fd01::2"], ["fd01::2", "-R"]):
+            server = subprocess.Popen(["ip", "netns", "exec", end_b.namespace, "iperf3", "-s", "-1", "-J"],
+                                      stdout=subprocess.DEVNULL)
+            try:
+                wait_for(lambda: ":5201" in self.run(end_b.namespace, "ss", "-Hltn").stdout, "iperf3's server")
+                ran = self.run(end_a.namespace, "iperf3", "-J", "-n", SIZE, "-c", *words)
+                self.assertGreaterEqual(json.loads(ran.stdout)["end"]["sum_received"]["bytes"], SIZE * 0.9)
+            finally:
+                server.terminate()
+                server.wait()
+
+    def test_without_what_the_kernel_may_lack(self):
+        """Each switch off: the same packets, one by one."""
+        for switch in ("tun_offloads", "udp_gso", "udp_gro"):
+            with self.subTest(switch=switch):
+                end_a, end_b = self.pair(b_more={"switches": {switch: False}})
+                self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 4)
+                self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4)
+                self.assertEqual(end_b.stop(), 0)
+                self.assertEqual(end_a.stop(), 0)
+                for name in self.made:
+                    self.ip("netns", "del", name)
+                self.made.clear()
+
+    def test_several_queues(self):
+        end_a, end_b = self.pair(more={"queues": 3})
+        self.assertEqual(end_a.status()["queues"], 3)
+        for i in range(4):
+            self.send_bytes(end_a.namespace, end_b.namespace, ("10.1.0.2", "fd01::2")[i % 2], SIZE // 8, i)
+        self.send_bytes(end_b.namespace, end_a.namespace, "10.1.0.1", SIZE // 4)
+
+    def test_sizes(self):
+        """From nothing to more than fits: what may not be cut is refused by the interface, what may is."""
+        end_a, end_b = self.pair()
+        a = end_a.namespace
+        mtu = end_a.status()["mtu"]
+        for target, header in (("10.1.0.2", 28), ("fd01::2", 48)):
+            for size in [*range(0, 9), 100, 511, 512, mtu - header - 1, mtu - header]:
+                self.ping(a, target, 1, "-M", "do", "-s", size)
+            self.assertFalse(self.ping(a, target, 1, "-M", "do", "-s", mtu - header + 1, check=False))
+            for size in (mtu, 3000, 20000):
+                self.ping(a, target, 1, "-M", "dont", "-s", size)
+
+    def test_a_connection_through_a_larger_host(self):
+        """The MSS of a SYN from behind the tunnel, whose hosts know of a larger MTU, is lowered."""
+        end_a, end_b = self.pair()
+        self.wire("a", "c", 7)
+        c = self.namespace("c")
+        self.sysctl(end_a.namespace, "net/ipv4/ip_forward", 1)
+        end_a.stop(), end_b.stop()
+        self.config("b", address=["10.1.0.2/24"], peers=[{"public_key": self.keys["a"], "allowed": ["10.1.0.1/32", "192.0.7.0/24"]}])
+        end_b.start(), end_a.start()
+        self.ip("-n", c, "route", "add", "10.1.0.0/24", "via", "192.0.7.1")
+        # Nobody tells c what fits: what it believes comes from the MSS alone.
+        self.wait_for_ping(c, "10.1.0.2")
+        self.send_bytes(c, end_b.namespace, "10.1.0.2", SIZE // 10)
+        self.assertGreater(end_a.status()["packets"]["clamped"], 0)
+        self.assertEqual(end_a.status()["drops"]["too_big"], 0)
+
+
+class Life(BedTest):
+    def test_down_leaves_nothing(self):
+        end_a, end_b = self.pair()
+        a = end_a.namespace
+        self.ping(a, "10.1.0.2")
+        self.assertIn("dael0", self.interfaces(a))
+        ran = self.run(a, PROGRAM, "vpn", "down", "a.toml")
+        self.assertEqual(ran.stdout + ran.stderr, "")
+        self.assertNotIn("dael0", self.interfaces(a))
+        self.assertNotIn("dael0", self.run(a, "ip", "route").stdout + self.run(a, "ip", "-6", "route").stdout)
+        self.assertEqual(end_a.process.wait(60), 0)
+        ran = self.run(a, PROGRAM, "vpn", "status", check=False)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("no tunnel with interface 'dael0' runs here", ran.stderr)
+        end_b.kill()
+        self.assertNotIn("dael0", self.interfaces(end_b.namespace))
+
+    def test_two_of_one_name(self):
+        end_a, _ = self.pair()
+        ran = self.run(end_a.namespace, PROGRAM, "vpn", "up", "a.toml", check=False)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("runs already", ran.stderr)
+        self.ping(end_a.namespace, "10.1.0.2")
+
+    def test_what_cannot_start_leaves_nothing(self):
+        a, _ = self.wire("a", "b")
+        key = self.key("b")
+        self.key("a")
+        for more, says in (({"user": "nobody-of-this-name"}, "no user"), ({"listen": "198.51.100.1"}, "")):
+            self.config("a", address=["10.1.0.1/24"], peers=[{"public_key": key, "allowed": "10.1.0.2"}], **more)
+            ran = self.run(a, PROGRAM, "vpn", "up", "a.toml", check=False)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn(says, ran.stderr)
+            self.assertEqual(self.interfaces(a), {"lo", "v1"})
+
+    def test_rights(self):
+        end_a, _ = self.pair()
+        status = pathlib.Path(f"/proc/{end_a.pid}/status").read_text()
+        fields = dict(line.split(":", 1) for line in status.splitlines())
+        for capabilities in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertEqual(int(fields[capabilities], 16), 0, capabilities)
+        self.assertNotIn("0", fields["Uid"].split())
+        self.assertEqual(fields["NoNewPrivs"].strip(), "1")
+        if not sanitized() and "seccomp" not in str(end_a.status()["fallbacks"]):
+            for task in pathlib.Path(f"/proc/{end_a.pid}/task").iterdir():
+                self.assertRegex((task / "status").read_text(), r"Seccomp:\s+2", "every thread has the filter")
+
+    def test_killed_and_back(self):
+        """Either end, with or without an endpoint to call, goes on after kill -9 and a start."""
+        end_a, end_b = self.pair()
+        self.ping(end_a.namespace, "10.1.0.2", 3)
+        for victim in (end_b, end_a, end_b):
+            victim.kill()
+            victim.process.stderr.close()
+            victim.start()
+            self.wait_for_ping(end_a.namespace, "10.1.0.2")
+        self.send_bytes(end_b.namespace, end_a.namespace, "10.1.0.1", SIZE // 10)
+
+    def test_short_form(self):
+        a, b = self.wire("a", "b")
+        for name in ("one", "two"):
+            (self.dir / name).write_text("a secret that is long enough\n")
+            (self.dir / name).chmod(0o600)
+        self.up(b, "-s", "4711", "-i", "one")
+        # The other in the background.
+        ran = self.run(a, PROGRAM, "vpn", "-c", "192.0.1.2:4711", "-i", "two", "--daemon")
+        self.assertEqual(ran.stdout + ran.stderr, "")
+        try:
+            self.ping(a, "10.86.41.1", 3)
+            self.ping(b, "fdda:e157:726f::2", 3)
+            self.send_bytes(a, b, "10.86.41.1", SIZE // 10)
+        finally:
+            self.run(a, PROGRAM, "vpn", "down")
+        self.assertNotIn("dael0", self.interfaces(a))
+
+    def test_metrics_and_status(self):
+        end_a, _ = self.pair(a_more={"metrics": str(self.dir / "metrics.sock")})
+        self.ping(end_a.namespace, "10.1.0.2", 3)
+        text = end_a.status("--metrics")
+        self.assertRegex(text, r'daelstrom_vpn_peer_up\{interface="dael0",peer="[^"]+"\} 1\n')
+        for line in text.splitlines():
+            self.assertRegex(line, r'\A(# (HELP|TYPE) daelstrom_vpn_\w+ .+|daelstrom_vpn_\w+\{[^{}]*\} \d+)\Z')
+        with socket.socket(socket.AF_UNIX) as scraper:
+            scraper.connect(str(self.dir / "metrics.sock"))
+            scraper.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b"".join(iter(lambda: scraper.recv(65536), b"")).decode()
+        self.assertTrue(answer.startswith("HTTP/1.0 200 OK\r\n"), answer)
+        self.assertIn("daelstrom_vpn_peer_sent_packets_total", answer)
+        self.assertIn("latest handshake", end_a.status("dael0"))
+
+
+class Strangers(BedTest):
+    def test_wrong_keys(self):
+        """Of a public key, of a shared secret: nothing goes through, neither way."""
+        for wrong in ("public", "shared", "none"):
+            with self.subTest(wrong=wrong):
+                a, b = self.wire("a", "b")
+                keys = {name: self.key(name) for name in ("a", "b", "other")}
+                self.key("secret1"), self.key("secret2")
+                peer_a = {"public_key": keys["other" if wrong == "public" else "a"], "allowed": "10.1.0.1"}
+                peer_b = {"public_key": keys["b"], "allowed": "10.1.0.2", "endpoint": "192.0.1.2:4500"}
+                if wrong != "public":
+                    peer_a["shared_secret_file"] = "secret1.key"
+                if wrong == "shared":
+                    peer_b["shared_secret_file"] = "secret2.key"
+                self.config("a", address=["10.1.0.1/24"], peers=[peer_b])
+                self.config("b", address=["10.1.0.2/24"], peers=[peer_a])
+                end_b, end_a = self.up(b, "up", "b.toml"), self.up(a, "up", "a.toml")
+                self.assertFalse(self.ping(a, "10.1.0.2", 2, check=False))
+                seen = wait_for(lambda: {name: n for name, n in end_b.status()["handshakes"].items() if n}, "a handshake to be refused")
+                self.assertNotIn("initiation", seen if wrong != "shared" else {}, seen)
+                self.assertFalse(end_a.peer()["in_use"] and end_b.peer()["in_use"])
+                self.assertEqual(end_b.peer()["received_packets"], 0)
+                end_a.stop(), end_b.stop()
+                self.take_down()
+                self.made.clear()
+
+    def test_a_hostile_peer(self):
+        """One that has keys, and sends from another's address, or to another peer: none of it arrives."""
+        a, b = self.wire("a", "b", 1)
+        c, _ = self.wire("c", "b", 2)
+        keys = {name: self.key(name) for name in "abc"}
+        hub = [{"name": "a", "public_key": keys["a"], "allowed": "10.1.0.1"},
+               {"name": "c", "public_key": keys["c"], "allowed": "10.1.0.3"}]
+        self.config("b", address=["10.1.0.2/24"], peers=hub)
+        for name, number in (("a", 1), ("c", 2)):
+            self.config(name, address=[f"10.1.0.{ {'a': 1, 'c': 3}[name]}/24"],
+                        peers=[{"public_key": keys["b"], "endpoint": f"192.0.{number}.2:4500", "allowed": "10.1.0.0/24"}])
+        end_b = self.up(b, "up", "b.toml")
+        self.up(a, "up", "a.toml"), self.up(c, "up", "c.toml")
+        self.sysctl(b, "net/ipv4/ip_forward", 1)
+        self.ping(a, "10.1.0.2", 3)
+        self.ping(c, "10.1.0.2", 3)
+        before = [end_b.peer(i)["received_packets"] for i in (0, 1)]
+        # As the other peer, and as somebody who is nobody.
+        for address in ("10.1.0.1", "10.1.0.77"):
+            self.ip("-n", c, "addr", "add", address + "/32", "dev", "dael0")
+            self.assertFalse(self.ping(c, "10.1.0.2", 3, "-I", address, check=False))
+        wait_for(lambda: end_b.peer(1)["bad_source"] >= 6, "what is refused to be counted")
+        self.assertEqual(end_b.peer(0)["received_packets"], before[0])
+        # To the other peer, by its own address: this host would pass it on.
+        self.assertFalse(self.ping(c, "10.1.0.1", 3, "-I", "10.1.0.3", check=False))
+        self.assertGreaterEqual(end_b.status()["drops"]["between_peers"], 3)
+        self.ping(a, "10.1.0.2", 3)
+
+    def test_peers_may_meet_where_they_are_let(self):
+        a, b = self.wire("a", "b", 1)
+        c, _ = self.wire("c", "b", 2)
+        keys = {name: self.key(name) for name in "abc"}
+        self.config("b", address=["10.1.0.2/24"], between_peers=True,
+                    peers=[{"public_key": keys["a"], "allowed": "10.1.0.1"}, {"public_key": keys["c"], "allowed": "10.1.0.3"}])
+        for name, own, number in (("a", 1, 1), ("c", 3, 2)):
+            self.config(name, address=[f"10.1.0.{own}/24"],
+                        peers=[{"public_key": keys["b"], "endpoint": f"192.0.{number}.2:4500", "allowed": "10.1.0.0/24"}])
+        self.up(b, "up", "b.toml"), self.up(a, "up", "a.toml"), self.up(c, "up", "c.toml")
+        self.sysctl(b, "net/ipv4/ip_forward", 1)
+        self.ping(a, "10.1.0.2")
+        self.wait_for_ping(c, "10.1.0.1")
+
+    def test_garbage(self):
+        """Datagrams of anybody: no state, no memory, and the peers go on."""
+        end_a, end_b = self.pair()
+        self.ping(end_a.namespace, "10.1.0.2", 3)
+        chance = random.Random(5)
+        spis = end_b.peer()
+        stranger = within(end_a.namespace, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+
+        def memory():
+            text = pathlib.Path(f"/proc/{end_b.pid}/status").read_text()
+            return int(re.search(r"VmRSS:\s+(\d+)", text)[1])
+
+        def throw(count):
+            for i in range(count):
+                kind = i % 5
+                body = chance.randbytes(chance.randrange(1, 300))
+                if kind == 1:  # a handshake's marker, of each type and size
+                    body = bytes(4) + bytes([chance.randrange(8)]) + chance.randbytes((155, 99, 59, 31)[i % 4] - 4)
+                elif kind == 2:  # an SPI that is in use
+                    body = spis["receiving_spi"].to_bytes(4, "big") + body
+                elif kind == 3:
+                    body = b"\xff"
+                stranger.sendto(body, ("192.0.1.2", 4500))
+        with stranger:
+            throw(2000)
+            wait_for(lambda: end_b.status()["packets"]["datagrams"] > 500, "garbage to arrive")
+            before = memory()
+            throw(2000 if sanitized() else 20000)
+            self.ping(end_a.namespace, "10.1.0.2", 5)
+            if not sanitized():
+                self.assertLess(memory() - before, 1024)  # KiB
+        status = end_b.status()
+        self.assertEqual(status["peers"][0]["endpoint"], "192.0.1.1:4500", "nobody else moves a peer")
+        self.assertEqual(status["peers"][0]["moves"], 0)
+        self.assertGreater(status["verdicts"]["bad_icv"], 0)
+        self.assertEqual(status["peers"][0]["received_packets"], end_a.peer()["sent_packets"])
+
+    def test_who_may_ask(self):
+        end_a, _ = self.pair()
+        ran = self.run(end_a.namespace, "setpriv", "--reuid=12345", "--clear-groups", PROGRAM, "vpn", "down", check=False)
+        self.assertEqual(ran.returncode, 1, ran)
+        self.assertIn("not allowed", ran.stderr)
+        self.ping(end_a.namespace, "10.1.0.2")
+
+
+class Moves(BedTest):
+    def test_roaming(self):
+        """An end whose address changes goes on without a handshake; the other follows."""
+        end_a, end_b = self.pair()
+        a, b = end_a.namespace, end_b.namespace
+        self.ping(a, "10.1.0.2", 3)
+        sessions = end_b.peer()["sessions"]
+        self.assertEqual(end_b.peer()["endpoint"], "192.0.1.1:4500")
+        self.ip("-n", a, "addr", "add", "192.0.1.99/24", "dev", "v1")
+        self.ip("-n", a, "addr", "del", "192.0.1.1/24", "dev", "v1")
+        self.wait_for_ping(a, "10.1.0.2")
+        self.ping(b, "10.1.0.1", 3)
+        self.assertEqual(end_b.peer()["endpoint"], "192.0.1.99:4500")
+        self.assertGreaterEqual(end_b.peer()["moves"], 1)
+        self.assertLessEqual(end_b.peer()["sessions"], sessions + 1)
+
+    def test_rekey_under_load(self):
+        """New keys again and again while packets flow: none is lost, and none twice."""
+        end_a, end_b = self.pair(more={"rekey": {"seconds": 1}})
+        a, b = end_a.namespace, end_b.namespace
+        self.ping(a, "10.1.0.2", 3)
+        first = end_a.peer()["sessions"]
+        ear = within(b, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        mouth = within(a, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        with ear, mouth:
+            ear.bind(("10.1.0.2", 0))
+            ear.setsockopt(socket.SOL_SOCKET, 33, 8 << 20)  # SO_RCVBUFFORCE
+            ear.settimeout(60)
+            count = 0
+            seen = []
+            mouth.connect(ear.getsockname())
+            while end_a.peer()["sessions"] < first + 3:
+                for _ in range(50):
+                    mouth.send(count.to_bytes(4, "big") + bytes(600))
+                    count += 1
+                while len(seen) < count:  # in turn, so that no queue of the kernel's is full
+                    seen.append(int.from_bytes(ear.recv(2000)[:4], "big"))
+        self.assertEqual(seen, list(range(count)), "each once, in order")
+        self.assertGreaterEqual(end_b.peer()["sessions"], first + 3)
+
+
+class Words(BedTest):
+    def test_keys(self):
+        public = self.key("mine")
+        path = self.dir / "mine.key"
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        self.assertRegex(path.read_text(), r"\A[A-Za-z0-9+/]{43}=\n\Z")
+        self.assertEqual(self.program("pubkey", "mine.key").stdout.strip(), public)
+        self.assertEqual(self.program("pubkey", input=path.read_text()).stdout.strip(), public)
+        ran = self.program("genkey", "-o", "mine.key")
+        self.assertEqual(ran.returncode, 1)
+        self.assertEqual(self.program("pubkey", "mine.key").stdout.strip(), public)
+
+    def test_check(self):
+        public = self.key("b")
+        self.key("a")
+        good = self.config("a", address=["10.1.0.1/24"], peers=[{"public_key": public, "allowed": "10.1.0.2"}])
+        ran = self.program("check", good)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "a.toml: no fault; interface dael0, 1 peer\n"))
+        bad = self.config("c", address=["10.1.0.1/240"], mtuu=1, port=0, peers=[{"public_key": "x", "allowed": "10.1.0.2"}])
+        for command in ("check", "up"):
+            ran = self.program(command, bad)
+            self.assertEqual(ran.returncode, 1)
+            lines = ran.stderr.splitlines()
+            self.assertEqual(len(lines), 6, ran.stderr)
+            self.assertTrue(all(line.startswith("c.toml:") for line in lines[:5]))
+            self.assertIn("is mtu meant?", ran.stderr)
+            self.assertEqual(lines[5], "daelstrom: c.toml: 5 faults; nothing was started")
