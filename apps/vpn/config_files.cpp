@@ -112,7 +112,10 @@ void load_keys(Config& config, const std::string& folder, std::vector<Fault>& fa
 Result<Config> read_config(const std::string& path, std::vector<Fault>& faults) {
     DAEL_LET(text, read_text(path));
     Config config = parse_config(text, faults);
-    load_keys(config, std::filesystem::path(path).parent_path().string(), faults);
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    load_keys(config, folder, faults);
+    for (std::string* each : {&config.metrics, &config.state, &config.key_log})
+        if (!each->empty()) *each = beside(folder, *each);
     return config;
 }
 

@@ -153,7 +153,9 @@ void Loop::flush() {
     } else if (!way.route.remote) {
         peer.lost.add_shared(batch_.packets().size());
     } else {
+        const path::Route before = way.route;
         const Traffic traffic = seal(*way.session, way.route, batch_);
+        if (way.route != before) sessions_.forget_local(batch_peer_, before.remote);
         if (traffic.packets != 0)
             sessions_.sent(*way.session, traffic, *this);
         else

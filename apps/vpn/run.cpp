@@ -277,6 +277,8 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     DAEL_TRY(open_sockets(config, setup));
     DAEL_TRY(open_interface(config, setup, fallbacks));
     note_fallbacks(config, setup, fallbacks);
+    // Nobody would read what came to those beyond.
+    while (setup.sockets.size() > setup.tun->queues().size()) setup.sockets.pop_back();
     DAEL_TRY(drop_rights(config.user));
 
     DAEL_LET(sessions, Sessions::open(config));

@@ -90,6 +90,12 @@ Sessions::Way Sessions::way_to(PeerId peer) {
     return {to.in_use, to.route};
 }
 
+void Sessions::forget_local(PeerId peer, const path::Endpoint& remote) {
+    PeerEnd& to = *peers_[peer];
+    const std::lock_guard lock(to.mutex);
+    if (to.route.remote == remote) to.route = {.remote = remote, .local = {}, .interface = 0};
+}
+
 SessionPtr Sessions::by_spi(std::uint32_t spi) {
     const std::lock_guard lock(spis_mutex_);
     const auto found = spis_.find(spi);
@@ -179,7 +185,8 @@ int Sessions::patience_ms() const noexcept {
 void Sessions::drain(Outlet& outlet, const path::Route* from) {
     const Now at = now();
     while (const Action* action = handshakes_->next(at)) act(*action, outlet, from, at);
-    deadline_.store(handshakes_->next_deadline().count(), std::memory_order_relaxed);
+    deadline_.store(std::max(handshakes_->next_deadline(), Time{0}).count(),
+                    std::memory_order_relaxed);
     const Time sent = handshakes_->last_timestamp();
     if (timestamp_file_ < 0 || sent == last_timestamp_) return;
     last_timestamp_ = sent;

@@ -77,6 +77,8 @@ class Sessions {
         path::Route route;
     };
     Way way_to(PeerId peer);
+    // The address of ours that packets left from is gone: another is chosen from here on.
+    void forget_local(PeerId peer, const path::Endpoint& remote);
     SessionPtr by_spi(std::uint32_t spi);  // null: nobody's
     std::size_t open(std::span<esp::Packet> packets) noexcept {
         return opener_->decapsulate(packets, esp::Framing::udp_content);
