@@ -53,6 +53,7 @@ class TunQueue {
     const Offloads& offloads() const noexcept { return offloads_; }
 
   private:
+    friend class Tun;
     int fd_;
     Offloads offloads_;
 };
