@@ -50,7 +50,7 @@ struct PeerOptions {
     // With a pre-shared secret (32 bytes) the pattern is IKpsk2, and IK is refused; without, the
     // other way round.
     bool has_shared = false;
-    SecretKey shared;
+    SecretKey shared{};
     Time keepalive{0};  // a packet at least so often, also with nothing to say; 0: not
 };
 
