@@ -78,12 +78,12 @@ void Handshakes::State::stop_wanting(PeerId id) noexcept {
 
 void Handshakes::State::want(PeerId id, Time now) noexcept {
     Peer& peer = *peers[id];
+    peer.resume_at = kNever;
     if (peer.wanted) return;
     peer.wanted = true;
     peer.hurried = false;
     peer.wanted_since = now;
     peer.next_try = now;
-    peer.resume_at = kNever;
     if (peer.last_initiation != kNever)
         peer.next_try =
             std::max(now, peer.last_initiation + (peer.answered ? policy.again : policy.retry));
@@ -229,11 +229,11 @@ void Handshakes::State::run_timers(PeerId id, Time now) noexcept {
         peer.say_send = true;
         peer.next_try = kNever;  // until it is sent, in this call
     }
-    const bool due = now >= peer.answer_due ||
-                     (peer.has_keepalive() && now - peer.last_sent >= peer.options.keepalive);
-    if (peer.current && due) {
+    const bool answer = now >= peer.answer_due;
+    if (answer) peer.answer_due = kNever;
+    if (peer.current &&
+        (answer || (peer.has_keepalive() && now - peer.last_sent >= peer.options.keepalive))) {
         peer.say_keepalive = true;
-        peer.answer_due = kNever;
         peer.last_sent = now;
     }
     if (peer.say_send || peer.say_unreachable || peer.say_keepalive) enqueue(id);
