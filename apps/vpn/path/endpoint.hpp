@@ -46,8 +46,8 @@ struct Endpoint {
 
 // A peer's end and ours: answers leave from the address that was asked.
 struct Route {
-    Endpoint remote;
-    Address local;                // none: the kernel chooses
+    Endpoint remote{};
+    Address local{};              // none: the kernel chooses
     std::uint32_t interface = 0;  // to leave by, 0: as routes say
     bool operator==(const Route&) const = default;
 };

@@ -47,9 +47,9 @@ class Netlink {
     Result<> remove_address(unsigned index, const Prefix& prefix);
 
     struct RouteSpec {
-        Prefix to;           // bits beyond the length are taken off
+        Prefix to{};         // bits beyond the length are taken off
         unsigned index = 0;  // the interface to leave by; 0: by the gateway alone
-        std::optional<Address> gateway;
+        std::optional<Address> gateway{};
         std::uint32_t metric = 0;  // 0: the kernel's own
         std::uint32_t table = 254;
         std::uint32_t mtu = 0;  // of this route; 0: the interface's

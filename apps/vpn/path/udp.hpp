@@ -20,7 +20,7 @@
 namespace dael::vpn::path {
 
 struct UdpOptions {
-    Endpoint bind;            // no address: any, of both families (IPv4 alone without IPv6)
+    Endpoint bind{};          // no address: any, of both families (IPv4 alone without IPv6)
     bool gso = true;          // send by UDP_SEGMENT
     bool gro = true;          // receive by UDP_GRO
     bool many = true;         // recvmmsg(), sendmmsg(); false: a call for each (and no GSO, no GRO)
