@@ -111,7 +111,24 @@ const OSSL_ALGORITHM* query(void* context, int operation, int* no_cache) noexcep
     return tables->keys.algorithms[0].algorithm_names ? tables->keys.algorithms : nullptr;
 }
 
+// Who asks what was done in a process of another's finds it in the log: a program ends without
+// asking, and counts are its own.
+void log_counts() noexcept {
+    const Counts& done = counts();
+    const auto number = [](const std::atomic<std::uint64_t>& count) {
+        return static_cast<unsigned long long>(count.load(std::memory_order_relaxed));
+    };
+    char line[200];
+    std::snprintf(line, sizeof line,
+                  "%llu updates of %llu bytes on calling threads, %llu of %llu by all cores and "
+                  "devices, %llu failures",
+                  number(done.updates), number(done.bytes), number(done.parallel_updates),
+                  number(done.parallel_bytes), number(done.failures));
+    log_line("done when it was given up", line);
+}
+
 void teardown(void* context) noexcept {
+    log_counts();
     delete static_cast<Provider*>(context);
 }
 
