@@ -268,6 +268,8 @@ Result<Netlink::Way> Netlink::way_to(const Address& to, std::uint32_t mark) {
     if (mark != 0) mnl_attr_put_u32(message, RTA_MARK, mark);
     Way way;
     const int error = state_->ask(message, [&](const nlmsghdr* one) {
+        if (mnl_nlmsg_get_payload_len(one) < sizeof(rtmsg)) return;
+        way.here = static_cast<const rtmsg*>(mnl_nlmsg_get_payload(one))->rtm_type == RTN_LOCAL;
         each_attribute<rtmsg>(one, [&](const nlattr* a) {
             switch (mnl_attr_get_type(a)) {
                 case RTA_OIF:

@@ -43,7 +43,9 @@ class Netlink {
     // Errors of all: io, with what was asked and what the kernel says.
     Result<> set_mtu(unsigned index, std::uint32_t mtu);
     Result<> set_up(unsigned index, bool up = true);
-    Result<> add_address(unsigned index, const Prefix& prefix);  // of the interface itself
+    // Of the interface itself. The kernel puts an IPv6 address to use a moment later, when both it
+    // and the interface are there: from when way_to() says `here`.
+    Result<> add_address(unsigned index, const Prefix& prefix);
     Result<> remove_address(unsigned index, const Prefix& prefix);
 
     struct RouteSpec {
@@ -64,7 +66,8 @@ class Netlink {
         unsigned index = 0;
         std::optional<Address> gateway;
         Address source;
-        std::uint32_t mtu = 0;  // of the interface
+        std::uint32_t mtu = 0;  // of the path where that was learnt, else of the interface
+        bool here = false;      // an address of this machine: it is taken
     };
     Result<Way> way_to(const Address& to, std::uint32_t mark = 0);
 
