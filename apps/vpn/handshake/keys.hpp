@@ -48,8 +48,8 @@ class Wiped {
 };
 using SecretKey = Wiped<kKeySize>;
 
-// Where random bytes come from: by default OpenSSL's RAND_priv_bytes(). False: there are none, and
-// nothing is made of what was written. Tests give their own.
+// Where random bytes come from: by default OpenSSL's private generator, which asks the kernel each
+// time. False: there are none, and nothing is made of what was written. Tests give their own.
 struct Randomness {
     bool (*fill)(void* context, std::span<std::uint8_t> bytes) = nullptr;
     void* context = nullptr;
