@@ -50,7 +50,8 @@ bool Randomness::operator()(std::span<std::uint8_t> bytes) const noexcept {
     // With what the kernel has now: a machine that was copied while it ran, this process and its
     // generator in it, must not give the copy the same ephemeral keys.
     EVP_RAND_CTX* const generator = RAND_get0_private(nullptr);
-    if (generator && EVP_RAND_generate(generator, bytes.data(), bytes.size(), 0, 1, nullptr, 0) == 1)
+    if (generator &&
+        EVP_RAND_generate(generator, bytes.data(), bytes.size(), 0, 1, nullptr, 0) == 1)
         return true;
     return answer(RAND_priv_bytes(bytes.data(), static_cast<int>(bytes.size())) == 1);
 }
