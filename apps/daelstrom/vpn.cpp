@@ -76,8 +76,8 @@ Result<> run_behind(vpn::Config config) {
     }
     ::close(ends[0]);
     ::setsid();
-    const auto done = vpn::run_tunnel(std::move(config), [&ends] {
-        const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);  // later it may open nothing
+    const auto done = vpn::run_tunnel(std::move(config), [&ends, null] {
         for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
             if (null >= 0) (void)::dup2(null, fd);
         if (null >= 0) ::close(null);

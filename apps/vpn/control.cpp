@@ -173,14 +173,15 @@ void Control::serve_client(const std::function<std::string(std::string_view)>& a
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
     set_patience(fd);
+    // All of it first: a socket that is closed with something in it tells the other side nothing.
+    std::string question = receive_until(fd, "\n", 64);
+    question = question.substr(0, question.find('\n'));
     const auto who = other_side(fd);
     if (!who || (*who != 0 && *who != owner_)) {
         (void)send_all(fd, "!not allowed: ask as root, or as who started the tunnel\n");
         ::close(fd);
         return;
     }
-    std::string question = receive_until(fd, "\n", 64);
-    question = question.substr(0, question.find('\n'));
     (void)send_all(fd, "=" + answer(question));
     if (question == "down") {
         stopped = true;

@@ -48,6 +48,8 @@ constexpr int kCalls[] = {
     SCMP_SYS(close),
     SCMP_SYS(shutdown),
     SCMP_SYS(pwrite64),
+    SCMP_SYS(dup2),
+    SCMP_SYS(dup3),
     SCMP_SYS(unlink),
     SCMP_SYS(unlinkat),
     SCMP_SYS(fcntl),

@@ -101,9 +101,11 @@ class End:
     def pid(self):
         return self.process.pid  # `ip netns exec` becomes the program
 
-    def status(self, *options):
-        ran = self.bed.run(self.namespace, PROGRAM, "vpn", "status", self.interface, *(options or ["--json"]))
-        return ran.stdout if options else json.loads(ran.stdout)
+    def status(self):
+        return json.loads(self.words_of_status("--json"))
+
+    def words_of_status(self, *options):
+        return self.bed.run(self.namespace, PROGRAM, "vpn", "status", self.interface, *options).stdout
 
     def peer(self, number=0):
         return self.status()["peers"][number]

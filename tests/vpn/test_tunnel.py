@@ -183,7 +183,7 @@ class Life(BedTest):
     def test_metrics_and_status(self):
         end_a, _ = self.pair(a_more={"metrics": str(self.dir / "metrics.sock")})
         self.ping(end_a.namespace, "10.1.0.2", 3)
-        text = end_a.status("--metrics")
+        text = end_a.words_of_status("--metrics")
         self.assertRegex(text, r'daelstrom_vpn_peer_up\{interface="dael0",peer="[^"]+"\} 1\n')
         for line in text.splitlines():
             self.assertRegex(line, r'\A(# (HELP|TYPE) daelstrom_vpn_\w+ .+|daelstrom_vpn_\w+\{[^{}]*\} \d+)\Z')
@@ -193,7 +193,7 @@ class Life(BedTest):
             answer = b"".join(iter(lambda: scraper.recv(65536), b"")).decode()
         self.assertTrue(answer.startswith("HTTP/1.0 200 OK\r\n"), answer)
         self.assertIn("daelstrom_vpn_peer_sent_packets_total", answer)
-        self.assertIn("latest handshake", end_a.status("dael0"))
+        self.assertIn("latest handshake", end_a.words_of_status())
 
 
 class Strangers(BedTest):
@@ -243,6 +243,7 @@ class Strangers(BedTest):
         for address in ("10.1.0.1", "10.1.0.77"):
             self.ip("-n", c, "addr", "add", address + "/32", "dev", "dael0")
             self.assertFalse(self.ping(c, "10.1.0.2", 3, "-I", address, check=False))
+            self.ip("-n", c, "addr", "del", address + "/32", "dev", "dael0")
         wait_for(lambda: end_b.peer(1)["bad_source"] >= 6, "what is refused to be counted")
         self.assertEqual(end_b.peer(0)["received_packets"], before[0])
         # To the other peer, by its own address: this host would pass it on.
@@ -317,8 +318,8 @@ class Moves(BedTest):
         self.ping(a, "10.1.0.2", 3)
         sessions = end_b.peer()["sessions"]
         self.assertEqual(end_b.peer()["endpoint"], "192.0.1.1:4500")
-        self.ip("-n", a, "addr", "add", "192.0.1.99/24", "dev", "v1")
         self.ip("-n", a, "addr", "del", "192.0.1.1/24", "dev", "v1")
+        self.ip("-n", a, "addr", "add", "192.0.1.99/24", "dev", "v1")
         self.wait_for_ping(a, "10.1.0.2")
         self.ping(b, "10.1.0.1", 3)
         self.assertEqual(end_b.peer()["endpoint"], "192.0.1.99:4500")
