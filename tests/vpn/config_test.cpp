@@ -112,6 +112,7 @@ TEST(Config, EachFaultHasItsLineAndItsMend) {
         {"allowed = \"10.3.0.0/16\"", "allowed = \"10.3.0.1/16\"", "10.3.0.0/16 meant?"},
         {"allowed = \"10.3.0.0/16\"", "allowed = \"10.3/16\"", "neither an address"},
         {"port = 4500", "port = ", "this is no TOML"},
+        {"[switches]", "[!]", "this is no TOML"},
     };
     for (const auto& each : cases) {
         std::string text = good();
@@ -132,7 +133,7 @@ TEST(Config, AllFaultsAreSaidAtOnce) {
     changed(text, kKey1, "short");
     changed(text, "10.2.0.0/16", "10.2.0.0/40");
     const auto faults = faults_of(text);
-    ASSERT_EQ(faults.size(), 6u) << describe("f", faults);  // and MTU once more, for IPv6
+    ASSERT_EQ(faults.size(), 5u) << describe("f", faults);
     for (std::size_t i = 1; i < faults.size(); ++i) EXPECT_LE(faults[i - 1].line, faults[i].line);
     EXPECT_NE(describe("f", faults).find("f:3: port must be"), std::string::npos);
 }
@@ -193,7 +194,9 @@ TEST(Keys, OneTextIsOneKey) {
             other[at] = static_cast<char>(c);
             if (other == text) continue;
             const auto key = parse_public_key(other);
-            if (key) EXPECT_EQ(to_text(*key), other);
+            if (key) {
+                EXPECT_EQ(to_text(*key), other);
+            }
         }
     EXPECT_FALSE(parse_public_key(text.substr(0, 43)));
     EXPECT_FALSE(parse_public_key(text + "="));
