@@ -200,8 +200,10 @@ void add_vpn(CLI::App& app, Context& context) {
                      "Without an action: be the end that waits for the other, at this port of UDP")
         ->type_name("PORT")
         ->check(CLI::Range(1, 65535));
-    command->add_option("-c", options->client, "Without an action: be the end that calls the other")
-        ->type_name("HOST:PORT");
+    command
+        ->add_option("-c", options->client,
+                     "Without an action: be the end that calls the other, at HOST:PORT")
+        ->type_name("HOST");
     command
         ->add_option("-i", options->init,
                      "With -s or -c: the file of the secret that both ends have, at least 16 bytes")

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -115,6 +116,19 @@ bool is_connected(const Config& config, const path::Prefix& prefix) {
     });
 }
 
+// A worker of the kernel's puts IPv6 addresses to use a moment later. What came before would be
+// lost; after so long it may.
+void await_addresses(const Config& config, path::Netlink& netlink) {
+    int patience = 500;  // milliseconds
+    for (const path::Prefix& own : config.addresses)
+        while (own.address.family == 6 && --patience > 0) {
+            const auto way = netlink.way_to(own.address);
+            if (way && way->here) break;
+            const timespec moment{0, 1'000'000};
+            ::nanosleep(&moment, nullptr);
+        }
+}
+
 Result<> open_interface(const Config& config, Setup& setup, std::vector<std::string>& fallbacks) {
     DAEL_LET(netlink, path::Netlink::open());
     path::TunOptions options;
@@ -135,6 +149,7 @@ Result<> open_interface(const Config& config, Setup& setup, std::vector<std::str
     for (const path::Prefix& address : config.addresses)
         DAEL_TRY(netlink.add_address(tun.index(), address));
     DAEL_TRY(netlink.set_up(tun.index()));
+    await_addresses(config, netlink);
     if (!config.routes) return {};
     for (const PeerConfig& peer : config.peers)
         for (const path::Prefix& prefix : peer.allowed)

@@ -15,6 +15,7 @@ import time
 import unittest
 
 PROGRAM = os.environ["DAELSTROM"]
+RELAY = os.environ.get("VPN_RELAY", "")  # relay.cpp
 PATIENCE = 60  # seconds; nothing takes so long, but a machine may be busy
 CLONE_NEWNET = 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
@@ -127,6 +128,36 @@ class End:
         return code
 
 
+def sanitized():
+    """Whether the program is built with a sanitizer, which makes it slow."""
+    program = pathlib.Path(PROGRAM).read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
+class Relay:
+    """A bad network: relay.cpp in a namespace, from a port of it to another."""
+
+    def __init__(self, namespace, listen, server, **rates):
+        self.process = subprocess.Popen(["ip", "netns", "exec", namespace, RELAY, listen, server,
+                                         *(f"{name}={value}" for name, value in rates.items())],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        word = self.process.stdout.readline()
+        assert word.startswith("ready "), word
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def stats(self):
+        return json.loads(self.say("stats"))
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        self.process.stdout.close()
+
+
 @unittest.skipIf(LACKS, f"NOT RUN: {LACKS}")
 class BedTest(unittest.TestCase):
     """Namespaces by a letter: self.namespace("a")."""
@@ -217,9 +248,10 @@ class BedTest(unittest.TestCase):
         self.ends.append(end)
         return end
 
-    def pair(self, *, more=(), a_more=(), b_more=(), outside="192.0.1.2:4500", b_calls=None):
+    def pair(self, *, more=(), a_more=(), b_more=(), outside="192.0.1.2:4500", b_calls=None,
+             wired=False):
         """Two ends, one at each side of a wire: 10.1.0.1 and fd01::1 call 10.1.0.2 and fd01::2."""
-        a, b = self.wire("a", "b")
+        a, b = (self.namespace("a"), self.namespace("b")) if wired else self.wire("a", "b")
         self.keys = {"a": self.key("a"), "b": self.key("b")}
         peer_a = {"public_key": self.keys["a"], "allowed": ["10.1.0.1/32", "fd01::1/128"]}
         if b_calls:
@@ -231,6 +263,16 @@ class BedTest(unittest.TestCase):
         end_b = self.up(b, "up", "b.toml")
         end_a = self.up(a, "up", "a.toml")
         return end_a, end_b
+
+    def pair_over(self, *, more=(), **rates):
+        """The same with a bad network between them: a's packets pass a relay at b's side."""
+        a, b = self.wire("a", "b")
+        self.relay = Relay(b, "192.0.1.2:5000", "127.0.0.1:4500", **rates)
+        self.addCleanup(self.relay.end)
+        ends = self.pair(more=more, outside="192.0.1.2:5000", wired=True)
+        for end in ends:  # none of these queues is what a test is about
+            self.ip("-n", end.namespace, "link", "set", "dael0", "txqueuelen", "20000")
+        return ends
 
     def ping(self, namespace, address, count=1, *words, check=True):
         ran = self.run(namespace, "ping", "-n", "-c", count, "-i", "0.01", "-W", "2", *words, address, check=False)

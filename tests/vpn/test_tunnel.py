@@ -1,24 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tunnels between namespaces: what goes through, and what does not."""
-import hashlib
 import json
-import os
 import pathlib
 import random
 import re
 import shutil
 import socket
 import subprocess
-import time
 import unittest
 
-from bed import PROGRAM, BedTest, wait_for, within
-
-
-def sanitized():
-    program = pathlib.Path(PROGRAM).read_bytes()
-    return b"__asan_init" in program or b"__tsan_init" in program
-
+from bed import PROGRAM, BedTest, sanitized, wait_for, within
 
 SIZE = 3_000_000 if sanitized() else 30_000_000  # bytes of a transfer
 
