@@ -76,6 +76,8 @@ Cutter::Fault Cutter::look(const VnetHeader& header) noexcept {
     // addresses are the packet's; where there are hops between, the last is known only by the half
     // checksum that is there, which has the whole length in it.
     const std::size_t whole = ip_.size - l4_;
+    if (ip_.version == 4)  // without length, identification and checksum
+        ip_base_ = sum(p, 2) + sum(p + 6, 4) + sum(p + 12, l4_ - 12);
     transport_base_ = ip_.routed && partial_ ? without(load_sum(p + checksum_),
                                                        word(static_cast<std::uint16_t>(whole)))
                                              : pseudo(ip_, protocol_, 0);
@@ -122,28 +124,33 @@ void Cutter::lay_segment(std::size_t i, std::uint8_t* to) const noexcept {
     if (ip_.version == 6) {
         put16(to + 4, header_ - kIpv6Header + payload);
     } else {
-        put16(to + 2, header_ + payload);
-        put16(to + 4, get16(from + 4) + i);
-        write_header_sum(to, l4_);
+        const auto size = static_cast<std::uint16_t>(header_ + payload);
+        const auto id = static_cast<std::uint16_t>(get16(from + 4) + i);
+        put16(to + 2, size);
+        put16(to + 4, id);
+        store_sum(to + 10, finish(ip_base_ + word(size) + word(id)));
     }
     const std::size_t length = header_ - l4_ + payload;
     std::uint64_t s = transport_base_ + data + word(static_cast<std::uint16_t>(length));
     std::uint8_t* const transport = to + l4_;
     if (protocol_ == kTcp) {
-        put32(transport + 4, get32(from + l4_ + 4) + static_cast<std::uint32_t>(done));
+        const std::uint32_t sequence = get32(from + l4_ + 4) + static_cast<std::uint32_t>(done);
+        put32(transport + 4, sequence);
         // FIN and PSH are of the last byte, CWR is said once (RFC 3168, 6.1.2).
-        unsigned flags = transport[13];
+        unsigned flags = from[l4_ + 13];
         if (!last) flags &= ~unsigned{kFin | kPsh};
         if (i != 0) flags &= ~unsigned{kCwr};
         transport[13] = static_cast<std::uint8_t>(flags);
-        s += sum(transport + 4, 4) + sum(transport + 12, 2);
+        s += word(static_cast<std::uint16_t>(sequence >> 16)) +
+             word(static_cast<std::uint16_t>(sequence)) +
+             word(static_cast<std::uint16_t>(from[l4_ + 12] << 8 | flags));
         store_sum(to + checksum_, finish(s));
         return;
     }
     put16(transport + 4, length);
     // Where the sender wanted none, each has none.
     if (!partial_ && load_sum(from + checksum_) == 0 && ip_.version == 4) return;
-    s += sum(transport + 4, 2);
+    s += word(static_cast<std::uint16_t>(length));  // which stands in it, too
     const std::uint16_t checksum = finish(s);
     store_sum(to + checksum_, checksum == 0 ? 0xffff : checksum);
 }

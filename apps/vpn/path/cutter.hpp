@@ -58,7 +58,7 @@ class Cutter {
     std::size_t header_ = 0, segment_ = 0;  // bytes of headers and of payload in each
     std::size_t payload_ = 0;               // of all
     std::size_t count_ = 0, largest_ = 0;
-    std::uint64_t transport_base_ = 0;  // sum of what is the same in all segments
+    std::uint64_t transport_base_ = 0, ip_base_ = 0;  // sum of what is the same in all segments
 };
 
 }  // namespace dael::vpn::path

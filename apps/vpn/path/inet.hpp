@@ -3,6 +3,7 @@
 // byte that was not shown to be there. No state, so any thread may call anything.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,8 +39,18 @@ std::uint64_t sum(const std::uint8_t* from, std::size_t size, std::uint64_t star
 std::uint64_t copy_and_sum(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
                            std::uint64_t start = 0) noexcept;
 // What is added where a number stands that is no byte of the packet.
-std::uint64_t word(std::uint16_t value) noexcept;
-std::uint16_t fold(std::uint64_t sum) noexcept;
+inline std::uint64_t word(std::uint16_t value) noexcept {
+    return std::endian::native == std::endian::little
+               ? static_cast<std::uint16_t>(value << 8 | value >> 8)
+               : value;
+}
+inline std::uint16_t fold(std::uint64_t sum) noexcept {
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffffffff) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return static_cast<std::uint16_t>(sum);
+}
 inline std::uint16_t finish(std::uint64_t sum) noexcept {  // what a checksum field holds
     return static_cast<std::uint16_t>(~fold(sum));
 }

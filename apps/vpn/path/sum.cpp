@@ -11,16 +11,31 @@
 namespace dael::vpn::inet {
 namespace {
 
-// The last few bytes, an odd one as if a zero followed.
-std::uint64_t rest(const std::uint8_t* from, std::size_t size) noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, from, size);
-    return (word & 0xffffffff) + (word >> 32);
+template <class T>
+std::uint64_t load(const std::uint8_t* from) noexcept {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
 }
 
 std::uint64_t plain_sum(const std::uint8_t* from, std::size_t size, std::uint64_t start) noexcept {
-    for (; size >= 8; from += 8, size -= 8) start += rest(from, 8);
-    return size == 0 ? start : start + rest(from, size);
+    for (; size >= 8; from += 8, size -= 8) {
+        const std::uint64_t word = load<std::uint64_t>(from);
+        start += (word & 0xffffffff) + (word >> 32);
+    }
+    if ((size & 4) != 0) {
+        start += load<std::uint32_t>(from);
+        from += 4;
+    }
+    if ((size & 2) != 0) {
+        start += load<std::uint16_t>(from);
+        from += 2;
+    }
+    if ((size & 1) != 0) {
+        const std::uint8_t last[2] = {*from, 0};
+        start += load<std::uint16_t>(last);
+    }
+    return start;
 }
 
 std::uint64_t plain_copy(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
@@ -99,20 +114,6 @@ std::uint64_t sum(const std::uint8_t* from, std::size_t size, std::uint64_t star
 std::uint64_t copy_and_sum(std::uint8_t* to, const std::uint8_t* from, std::size_t size,
                            std::uint64_t start) noexcept {
     return size < 64 ? plain_copy(to, from, size, start) : copy_form(to, from, size, start);
-}
-
-std::uint64_t word(std::uint16_t value) noexcept {
-    std::uint8_t bytes[2];
-    put16(bytes, value);
-    return load_sum(bytes);
-}
-
-std::uint16_t fold(std::uint64_t sum) noexcept {
-    sum = (sum & 0xffffffff) + (sum >> 32);
-    sum = (sum & 0xffffffff) + (sum >> 32);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return static_cast<std::uint16_t>(sum);
 }
 
 std::uint16_t changed(std::uint16_t checksum, std::uint16_t before, std::uint16_t after) noexcept {
