@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tunnels between namespaces: what goes through, and what does not."""
 import json
+import os
 import pathlib
 import random
 import re
 import shutil
 import socket
+import stat
 import subprocess
+import time
 import unittest
 
 from bed import PROGRAM, BedTest, sanitized, wait_for, within
@@ -79,6 +82,15 @@ class Traffic(BedTest):
             for size in (mtu, 3000, 20000):
                 self.ping(a, target, 1, "-M", "dont", "-s", size)
 
+    def test_a_narrow_path_outside(self):
+        """What does not fit the path in one piece goes in fragments."""
+        end_a, end_b = self.pair()
+        for end in (end_a, end_b):
+            self.ip("-n", end.namespace, "link", "set", "v1", "mtu", "1300")
+        self.ping(end_a.namespace, "10.1.0.2", 1, "-M", "do", "-s", 1372)
+        self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 10)
+        self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 10)
+
     def test_a_connection_through_a_larger_host(self):
         """The MSS of a SYN from behind the tunnel, whose hosts know of a larger MTU, is lowered."""
         end_a, end_b = self.pair()
@@ -142,6 +154,57 @@ class Life(BedTest):
         if not sanitized() and "seccomp" not in str(end_a.status()["fallbacks"]):
             for task in pathlib.Path(f"/proc/{end_a.pid}/task").iterdir():
                 self.assertRegex((task / "status").read_text(), r"Seccomp:\s+2", "every thread has the filter")
+
+    def test_an_own_user(self):
+        """Started by somebody who is not root, and has CAP_NET_ADMIN alone."""
+        end_a, end_b = self.pair()
+        end_a.stop()
+        for name in ("a.key", "a.toml"):
+            shutil.chown(self.dir / name, 12345)
+        # The device is everybody's on most systems; here it is in a place that this process alone sees.
+        os.mknod(self.dir / "tun", 0o600 | stat.S_IFCHR, os.makedev(10, 200))
+        (self.dir / "tun").chmod(0o666)
+        start = ["sh", "-c", f'mount --bind "{self.dir}/tun" /dev/net/tun && exec "$@"', "sh",
+                 "setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"]
+        ran = self.run(end_a.namespace, *start, PROGRAM, "vpn", "up", "a.toml", check=False)
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(ran.stderr, r"\Adaelstrom: [^\n]+\n\Z")
+        self.run(end_a.namespace, *start, "--inh-caps=+net_admin", "--ambient-caps=+net_admin", PROGRAM, "vpn", "up",
+                 "--daemon", "a.toml")
+        try:
+            self.wait_for_ping(end_a.namespace, "10.1.0.2")
+        finally:
+            self.run(end_a.namespace, *start, PROGRAM, "vpn", "down", "a.toml")
+        self.assertNotIn("dael0", self.interfaces(end_a.namespace))
+
+    def test_an_interface_that_is_taken_away(self):
+        end_a, _ = self.pair()
+        self.ip("-n", end_a.namespace, "link", "set", "dael0", "down")
+        self.assertEqual(end_a.status()["interface"], "dael0")
+
+        def ticks():
+            return sum(map(int, pathlib.Path(f"/proc/{end_a.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+        before = ticks()
+        time.sleep(1)
+        self.assertLess(ticks() - before, 30, "it waits, and does not ask again and again")
+        self.ip("-n", end_a.namespace, "link", "set", "dael0", "up")
+        self.wait_for_ping(end_a.namespace, "10.1.0.2")
+        self.ip("-n", end_a.namespace, "link", "del", "dael0")
+        self.assertEqual(end_a.process.wait(60), 1)
+        end_a.reader.join()
+        self.assertIn("was deleted", end_a.said)
+
+    def test_timestamps_go_on(self):
+        """Over a restart, by a file: so a clock that was set back in between does no harm."""
+        end_a, _ = self.pair(a_more={"state": "stamp"})
+        self.ping(end_a.namespace, "10.1.0.2")
+        first = int((self.dir / "stamp").read_text())
+        end_a.stop()
+        ahead = first + 10**15  # as if the clock had been eleven days ahead
+        (self.dir / "stamp").write_text(f"{ahead:020}\n")
+        end_a.start()
+        self.wait_for_ping(end_a.namespace, "10.1.0.2")
+        self.assertGreater(int((self.dir / "stamp").read_text()), ahead)
 
     def test_killed_and_back(self):
         """Either end, with or without an endpoint to call, goes on after kill -9 and a start."""
