@@ -16,6 +16,19 @@
 namespace dael::vpn {
 namespace {
 
+// LeakSanitizer attaches to the process.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr unsigned long kTraced = 1;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+constexpr unsigned long kTraced = 1;
+#else
+constexpr unsigned long kTraced = 0;
+#endif
+#else
+constexpr unsigned long kTraced = 0;
+#endif
+
 Error failure(const char* what) {
     return {Code::io, std::string("cannot ") + what + ": " + std::strerror(errno)};
 }
@@ -47,9 +60,7 @@ Result<> drop_rights(const std::string& user) {
     __user_cap_data_struct none[2]{};
     if (::syscall(SYS_capset, &header, none) != 0) return failure("give up capabilities");
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failure("give up new rights");
-#ifndef __SANITIZE_ADDRESS__  // LeakSanitizer attaches to the process
-    if (::prctl(PR_SET_DUMPABLE, 0) != 0) return failure("forbid core dumps");
-#endif
+    if (::prctl(PR_SET_DUMPABLE, kTraced) != 0) return failure("forbid core dumps");
     return {};
 }
 
