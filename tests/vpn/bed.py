@@ -173,15 +173,19 @@ class BedTest(unittest.TestCase):
         self.addCleanup(self.take_down)
 
     def take_down(self):
+        """Every end that runs still must end well, with nothing to say of a sanitizer's."""
+        faults = []
         for end in self.ends:
-            if end.process and end.process.poll() is None:
-                end.process.kill()
-                end.process.wait()
-            if end.process and end.process.stderr and not end.process.stderr.closed:
-                end.reader.join(PATIENCE)
-                end.process.stderr.close()
+            running = end.process.poll() is None
+            if not end.process.stderr.closed:
+                code = end.stop()
+                if running and code != 0 or "Sanitizer" in end.said or "runtime error" in end.said:
+                    faults.append((code, end.said))
+        self.ends.clear()
         for namespace in self.made:
             subprocess.run(["ip", "netns", "del", namespace], capture_output=True)
+        self.made.clear()
+        self.assertEqual(faults, [])
 
     def ip(self, *words):
         subprocess.run(["ip", *words], check=True, capture_output=True, text=True)

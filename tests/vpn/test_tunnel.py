@@ -45,7 +45,9 @@ class Traffic(BedTest):
             try:
                 wait_for(lambda: ":5201" in self.run(end_b.namespace, "ss", "-Hltn").stdout, "iperf3's server")
                 ran = self.run(end_a.namespace, "iperf3", "-J", "-n", SIZE, "-c", *words)
-                self.assertGreaterEqual(json.loads(ran.stdout)["end"]["sum_received"]["bytes"], SIZE / 2, "the rest was under way")
+                end = json.loads(ran.stdout)["end"]
+                self.assertGreaterEqual(end["sum_sent"]["bytes"], SIZE)
+                self.assertGreater(end["sum_received"]["bytes"], 0)  # when the other's word came; more was under way
             finally:
                 server.terminate()
                 server.wait()
@@ -57,11 +59,7 @@ class Traffic(BedTest):
                 end_a, end_b = self.pair(b_more={"switches": {switch: False}})
                 self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 4)
                 self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4)
-                self.assertEqual(end_b.stop(), 0)
-                self.assertEqual(end_a.stop(), 0)
-                for name in self.made:
-                    self.ip("netns", "del", name)
-                self.made.clear()
+                self.take_down()
 
     def test_several_queues(self):
         end_a, end_b = self.pair(more={"queues": 3})
@@ -272,9 +270,7 @@ class Strangers(BedTest):
                 self.assertNotIn("initiation", seen if wrong != "shared" else {}, seen)
                 self.assertFalse(end_a.peer()["in_use"] and end_b.peer()["in_use"])
                 self.assertEqual(end_b.peer()["received_packets"], 0)
-                end_a.stop(), end_b.stop()
                 self.take_down()
-                self.made.clear()
 
     def test_a_hostile_peer(self):
         """One that has keys, and sends from another's address, or to another peer: none of it arrives."""
