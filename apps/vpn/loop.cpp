@@ -314,6 +314,7 @@ void Loop::note(const esp::Packet& packet, std::uint64_t bytes, bool data) {
     traffic_.packets += 1;
     traffic_.bytes += bytes;
     traffic_.data |= data;
+    inner_ += data;
     from_ = static_cast<const path::Datagrams*>(packet.user)->route;
 }
 
@@ -321,12 +322,13 @@ void Loop::end_note() {
     if (session_ && traffic_.packets != 0) {
         if (traffic_.data) {
             PeerEnd& peer = sessions_.peer(session_->peer);
-            peer.received_packets.add_shared(traffic_.packets);
+            peer.received_packets.add_shared(inner_);
             peer.received_bytes.add_shared(traffic_.bytes);
         }
         sessions_.received(*session_, traffic_, from_, *this);
     }
     traffic_ = {};
+    inner_ = 0;
     session_.reset();
 }
 

@@ -112,6 +112,7 @@ class Loop final : public Outlet {
     // Of the session whose packets are just looked at.
     SessionPtr session_;
     Traffic traffic_;
+    std::uint64_t inner_ = 0;  // of these packets, those that were no dummies
     path::Route from_;
     LoopCounters counters_;
 };
