@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a process has one of: the engine, opened when there has been enough to do for it to pay, and
 // the counts of what it did. No lock anywhere, so that fork() at any moment does no harm; and never
-// closed, so that there is nothing to be done at exit.
+// closed, so that there is nothing to be done at exit; a log gets its last line by teardown().
 #pragma once
 
 #include <daelstrom/daelstrom.h>
