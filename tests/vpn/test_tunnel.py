@@ -9,6 +9,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import threading
 import time
 import unittest
 
@@ -62,11 +63,27 @@ class Traffic(BedTest):
                 self.take_down()
 
     def test_several_queues(self):
-        end_a, end_b = self.pair(more={"queues": 3})
+        """Flows side by side, by several threads of a tunnel, which is asked how it fares meanwhile."""
+        end_a, end_b = self.pair(more={"queues": 3, "rekey": {"seconds": 1}})
         self.assertEqual(end_a.status()["queues"], 3)
-        for i in range(4):
-            self.send_bytes(end_a.namespace, end_b.namespace, ("10.1.0.2", "fd01::2")[i % 2], SIZE // 8, i)
-        self.send_bytes(end_b.namespace, end_a.namespace, "10.1.0.1", SIZE // 4)
+        faults = []
+
+        def flow(source, target, address, seed):
+            try:
+                self.send_bytes(source.namespace, target.namespace, address, SIZE // 4, seed)
+            except BaseException as fault:
+                faults.append(fault)
+        flows = [threading.Thread(target=flow, args=words) for words in (
+            (end_a, end_b, "10.1.0.2", 1), (end_a, end_b, "fd01::2", 2), (end_b, end_a, "10.1.0.1", 3),
+            (end_b, end_a, "fd01::1", 4), (end_a, end_b, "10.1.0.2", 5), (end_b, end_a, "10.1.0.1", 6))]
+        for thread in flows:
+            thread.start()
+        while any(thread.is_alive() for thread in flows):
+            self.assertGreaterEqual(end_a.peer()["sessions"], 1)
+            end_b.words_of_status()
+        for thread in flows:
+            thread.join()
+        self.assertEqual(faults, [])
 
     def test_sizes(self):
         """From nothing to more than fits: what may not be cut is refused by the interface, what may is."""
