@@ -277,6 +277,16 @@ TEST(VpnCutter, UdpChecksumsOfZero) {
             ASSERT_EQ(inet::get16(&bytes[p.ip_header() + 6]), 0xffff);
         }
         expect_cut(p, 100);
+        // One that is not cut.
+        const InnerPacket alone = p.segments(100)[0];
+        VnetHeader v = alone.super(0);
+        v.gso_type = VnetHeader::kNone;
+        const Bytes half = alone.bytes(true);
+        const Cutter cutter(v, half);
+        ASSERT_EQ(cutter.fault(), Cutter::Fault::none);
+        Bytes got(cutter.size(0));
+        cutter.lay(0, got.data());
+        EXPECT_EQ(difference(alone.bytes(), got), "");
     }
     InnerPacket p = some_packet(random, false, false);
     p.payload = random.bytes(250);

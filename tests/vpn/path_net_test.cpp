@@ -617,6 +617,29 @@ TEST_F(VpnNet, OnlyWhatIsOkIsSent) {
     }
 }
 
+// Of any sizes, one behind the other: each arrives as it is.
+TEST_F(VpnNet, WhatTheKernelCouldNotCutIsNotSentInOne) {
+    Ends e = ends({}, "127.0.0.1:1");
+    Route route = to("127.0.0.1", e.b);
+    Random random(3);
+    for (int round = 0; round < 100; ++round) {
+        Bytes buffer = random.bytes(40 * 60);
+        std::vector<esp::Packet> packets;
+        std::vector<Bytes> expected;
+        for (std::uint32_t at = 0; packets.size() < 40;) {
+            esp::Packet one;
+            one.buffer = buffer.data();
+            one.offset = at;
+            one.size = static_cast<std::uint32_t>(20 * (1 + random.below(3)));
+            expected.emplace_back(&buffer[at], &buffer[at] + one.size);
+            packets.push_back(one);
+            at += one.size;
+        }
+        EXPECT_EQ(e.a.send(packets, route, 0).packets, 40u);
+        ASSERT_TRUE(taken(e.b, 40) == expected);
+    }
+}
+
 TEST_F(VpnNet, WhenceWhitherAndTosAreSaid) {
     must(netlink_->add_address(kLoopback, *Prefix::parse("fd01::5/128")));
     in_use("fd01::5");
