@@ -133,7 +133,7 @@ TEST_P(BothPatterns, AgreesInOneRoundTrip) {
     EXPECT_TRUE(b_->used(0));
     expect_shared(*a_, *b_);
     EXPECT_EQ(a_->actions, (std::vector{Kind::send, Kind::install, Kind::use}));
-    EXPECT_EQ(b_->actions, (std::vector{Kind::reply, Kind::install, Kind::use}));
+    EXPECT_EQ(b_->actions, (std::vector{Kind::install, Kind::reply, Kind::use}));
     EXPECT_EQ(a_->session_in_use(0).role, Role::initiator);
     const auto status = *a_->handshakes().status(0);
     EXPECT_EQ(status.in_use, *a_->used(0));

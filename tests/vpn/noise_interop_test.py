@@ -124,14 +124,14 @@ class Interop(unittest.TestCase):
                 self.assertEqual(len(message), 156)
                 said = steps.say("receive", SOURCE, message)
                 self.assertEqual(said[0], ["outcome", "initiation", "answered"])
-                reply = bytes.fromhex(said[1][1])
-                self.assertEqual((said[1][0], len(reply)), ("reply", 100))
+                reply = bytes.fromhex(said[2][1])
+                self.assertEqual((said[2][0], len(reply)), ("reply", 100))
                 zero, kind, _, receiver = struct.unpack(">IBxxxII", reply[:16])
                 self.assertEqual((zero, kind, receiver), (0, 4 if psk else 2, self.number))
                 self.assertEqual(reply[68:84], mac(mac_key(self.own_public), reply[:68]))
                 self.assertEqual(reply[84:], bytes(16))
                 responder_spi, = struct.unpack(">I", connection.read_message(reply[16:68]))
-                install = said[2]
+                install = said[1]
                 self.assertEqual(install[0], "install")
                 self.assertEqual((install[2], int(install[3]), int(install[6])), ("responder", self.spi, responder_spi))
                 to_responder, to_initiator = esp_keys(connection, self.spi, responder_spi)
@@ -247,7 +247,7 @@ class Interop(unittest.TestCase):
             said = steps.say("receive", SOURCE, message)
             self.assertEqual(said[0][1], "initiation")
             with self.assertRaises(InvalidTag):
-                connection.read_message(bytes.fromhex(said[1][1])[16:68])
+                connection.read_message(bytes.fromhex(said[2][1])[16:68])
             steps.say("pass", 10_000)
             message = bytes.fromhex(steps.say("want", 0)[0][1])
             _, _, reply = self.respond("IKpsk2", secrets.token_bytes(32), message)

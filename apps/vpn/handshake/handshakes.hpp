@@ -72,7 +72,8 @@ struct FreshSession {
 // What is to be done. Pointers and spans hold until the next call of anything.
 struct Action {
     enum class Kind : std::uint8_t {
-        // Send `message`, an answer, to where the datagram of the last receive() came from.
+        // Send `message`, an answer, to where the datagram of the last receive() came from. If it
+        // begins a session, `install` came before.
         reply,
         // Send `message` to the peer's endpoint, wherever it is thought to be. Without one: drop
         // it.

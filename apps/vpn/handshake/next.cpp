@@ -19,6 +19,9 @@ void Handshakes::State::wake(PeerId id) noexcept {
 
 const Action* Handshakes::State::next(const Now& now) noexcept {
     if (reply_size != 0) {
+        // What the answer brings finds its session: another thread may be the one to receive it.
+        if (reply_peer != kNoPeer && peers[reply_peer] && peers[reply_peer]->has_uninstalled())
+            return say(reply_peer, now);
         action = {};
         action.peer = reply_peer;
         action.message = BytesIn(reply).first(reply_size);

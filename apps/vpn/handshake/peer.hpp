@@ -76,11 +76,12 @@ struct Peer {
     PeerStatus status;
 
     bool has_keepalive() const noexcept { return options.keepalive > Time{0}; }
-    // Something from before that was not asked for.
-    bool undelivered() const noexcept {
+    bool has_uninstalled() const noexcept {
         return (current && !current.installed) || (previous && !previous.installed) ||
-               (next && !next.installed) || gone_count > 3;
+               (next && !next.installed);
     }
+    // Something from before that was not asked for.
+    bool undelivered() const noexcept { return has_uninstalled() || gone_count > 3; }
 };
 
 }  // namespace dael::vpn
