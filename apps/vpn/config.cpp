@@ -3,7 +3,7 @@
 #include "vpn/config.hpp"
 
 #include <algorithm>
-#include <initializer_list>
+#include <cstdio>
 #include <set>
 
 // toml++ 3.3 asserts of a file's text what it then finds a fault itself ("[!]" for one), and under
@@ -129,6 +129,57 @@ class Table {
     std::vector<Fault>& faults_;
     std::vector<std::string> known_;
 };
+
+// One letter of UTF-8, whose size is known, as TOML escapes it in double quotes.
+std::string escaped(std::string_view letter) {
+    std::uint32_t value = static_cast<unsigned char>(letter[0]) & (0xffu >> (letter.size() + 1));
+    for (const char c : letter.substr(1))
+        value = value << 6 | (static_cast<unsigned char>(c) & 0x3f);
+    char text[16];
+    std::snprintf(text, sizeof text, "\\U%08X", static_cast<unsigned>(value));
+    return text;
+}
+
+// The same in ASCII alone: toml++ 3.3 takes some letters in some places for what cannot be
+// (is_non_ascii_horizontal_whitespace). TOML has letters beyond ASCII in comments and in quotes
+// only; of single ones, where nothing can be escaped, they are refused here. Where that cannot be
+// done: nothing, and `line` is where.
+std::optional<std::string> in_ascii(std::string_view text, int& line) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+    std::string out;
+    line = 1;
+    char within = 0;  // the quote that ends where we are; '#': a line's end does; 0: in neither
+    bool several = false;  // a text of several lines
+    while (!text.empty()) {
+        std::size_t size = app::utf8_size(text);
+        const char c = text[0];
+        if (size == 0) return {};
+        if (size > 1) {
+            if (within != '"' && within != '#') return {};
+            out += within == '#' ? "?" : escaped(text.substr(0, size));
+            text.remove_prefix(size);
+            continue;
+        }
+        const bool three = text.size() >= 3 && text[1] == c && text[2] == c;
+        if (within == 0 && (c == '"' || c == '\'' || c == '#')) {
+            within = c;
+            several = c != '#' && three;
+            size = several ? 3 : 1;
+        } else if (c == '\n') {
+            ++line;
+            if (!several) within = 0;
+        } else if (c == '\\' && within == '"' && text.size() > 1 && text[1] != '\n') {
+            if ((text[1] & 0x80) != 0) return {};  // no escape, and none shall come of it
+            size = 2;
+        } else if (within != 0 && c == within && within != '#' && (!several || three)) {
+            size = several ? 3 : 1;
+            within = 0, several = false;
+        }
+        out += text.substr(0, size);
+        text.remove_prefix(size);
+    }
+    return out;
+}
 
 bool is_interface_name(std::string_view name) {
     // The kernel takes more; what has a meaning to shells, paths or sysctl is nobody's wish.
@@ -313,7 +364,15 @@ void check_endpoints(const Config& config, std::vector<Fault>& faults) {
 
 Config parse_config(std::string_view text, std::vector<Fault>& faults) {
     Config config;
-    const auto parsed = toml::parse(text);
+    int line = 0;
+    const auto ascii = in_ascii(text, line);
+    if (!ascii) {
+        faults.push_back({line,
+                          "this is no TOML: letters beyond ASCII, in UTF-8, stand in double quotes "
+                          "or behind #"});
+        return config;
+    }
+    const auto parsed = toml::parse(*ascii);
     if (!parsed) {
         const auto& error = parsed.error();
         faults.push_back({static_cast<int>(error.source().begin.line),

@@ -113,6 +113,10 @@ TEST(Config, EachFaultHasItsLineAndItsMend) {
         {"allowed = \"10.3.0.0/16\"", "allowed = \"10.3/16\"", "neither an address"},
         {"port = 4500", "port = ", "this is no TOML"},
         {"[switches]", "[!]", "this is no TOML"},
+        {"port = 4500", "p\xc3\xb6rt = 4500", "beyond ASCII"},
+        {"port = 4500", "\xc4\x93", "beyond ASCII"},
+        {"\"one\"", "\"\\\xc4\x93\"", "beyond ASCII"},
+        {"\"one\"", "\"\xc4\"", "beyond ASCII"},
     };
     for (const auto& each : cases) {
         std::string text = good();
@@ -123,6 +127,15 @@ TEST(Config, EachFaultHasItsLineAndItsMend) {
         EXPECT_NE(faults[0].message.find(each.says), std::string::npos)
             << each.to << ": " << faults[0].message;
     }
+}
+
+TEST(Config, PeopleAreCalledWhatTheyAreCalled) {
+    std::string text = good();
+    changed(text, "\"one\"", "\"Z\xc3\xbcrich \\\" '\"  # \xc3\xbc");
+    std::vector<Fault> faults;
+    const Config config = parse_config(text, faults);
+    ASSERT_TRUE(faults.empty()) << describe("f", faults);
+    EXPECT_EQ(config.peers[0].name, "Z\xc3\xbcrich \" '");
 }
 
 TEST(Config, AllFaultsAreSaidAtOnce) {

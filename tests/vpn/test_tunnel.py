@@ -393,6 +393,14 @@ class Moves(BedTest):
         self.assertGreaterEqual(end_b.peer()["moves"], 1)
         self.assertLessEqual(end_b.peer()["sessions"], sessions + 1)
 
+    def test_idle(self):
+        """Longer than a session's time for new keys: the next packet goes through all the same."""
+        end_a, end_b = self.pair(more={"rekey": {"seconds": 1}})
+        self.ping(end_a.namespace, "10.1.0.2")
+        time.sleep(3)
+        self.ping(end_b.namespace, "10.1.0.1")
+        self.ping(end_a.namespace, "fd01::2")
+
     def test_rekey_under_load(self):
         """New keys again and again while packets flow: none is lost, and none twice."""
         end_a, end_b = self.pair(more={"rekey": {"seconds": 1}})
