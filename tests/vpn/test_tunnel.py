@@ -62,6 +62,28 @@ class Traffic(BedTest):
                 self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4)
                 self.take_down()
 
+    @unittest.skipIf(sanitized(), "NOT RUN: a sanitizer's time says nothing")
+    def test_bursts_pay(self):
+        """A byte by bursts takes a third of the processor's time that it takes packet by packet, both ends together.
+        It is time of these processes alone, the best of some turns, so a busy machine makes it hardly worse."""
+        def worked(end):
+            return sum(int((task / "schedstat").read_text().split()[0])
+                       for task in pathlib.Path(f"/proc/{end.pid}/task").iterdir())
+        best = {True: 1e9, False: 1e9}
+        for _ in range(6):
+            for bursts, size in ((True, 100_000_000), (False, 20_000_000)):
+                end_a, end_b = self.pair(more={"switches": dict.fromkeys(("tun_offloads", "udp_gso", "udp_gro"), bursts)})
+                offloads = end_a.status()["offloads"]
+                if bursts and not (offloads["tcp4"] and offloads["udp_gso"] and offloads["udp_gro"]):
+                    self.skipTest("NOT RUN: this kernel has no bursts")
+                before = worked(end_a) + worked(end_b)
+                self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", size)
+                best[bursts] = min(best[bursts], (worked(end_a) + worked(end_b) - before) / size)
+                self.take_down()
+            if best[False] >= 3 * best[True]:
+                return
+        self.fail(f"nanoseconds a byte: by bursts {best[True]:.2f}, by packets {best[False]:.2f}")
+
     def test_several_queues(self):
         """Flows side by side, by several threads of a tunnel, which is asked how it fares meanwhile."""
         end_a, end_b = self.pair(more={"queues": 3, "rekey": {"seconds": 1}})
