@@ -31,9 +31,9 @@ RUN cmake --build --preset release
 RUN cmake --install build/release --component program --prefix /opt/daelstrom
 
 # What runs: the program is linked to libcrypto, which the package openssl brings under the name that it has in
-# this release, and loads drivers where it finds them.
+# this release, and for the tunnel to libmnl and libseccomp, and loads drivers where it finds them.
 FROM debian:${DEBIAN}-slim AS run
-RUN apt-get update && apt-get install -y --no-install-recommends openssl && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends openssl libmnl0 libseccomp2 && rm -rf /var/lib/apt/lists/*
 WORKDIR /data
 ENTRYPOINT ["daelstrom"]
 
