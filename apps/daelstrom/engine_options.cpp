@@ -167,7 +167,7 @@ void add_engine_options(CLI::App& command, Context& context, EngineChoice& choic
     command
         .add_option("--device-memory", choice.device_memory,
                     "Most memory of each device that data on its way there and back may take "
-                    "(default: up to 1G)")
+                    "(default: up to 1.25G)")
         ->type_name("SIZE");
     command
         .add_option("--copy-rate", choice.copy_rate,

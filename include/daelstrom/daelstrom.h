@@ -201,9 +201,9 @@ typedef struct dael_engine_options {
     double patience;
     /* What it leaves to others. Of the host's cores, where `threads` is 0, the part that it may
      * use: above 0 to 1; 0: all. Of each device, over all calls on host memory at once: bytes of
-     * its memory for staging, and as many page-locked (0: up to 1 GiB; calls wait for each other,
-     * and one that could never have room fails with DAEL_OUT_OF_MEMORY), and bytes a second across
-     * its bus, each way (0: any). */
+     * its memory for staging, and as many page-locked (0: up to 1.25 GiB; calls wait for each
+     * other, and one that could never have room fails with DAEL_OUT_OF_MEMORY), and bytes a second
+     * across its bus, each way (0: any). */
     double cpu_share;
     uint64_t device_memory;
     uint64_t copy_rate;
@@ -295,7 +295,8 @@ typedef struct dael_shard {
  * the key, and for gcm the tag and the additional data, in host memory, and no data: that is the
  * shards', in order, and every one but the last ends at a whole block of it (XTS: sector). Of gcm
  * there is one tag over all; opening decrypts nothing before it is known to be right. Modes that
- * are parallel within a message, and gcm. Errors: as dael_run; DAEL_UNSUPPORTED, also for a stream
+ * are parallel within a message, and gcm. For dael_key_set_replace it counts as a call on host
+ * memory. Errors: as dael_run; DAEL_UNSUPPORTED, also for a stream
  * that is captured. After an error the output's bytes are unspecified, but for DAEL_AUTHENTICATION
  * and what was wrong with the call, which leave all as it was. */
 DAEL_API dael_status dael_run_shards(dael_engine* engine, const dael_cipher* cipher,

@@ -52,9 +52,9 @@ struct EngineOptions {
     double patience = 10;
     // What it leaves to others. Of the host's cores, where `threads` is 0, the part that it may
     // use, above 0 to 1. Of each device, over all calls on host memory at once: bytes of its memory
-    // for staging, and as many page-locked (0: up to 1 GiB; calls wait for each other, and one that
-    // could never have room fails with out_of_memory), and bytes a second across its bus, each way
-    // (0: any).
+    // for staging, and as many page-locked (0: up to 1.25 GiB; calls wait for each other, and one
+    // that could never have room fails with out_of_memory), and bytes a second across its bus, each
+    // way (0: any).
     double cpu_share = 1;
     std::size_t device_memory = 0;
     std::uint64_t copy_rate = 0;
@@ -153,7 +153,8 @@ class DAEL_API Engine {
     // the start, the key, and for gcm the tag and the additional data, in host memory, and no data:
     // that is the shards', in order, and every one but the last ends at a whole block of it (XTS:
     // sector). Of gcm there is one tag over all; opening decrypts nothing before it is known to be
-    // right. Modes that are parallel within a message, and gcm. Errors: as above; authentication;
+    // right. Modes that are parallel within a message, and gcm. For KeySet::replace() it counts as
+    // a call on host memory. Errors: as above; authentication;
     // unsupported, also for a stream that is captured. After an error the output's bytes are
     // unspecified, but for authentication and what was wrong with the call, which leave all as it
     // was.

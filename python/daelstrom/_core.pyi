@@ -39,7 +39,7 @@ class Engine:
         """``form``: one of the backend's ways by name; ``threads``: of the host, 0 for all; ``chunk``: bytes that go to a
         device at a time, 0 for what was measured; ``calibrated``: whether what ``daelstrom calibrate`` measured counts.
         What it leaves to others: ``cpu_share``, the part of the cores that it may use, where ``threads`` is 0;
-        ``device_memory``, bytes of each device's memory for staging, 0 for up to 1 GiB; ``copy_rate``, bytes a second
+        ``device_memory``, bytes of each device's memory for staging, 0 for up to 1.25 GiB; ``copy_rate``, bytes a second
         across each device's bus, each way, 0 for any. They are for data in host memory.
         Raises BackendError for a backend that does not exist, or is not here."""
 

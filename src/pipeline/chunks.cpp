@@ -15,15 +15,17 @@ std::size_t aligned(std::uint64_t size) noexcept {
 template <class Follows>
 std::vector<Extent> extents(std::span<const Piece> pieces, bool rows, Follows follows) {
     std::vector<Extent> result;
+    std::size_t before = 0;  // which message the last one was of
     for (const Piece& piece : pieces) {
         const auto size = static_cast<std::size_t>(piece.message.size);
         if (size == 0) continue;
-        if (!result.empty() && (rows || size < kWorthOwnCopy) &&
+        if (!result.empty() && ((rows && piece.index - before <= 1) || size < kWorthOwnCopy) &&
             result.back().place + result.back().size == piece.data &&
             follows(result.back(), piece.message))
             result.back().size += size;
         else
             result.push_back({piece.message.in, piece.message.out, size, piece.data});
+        before = piece.index;
     }
     return result;
 }

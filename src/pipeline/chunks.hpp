@@ -57,8 +57,8 @@ inline constexpr std::size_t kSmallChunk = std::size_t{1} << 20;
 void lay_out(const Cipher& cipher, std::size_t list, Chunk& chunk) noexcept;
 
 // The copies of the data of one side that pieces take: those that follow one another in host
-// memory, and in the buffer, are one. Long ones only where one copy may span `rows` of them:
-// neighbours may be separate page-locked allocations.
+// memory, and in the buffer, are one. Long ones only where one copy may span `rows` of those that
+// are neighbours in the list, too: others may be separate page-locked allocations.
 std::vector<Extent> extents_in(std::span<const Piece> pieces, bool rows);
 std::vector<Extent> extents_out(std::span<const Piece> pieces, bool rows);
 

@@ -39,6 +39,7 @@ class Part {
     Part& operator=(const Part&) = delete;
 
     const DevicePath& path() const { return *path_; }
+    const Message& message() const { return message_; }
     Message& message() { return message_; }
     Order& order() { return path_->device.order(); }
 
@@ -118,7 +119,8 @@ Result<> check_whole(const Cipher& cipher, const Message& message, std::uint64_t
                                             " is sequential: a message of it lies on one device"};
     Message whole = message;
     whole.size = size;
-    auto* const somewhere = reinterpret_cast<std::uint8_t*>(kBlockSize);
+    // At the end of all addresses, where no tag and no additional data are.
+    auto* const somewhere = reinterpret_cast<std::uint8_t*>(~std::uintptr_t{0} - kBlockSize - size);
     if (size != 0) whole.in = whole.out = somewhere;
     DAEL_TRY(modes::check(cipher, whole, keys));
     if (authenticates(cipher.mode) && !pipeline::can_be_in_parts(cipher, whole))
@@ -153,7 +155,8 @@ Result<> lay_out(Parts& parts, Engine::State& engine, const Cipher& cipher, KeyS
         its.tag = nullptr;
         Cipher as_run = cipher;
         if (authenticates(cipher.mode)) {
-            as_run.mode = Mode::gcm_ctr;
+            // Sealing, the counter may wrap; its bytes and places are checked.
+            as_run.mode = modes::encrypts(cipher) ? Mode::ctr : Mode::gcm_ctr;
             its.start =
                 modes::counter_add32(whole.start, static_cast<std::uint32_t>(1 + at / kBlockSize));
         } else if (at != 0) {
@@ -207,19 +210,15 @@ Result<> run_all(Parts& parts, const Cipher& cipher) {
     return done;
 }
 
-}  // namespace
-
 // What has to be there comes first, then what only reads or makes the output, then the tag.
-Result<> Engine::State::run_gcm_shards(const Cipher& cipher, KeySet::State& set,
-                                       const Message& whole, std::span<const Shard> shards) {
-    Parts parts;
-    DAEL_TRY(lay_out(parts, *this, cipher, set, whole, shards));
+Result<> run_gcm(Parts& parts, Engine::State& engine, const Cipher& cipher, KeySet::State& set,
+                 const Message& whole) {
     DAEL_TRY(for_each(parts, [](Part& part) { return part.make_room(); }));
     pipeline::GcmParts sums(cipher, whole);
     for (Part& part : parts) sums.add(part.message().in, part.message().out, part.message().size);
     const std::span<Message> messages = sums.parts();
     if (messages.size() != parts.size())
-        DAEL_TRY(run_one({Mode::gcm}, set.list, &set, messages.back()));
+        DAEL_TRY(engine.run_one({Mode::gcm}, set.list, &set, messages.back()));
     std::size_t next = 0;
     auto asked = for_each(parts, [&](Part& part) -> Result<> {
         Message message = messages[next++];
@@ -232,6 +231,7 @@ Result<> Engine::State::run_gcm_shards(const Cipher& cipher, KeySet::State& set,
     const core::KeySchedule& schedule = set.list[whole.key].schedule();
     for (std::uint64_t at = 0; at < blocks.size; at += kBlockSize) {
         Block block;
+        const core::WipeAtEnd no_block(block);
         std::copy_n(blocks.in + at, kBlockSize, block.begin());
         block = modes::encrypt_block(schedule, block);
         std::ranges::copy(block, blocks.out + at);
@@ -252,6 +252,8 @@ Result<> Engine::State::run_gcm_shards(const Cipher& cipher, KeySet::State& set,
     return run_all(parts, {Mode::gcm_ctr, Direction::decrypt});
 }
 
+}  // namespace
+
 Result<Ran> Engine::State::run_shards(const Cipher& cipher, KeySet::State& set,
                                       const Message& whole, std::span<const Shard> shards) {
     std::uint64_t size = 0;
@@ -261,23 +263,21 @@ Result<Ran> Engine::State::run_shards(const Cipher& cipher, KeySet::State& set,
         size += shards[i].size;
     }
     DAEL_TRY(check_whole(cipher, whole, size, set.list.size()));
+    Parts parts;
+    DAEL_TRY(lay_out(parts, *this, cipher, set, whole, shards));
+    std::vector<pipeline::Did> did;
+    for (const Part& part : parts) did.push_back({part.path(), part.message().size});
     if (authenticates(cipher.mode)) {
-        DAEL_TRY(run_gcm_shards(cipher, set, whole, shards));
+        DAEL_TRY(run_gcm(parts, *this, cipher, set, whole));
     } else {
-        Parts parts;
-        DAEL_TRY(lay_out(parts, *this, cipher, set, whole, shards));
         if (cipher.mode == Mode::cbc || cipher.mode == Mode::cfb)
             DAEL_TRY(fetch_starts(parts, whole.start));
         DAEL_TRY(run_all(parts, cipher));
     }
-    std::vector<pipeline::Did> did;
-    for (const Shard& shard : shards)
-        if (shard.size != 0) {
-            DAEL_LET(path, path_of(shard.out));
-            did.push_back({*path, shard.size});
-        }
     if (did.empty()) return Ran{};
-    return pipeline::ran_by(did, false);
+    // What is done is done, also where there is no memory for names.
+    auto told = core::guarded([&]() -> Result<Ran> { return pipeline::ran_by(did, false); });
+    return told ? std::move(told) : did.front().worker.ran(1, 0);
 }
 
 Result<Ran> Engine::run_shards(const Cipher& cipher, const KeySet& keys, const Message& message,

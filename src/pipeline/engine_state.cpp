@@ -18,6 +18,17 @@
 
 namespace dael {
 namespace pipeline {
+namespace {
+
+// What the bus does, where it may not do all that it can.
+DeviceRates within(DeviceRates rates, const Budget& budget) {
+    const double most = static_cast<double>(budget.copy_rate) / 1e9;
+    for (double* rate : {&rates.copy_in, &rates.copy_out, &rates.duplex, &rates.pageable})
+        if (budget.copy_rate != 0) *rate = std::min(*rate, most);
+    return rates;
+}
+
+}  // namespace
 
 DevicePath::DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_number,
                        ThreadPool& pool, const Planner& planner, bool formed, const Budget& budget)
@@ -26,6 +37,7 @@ DevicePath::DevicePath(std::unique_ptr<core::Backend> opened, std::size_t its_nu
       device(*owned->device()),
       rates(planner.device_rates(name(), identity(device.info()))),
       transfer(device, pool, budget) {
+    rates = within(rates, budget);
     core::Forms* const forms = device.forms();
     if (!formed || !forms || rates.form.empty()) return;
     // Only what the device itself offers: a file must not talk it into a form that it holds to be
@@ -203,7 +215,7 @@ Engine::State::State(EngineOptions engine_options, pipeline::Backends given,
                      std::optional<Calibration> calibration)
     : options_(std::move(engine_options)),
       planner_(std::move(calibration), pipeline::hosts_among(given, options_.form)),
-      expected_(planner_.expected_device()),
+      expected_(pipeline::within(planner_.expected_device(), budget())),
       pool_(host_threads(options_), {options_.thread_started, options_.thread_context}),
       drivers_(pipeline::kMaxWorkers, {options_.thread_started, options_.thread_context}),
       find_devices_(std::move(find_devices)),

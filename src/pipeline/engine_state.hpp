@@ -162,6 +162,9 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     Result<Ran> run_short(const Cipher& cipher, const Key& key, KeySet::State* set,
                           const Message& message, Code& code);
 
+    // run() of one message, whose code is then its error.
+    Result<Ran> run_one(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
+                        const Message& message);
     // As Engine::run_shards().
     Result<Ran> run_shards(const Cipher& cipher, KeySet::State& set, const Message& whole,
                            std::span<const Shard> shards);
@@ -231,11 +234,6 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
                             pipeline::WorkQueue::Member& member);
     Result<Ran> run_in_parts(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
                              const Message& message, std::uint64_t even, Code& code);
-    // run() of one message, whose code is then its error.
-    Result<Ran> run_one(const Cipher& cipher, std::span<const Key> keys, KeySet::State* set,
-                        const Message& message);
-    Result<> run_gcm_shards(const Cipher& cipher, KeySet::State& set, const Message& whole,
-                            std::span<const Shard> shards);
     Result<Ran> run_together(pipeline::Team team, const pipeline::Request& request,
                              KeySet::State* set, const pipeline::Survey& survey,
                              pipeline::WorkQueue& queue);

@@ -123,16 +123,19 @@ Result<> SlotPool::fit(SlotNeeds& needs) const {
 }
 
 std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
-    const std::size_t bytes = bytes_of(needs);
+    const bool trifle = needs.slots == 1 && needs.capacity <= kBlockSize;
+    const std::size_t bytes = trifle ? 0 : bytes_of(needs);
     const core::Uncancelled whole;  // a ticket that nobody takes up would stop all behind it
     Sets gone;
     std::size_t gone_bytes = 0;
     std::unique_lock lock(mutex_);
-    const std::uint64_t ticket = next_ticket_++;
-    changed_.wait(lock,
-                  [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= most_); });
-    ++served_;
-    changed_.notify_all();
+    if (!trifle) {
+        const std::uint64_t ticket = next_ticket_++;
+        changed_.wait(lock,
+                      [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= most_); });
+        ++served_;
+        changed_.notify_all();
+    }
     gone.reserve(kept_.size());
     const auto booked = [&](const SlotSet& set) {
         return std::max(set.bytes(), bytes / needs.capacity * set.capacity());

@@ -109,6 +109,8 @@ class SlotPool {
         bool good_ = false;
     };
 
+    // A set of one block takes no turn and counts for nothing, so that whoever has one may wait for
+    // another. Of other sets a thread has one at a time.
     // Halves the chunk, then the number of slots, for as long as memory runs out, or the budget
     // does. Errors: out_of_memory, device.
     Result<Loan> acquire(SlotNeeds needs);

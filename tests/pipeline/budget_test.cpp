@@ -2,6 +2,7 @@
 // What an engine leaves to others: cores, a device's memory, its bus.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -61,6 +62,67 @@ TEST_F(Budget, OfMemoryIsKeptByAllCallsTogether) {
     for (auto& caller : callers) caller.join();
     EXPECT_LE(device_.most_memory(), budget + (64 << 10));  // codes of batches come on top
     EXPECT_GT(device_.most_memory(), budget / 8);
+}
+
+// A message over shards has blocks of its own there, while others wait for all there is; and its
+// additional data goes through a device, too, where there is nothing else.
+TEST_F(Budget, OfMemoryAndMessagesOverShards) {
+    const std::size_t budget = 2 * kMiB;
+    Engine& engine = open({.threads = 2, .chunk = kMiB, .device_memory = budget});
+    Random random(4);
+    const KeyRing ring(random, 1);
+    auto keys = engine.keys(ring.keys);
+    ASSERT_TRUE(keys);
+    const Bytes aad = random.bytes(3 * kMiB);  // of which a chunk takes all there may be
+    std::atomic<bool> over{false};
+    std::vector<std::thread> callers;
+    for (int i = 0; i < 2; ++i)
+        callers.emplace_back([&, seed = i] {
+            Random mine(static_cast<std::uint64_t>(seed));
+            Work work(mine, ring, {{Mode::ctr}, {4 * kMiB}});
+            while (!over) {
+                work.again();
+                const auto ran = engine.run({Mode::ctr}, *keys, work.messages, work.codes);
+                ASSERT_TRUE(ran) << ran.error().message;
+                ASSERT_EQ(work.fault(Code::ok), "");
+            }
+        });
+    auto* const data = static_cast<std::uint8_t*>(*device_.allocate(4096));
+    const Stream stream = *device_.create_stream();
+    const Shard shards[] = {{data, data, 1024, stream}, {data + 1024, data + 1024, 99, stream}};
+    for (std::size_t call = 0; call < thorough(40u, 10u); ++call) {
+        const Bytes plain = random.bytes(1123);
+        std::ranges::copy(plain, data);
+        Block tag{};
+        Message m{plain.data(), nullptr, plain.size()};
+        m.out = const_cast<std::uint8_t*>(plain.data());
+        m.start = fitting_start(gcm::sealing(), random);
+        m.tag = tag.data();
+        m.aad = aad.data();
+        m.aad_size = call % 2 == 0 ? 20 : budget / 4;
+        const Answer answer = oracle(ring.raw[0], gcm::sealing(), m);
+        m.in = m.out = nullptr;
+        m.size = 0;
+        const auto ran = engine.run_shards(gcm::sealing(), *keys, m, shards);
+        EXPECT_TRUE(ran) << ran.error().message;
+        EXPECT_EQ(difference(answer.tag, tag), "");
+        EXPECT_EQ(difference(answer.out, std::span(data, plain.size())), "");
+    }
+    over = true;
+    for (auto& caller : callers) caller.join();
+    EXPECT_LE(device_.most_memory(), budget + (64 << 10));
+    wipe(data, 4096);
+    device_.release(data);
+    device_.destroy_stream(stream);
+}
+
+// What `auto` goes by knows of it.
+TEST_F(Budget, OfCopiesIsReckonedWith) {
+    Engine& free = open({.threads = 1});
+    const Job job{{Mode::ctr}, 128, std::uint64_t{1} << 30};
+    EXPECT_LT(free.explain(job).options[0].seconds, 5);
+    Engine& held = open({.threads = 1, .copy_rate = 10'000'000});
+    EXPECT_GT(held.explain(job).options[0].seconds, 50);
 }
 
 TEST_F(Budget, OfMemoryThatIsTooSmallForAMessageIsSaid) {

@@ -3,6 +3,8 @@
 // its stream, and the bytes and the tag are those of one message in one place.
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <deque>
 #include <list>
@@ -65,7 +67,7 @@ class Devices {
 class Laid {
   public:
     Laid(Devices& devices, const Bytes& data, const std::vector<std::size_t>& sizes, bool in_place)
-        : devices_(devices), data_(data) {
+        : data_(data) {
         for (std::size_t i = 0; i < sizes.size(); ++i) {
             HostDevice& device = devices.all[i % devices.all.size()];
             Held held{&device, static_cast<std::uint8_t*>(*device.allocate(2 * sizes[i] + 32))};
@@ -123,7 +125,6 @@ class Laid {
         std::uint8_t* memory;
         std::size_t size = 0;
     };
-    Devices& devices_;
     const Bytes data_;
     std::vector<Held> memory_;
 };
@@ -341,6 +342,54 @@ TEST(Shards, WhatCannotBeIsRefusedAndNothingIsTouched) {
     EXPECT_EQ(difference(before, laid.out()), "");
     const auto none = devices.engine->run_shards({Mode::ctr}, *keys, message, {});
     EXPECT_TRUE(none);
+}
+
+// The counter of an IV that is no nonce may wrap anywhere when a message is sealed, within a shard
+// too; to open it takes counter mode, which may not.
+TEST(Shards, WhereTheCounterWraps) {
+    Random random(5);
+    const KeyRing ring(random, 1);
+    Devices devices(2);
+    auto keys = devices.engine->keys(ring.keys);
+    ASSERT_TRUE(keys);
+    for (const std::size_t first : {64, 240, 512}) {
+        Whole whole(random, ring, gcm::sealing(), 1024);
+        std::ranges::copy(Bytes{255, 255, 255, 240}, whole.message.start.begin() + 12);
+        Message m = whole.message;
+        m.in = m.out = const_cast<std::uint8_t*>(whole.data.data());
+        m.size = whole.data.size();
+        whole.answer = oracle(ring.raw[0], whole.cipher, m);
+        Laid laid(devices, whole.data, {first, 1024 - first}, true);
+        const auto sealed =
+            devices.engine->run_shards(whole.cipher, *keys, whole.message, laid.shards);
+        ASSERT_TRUE(sealed) << sealed.error().message;
+        EXPECT_EQ(whole.fault(laid, true), "") << first;
+        const Bytes before = laid.out();
+        const auto opened =
+            devices.engine->run_shards(gcm::opening(), *keys, whole.message, laid.shards);
+        EXPECT_EQ(opened.code(), Code::unsupported);
+        EXPECT_EQ(difference(before, laid.out()), "");
+    }
+}
+
+// A tag low in memory, as programs have it that are not position-independent, is in nobody's way.
+TEST(Shards, ATagAtALowAddress) {
+    void* const low = mmap(reinterpret_cast<void*>(std::uintptr_t{1} << 20), 4096,
+                           PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(low, MAP_FAILED);
+    Random random(6);
+    const KeyRing ring(random, 1);
+    Devices devices(1);
+    auto keys = devices.engine->keys(ring.keys);
+    ASSERT_TRUE(keys);
+    Whole whole(random, ring, gcm::sealing(), 4 << 20);
+    Laid laid(devices, whole.data, {4 << 20}, true);
+    Message message = whole.message;
+    message.tag = static_cast<std::uint8_t*>(low);
+    const auto sealed = devices.engine->run_shards(whole.cipher, *keys, message, laid.shards);
+    ASSERT_TRUE(sealed) << sealed.error().message;
+    EXPECT_EQ(difference(whole.answer.tag, std::span(message.tag, 16)), "");
+    munmap(low, 4096);
 }
 
 // Of nothing but additional data there is a tag, too.

@@ -18,6 +18,9 @@ namespace {
 
 using namespace dael;
 using namespace dael::test;
+using pipeline::extents_in;
+using pipeline::extents_out;
+using pipeline::Piece;
 using pipeline::Stand;
 using pipeline::Taken;
 using pipeline::WorkQueue;
@@ -276,6 +279,27 @@ TEST(WorkQueue, WalkAgainstAModel) {
     std::printf("%zu jobs whole, %zu messages done in part, %zu untouched\n", whole, in_part, left);
     EXPECT_GT(whole, 0u);
     EXPECT_GT(in_part, 0u);
+}
+
+// One copy may span neighbours of the list, where each row of them is one allocation; what meets in
+// a chunk alone may be of two.
+TEST(Extents, JoinNeighboursOfTheListAlone) {
+    std::vector<std::uint8_t> memory(4 << 20);
+    std::vector<Piece> pieces;
+    for (const std::size_t index : {0, 1, 3, 4}) {
+        Piece piece;
+        piece.index = index;
+        piece.message.in = piece.message.out = memory.data() + pieces.size() * (1 << 20);
+        piece.message.size = 1 << 20;
+        piece.data = pieces.size() * (1 << 20);
+        pieces.push_back(piece);
+    }
+    const auto apart = extents_in(pieces, false), rows = extents_in(pieces, true);
+    EXPECT_EQ(apart.size(), 4u);
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[0].size, std::size_t{2} << 20);
+    EXPECT_EQ(rows[1].in, memory.data() + (2 << 20));
+    EXPECT_EQ(extents_out(pieces, true).size(), 2u);
 }
 
 }  // namespace
