@@ -18,11 +18,11 @@ using measure::Heat;
 using measure::HostBuffer;
 using measure::MemoryKind;
 
-constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // what OpenSSL checks whole
-constexpr std::uint64_t kLeast = 64 << 10;
+constexpr std::uint64_t kMostMessage = std::uint64_t{1} << 30;  // what OpenSSL checks whole
+constexpr std::uint64_t kLeastMessage = 64 << 10;
 
 // A device with room for all of the message.
-struct Side {
+struct Holder {
     DeviceUnderTest subject;
     DeviceClock clock;
     DeviceStream stream;
@@ -32,14 +32,14 @@ struct Side {
 struct OverDevices {
     measure::Sampling sampling;
     HostBuffer host;  // what `in` of each side holds
-    std::vector<Side> sides;
+    std::vector<Holder> sides;
     std::shared_ptr<Engine> set;
 
     // The call by an engine, with an equal part on each of these sides, which has it where it has
     // it of the whole: `begins` and the end of each part.
     struct Call {
         std::shared_ptr<Engine> engine;
-        std::vector<const Side*> sides;
+        std::vector<const Holder*> sides;
         std::vector<Shard> shards;
         std::shared_ptr<KeySet> keys;
         Cipher cipher;
@@ -71,12 +71,12 @@ struct OverDevices {
     };
 
     Result<Call> call(const Work& work, std::shared_ptr<Engine> engine,
-                      std::vector<const Side*> at_it) const {
+                      std::vector<const Holder*> at_it) const {
         Call made{std::move(engine), std::move(at_it), {}, {}, work.cipher, {}};
         const bool opens = work.cipher.direction == Direction::decrypt;
         const std::uint64_t part = work.bytes() / made.sides.size();
         for (std::size_t i = 0; i < made.sides.size(); ++i) {
-            const Side& side = *made.sides[i];
+            const Holder& side = *made.sides[i];
             const std::uint64_t begin = i * part;
             const std::uint64_t size = i + 1 < made.sides.size() ? part : work.bytes() - begin;
             made.shards.push_back({(opens ? side.sealed : side.in).data() + begin,
@@ -100,7 +100,7 @@ struct OverDevices {
     }
 
     Result<> check(const Work& work, const Call& call) const {
-        for (const Side* side : call.sides)
+        for (const Holder* side : call.sides)
             DAEL_TRY(side->clock.fill(side->out.data(), kPoison, work.bytes()));
         DAEL_TRY(call.run());
         if (work.cipher.direction == Direction::decrypt)
@@ -111,9 +111,9 @@ struct OverDevices {
 
     Result<Heat> prepare(const Work& work) const {
         Heat heat;
-        std::vector<const Side*> all;
+        std::vector<const Holder*> all;
         std::string names;
-        for (const Side& side : sides) {
+        for (const Holder& side : sides) {
             all.push_back(&side);
             names += (names.empty() ? "" : "+") + side.subject.name;
         }
@@ -121,10 +121,10 @@ struct OverDevices {
             "copy within device memory, on all at once",
             measure::wall_clock(
                 [all, part = work.bytes() / all.size()]() -> Result<> {
-                    for (const Side* side : all)
+                    for (const Holder* side : all)
                         DAEL_TRY(side->subject.device.memory.copy_within(
                             side->out.data(), side->in.data(), part, side->stream.get()));
-                    for (const Side* side : all)
+                    for (const Holder* side : all)
                         DAEL_TRY(side->subject.device.order.wait(side->stream.get()));
                     return {};
                 },
@@ -139,7 +139,7 @@ struct OverDevices {
                 static_cast<double>(work.bytes()), std::move(others));
         };
         std::vector<std::size_t> against;
-        for (const Side& side : sides) {
+        for (const Holder& side : sides) {
             DAEL_LET(alone, call(work, side.subject.engine, {&side}));
             against.push_back(enter(side.subject.name, alone, {copies}));
         }
@@ -154,12 +154,12 @@ struct OverDevices {
 
 Result<Benchmark> over_devices(const Suite& suite, const Devices& all) {
     std::uint64_t size =
-        std::min(kMost, measure::fitting(suite.session.report, suite.workload.beside, 1));
+        std::min(kMostMessage, measure::fitting(suite.session.report, suite.workload.beside, 1));
     for (const DeviceUnderTest& subject : all.devices) {
         DAEL_LET(free, subject.device.memory.free_memory());
         size = std::min(size, free / 4);
     }
-    size = std::max(size, kLeast) / kBlockSize * kBlockSize;
+    size = std::max(size, kLeastMessage) / kBlockSize * kBlockSize;
     measure::Axis work;
     for (const Point& cipher : devices_work(suite.options, {size}))
         for (const char* direction : {"encrypt", "decrypt"}) {
@@ -179,7 +179,7 @@ Result<Benchmark> over_devices(const Suite& suite, const Devices& all) {
     for (const DeviceUnderTest& subject : all.devices) {
         DAEL_LET(clock, DeviceClock::create(subject.device));
         DAEL_LET(stream, DeviceStream::create(subject.device));
-        Side side{subject, clock, stream, {}, {}, {}};
+        Holder side{subject, clock, stream, {}, {}, {}};
         for (DeviceBuffer* buffer : {&side.in, &side.sealed, &side.out}) {
             DAEL_LET(memory, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
             *buffer = memory;

@@ -26,17 +26,17 @@ Error of_shard(std::size_t index, Error error) {
 
 // A shard, and what its device is given for it. Nothing of it goes before the stream has done with
 // it; where that cannot be waited for it stays.
-class Part {
+class ShardPart {
   public:
-    Part(DevicePath& path, const Message& message, Stream stream, const core::KeyList& keys)
+    ShardPart(DevicePath& path, const Message& message, Stream stream, const core::KeyList& keys)
         : path_(&path), message_(message), stream_(stream), keys_(keys) {}
-    ~Part() {
+    ~ShardPart() {
         if (!used_ || core::waited([&] { return order().wait(stream_); })) return;
         if (room_used_) (*room_)->lose();
         core::keep_forever(std::move(batch_));
     }
-    Part(const Part&) = delete;
-    Part& operator=(const Part&) = delete;
+    ShardPart(const ShardPart&) = delete;
+    ShardPart& operator=(const ShardPart&) = delete;
 
     const DevicePath& path() const { return *path_; }
     const Message& message() const { return message_; }
@@ -92,18 +92,18 @@ class Part {
     std::unique_ptr<core::Prepared> batch_;
 };
 
-using Parts = std::list<Part>;
+using ShardParts = std::list<ShardPart>;
 
 // All of them, whatever comes of one.
 template <class Each>
-Result<> for_each(Parts& parts, Each each) {
+Result<> for_each(ShardParts& parts, Each each) {
     Result<> first;
-    for (Part& part : parts)
+    for (ShardPart& part : parts)
         if (auto done = each(part); !done && first) first = std::move(done);
     return first;
 }
-Result<> wait_for(Parts& parts) {
-    return for_each(parts, [](Part& part) { return part.wait(); });
+Result<> wait_for(ShardParts& parts) {
+    return for_each(parts, [](ShardPart& part) { return part.wait(); });
 }
 
 // What the mode asks of the whole, of which only the sizes count; it lies nowhere.
@@ -131,7 +131,7 @@ Result<> check_whole(const Cipher& cipher, const Message& message, std::uint64_t
 }
 
 // Each shard as a message of its own; only its start is missing, where it is that of ciphertext.
-Result<> lay_out(Parts& parts, Engine::State& engine, const Cipher& cipher, KeySet::State& set,
+Result<> lay_out(ShardParts& parts, Engine::State& engine, const Cipher& cipher, KeySet::State& set,
                  const Message& whole, std::span<const Shard> shards) {
     const std::size_t unit = modes::traits(cipher.mode).unit(cipher);
     std::uint64_t at = 0;
@@ -187,40 +187,41 @@ Result<> lay_out(Parts& parts, Engine::State& engine, const Cipher& cipher, KeyS
 
 // In CBC and CFB a shard begins from the ciphertext before it, which is there before anything is
 // decrypted in place.
-Result<> fetch_starts(Parts& parts, Block start) {
-    DAEL_TRY(for_each(parts, [](Part& part) { return part.make_room(); }));
-    auto fetched = for_each(parts, [&](Part& part) {
+Result<> fetch_starts(ShardParts& parts, Block start) {
+    DAEL_TRY(for_each(parts, [](ShardPart& part) { return part.make_room(); }));
+    auto fetched = for_each(parts, [&](ShardPart& part) {
         if (&part == &parts.back()) return Result<>{};
         return part.fetch(part.message().in + part.message().size - kBlockSize);
     });
     auto waited = wait_for(parts);
     DAEL_TRY(std::move(fetched));
     DAEL_TRY(std::move(waited));
-    for (Part& part : parts) {
+    for (ShardPart& part : parts) {
         part.message().start = start;
         std::copy_n(part.here(), kBlockSize, start.data());
     }
     return {};
 }
 
-Result<> run_all(Parts& parts, const Cipher& cipher) {
-    auto asked = for_each(parts, [&](Part& part) { return part.run(cipher); });
+Result<> run_all(ShardParts& parts, const Cipher& cipher) {
+    auto asked = for_each(parts, [&](ShardPart& part) { return part.run(cipher); });
     auto done = wait_for(parts);
     DAEL_TRY(std::move(asked));
     return done;
 }
 
 // What has to be there comes first, then what only reads or makes the output, then the tag.
-Result<> run_gcm(Parts& parts, Engine::State& engine, const Cipher& cipher, KeySet::State& set,
+Result<> run_gcm(ShardParts& parts, Engine::State& engine, const Cipher& cipher, KeySet::State& set,
                  const Message& whole) {
-    DAEL_TRY(for_each(parts, [](Part& part) { return part.make_room(); }));
+    DAEL_TRY(for_each(parts, [](ShardPart& part) { return part.make_room(); }));
     pipeline::GcmParts sums(cipher, whole);
-    for (Part& part : parts) sums.add(part.message().in, part.message().out, part.message().size);
+    for (ShardPart& part : parts)
+        sums.add(part.message().in, part.message().out, part.message().size);
     const std::span<Message> messages = sums.parts();
     if (messages.size() != parts.size())
         DAEL_TRY(engine.run_one({Mode::gcm}, set.list, &set, messages.back()));
     std::size_t next = 0;
-    auto asked = for_each(parts, [&](Part& part) -> Result<> {
+    auto asked = for_each(parts, [&](ShardPart& part) -> Result<> {
         Message message = messages[next++];
         message.tag = part.there();
         DAEL_TRY(part.seal(message));
@@ -240,7 +241,7 @@ Result<> run_gcm(Parts& parts, Engine::State& engine, const Cipher& cipher, KeyS
     DAEL_TRY(std::move(asked));
     DAEL_TRY(std::move(done));
     next = 0;
-    for (Part& part : parts) std::copy_n(part.here(), kBlockSize, sums.tag(next++).data());
+    for (ShardPart& part : parts) std::copy_n(part.here(), kBlockSize, sums.tag(next++).data());
     Block tag = sums.tag_of_all();
     const core::WipeAtEnd no_tag(tag);
     if (modes::encrypts(cipher)) {
@@ -263,10 +264,10 @@ Result<Ran> Engine::State::run_shards(const Cipher& cipher, KeySet::State& set,
         size += shards[i].size;
     }
     DAEL_TRY(check_whole(cipher, whole, size, set.list.size()));
-    Parts parts;
+    ShardParts parts;
     DAEL_TRY(lay_out(parts, *this, cipher, set, whole, shards));
     std::vector<pipeline::Did> did;
-    for (const Part& part : parts) did.push_back({part.path(), part.message().size});
+    for (const ShardPart& part : parts) did.push_back({part.path(), part.message().size});
     if (authenticates(cipher.mode)) {
         DAEL_TRY(run_gcm(parts, *this, cipher, set, whole));
     } else {
