@@ -29,17 +29,34 @@ int report(const dael::Error& error) {
 }  // namespace
 
 int main() {
-    // Two parts on each device, as if your program had left them there.
-    std::vector<dael::Engine> devices;
+    // Every GPU of CUDA's; else the first device of OpenCL's.
+    std::string names;
+    std::vector<std::string> present;
+    for (const dael::BackendInfo& info : dael::list_backends())
+        if (info.present && (info.name.starts_with("cuda:") ||
+                             (present.empty() && info.name.starts_with("opencl:"))))
+            present.push_back(info.name);
+    for (const std::string& name : present) names += (names.empty() ? "" : "+") + name;
+    if (present.empty()) {
+        std::puts("no device is here");
+        return 0;
+    }
+    auto engine = dael::Engine::open({.backend = names});  // "cuda:0+cuda:1"
+    if (!engine) return report(engine.error());
+
+    // Two parts on each, as if your program had left them there. Memory of OpenCL's belongs to the
+    // engine that it was allocated with.
+    std::vector<dael::Engine> others;
+    std::vector<dael::DeviceAccess> devices;
     std::vector<dael::Shard> shards;
     std::vector<std::uint8_t> plain(kPart, 's'), again(kPart);
-    std::string names;
-    for (const dael::BackendInfo& info : dael::list_backends()) {
-        const bool is_gpu = info.name.starts_with("cuda:") || info.name.starts_with("opencl:");
-        if (!info.present || !is_gpu) continue;
-        auto engine = dael::Engine::open({.backend = info.name});
-        if (!engine) return report(engine.error());
-        auto device = dael::device(*engine);
+    for (const std::string& name : present) {
+        if (!devices.empty()) {
+            auto other = dael::Engine::open({.backend = name});
+            if (!other) return report(other.error());
+            others.push_back(std::move(*other));
+        }
+        auto device = dael::device(devices.empty() ? *engine : others.back());
         if (!device) return report(device.error());
         for (int part = 0; part < 2; ++part) {
             auto memory = device->memory.allocate(kPart);
@@ -49,14 +66,8 @@ int main() {
                 return report(copied.error());
             shards.push_back({.in = data, .out = data, .size = kPart});  // the default stream
         }
-        names += (names.empty() ? "" : "+") + info.name;
-        devices.push_back(std::move(*engine));
+        devices.push_back(*device);
     }
-    if (shards.empty()) {
-        std::puts("no device is here");
-        return 0;
-    }
-
     std::array<std::uint8_t, 32> bytes;
     std::array<std::uint8_t, dael::gcm::kNonceSize> nonce;
     fill_random(bytes);
@@ -65,8 +76,6 @@ int main() {
     dael::wipe(bytes.data(), bytes.size());
     if (!key) return report(key.error());
 
-    auto engine = dael::Engine::open({.backend = names});  // "cuda:0+cuda:1"
-    if (!engine) return report(engine.error());
     auto keys = engine->keys({&*key, 1});
     if (!keys) return report(keys.error());
 
@@ -86,13 +95,12 @@ int main() {
 
     bool same = true;
     for (std::size_t i = 0; i < shards.size(); ++i) {
-        auto device = dael::device(devices[i / 2]);
-        if (!device) return report(device.error());
-        auto copied = device->memory.copy_out(again.data(), shards[i].out, kPart, {});
-        if (copied) copied = device->order.wait(dael::Stream{});
+        auto& [info, memory, order, backend] = devices[i / 2];
+        auto copied = memory.copy_out(again.data(), shards[i].out, kPart, {});
+        if (copied) copied = order.wait(dael::Stream{});
         if (!copied) return report(copied.error());
         same &= again == plain;
-        device->memory.release(shards[i].out);
+        memory.release(shards[i].out);
     }
     std::puts(same ? "opened, and the same" : "opened, but NOT the same");
     return same ? 0 : 1;
