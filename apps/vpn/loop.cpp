@@ -227,6 +227,12 @@ bool Loop::from_udp() {
 }
 
 void Loop::split(const path::Datagrams& datagrams) {
+    // No peer is reached through the tunnel itself: an answer would be sealed again and again. Who
+    // sends so has no other end in mind (a peer could, to have its endpoint moved in there).
+    if (settings_.interface != 0 && datagrams.interface == settings_.interface) {
+        counters_.datagrams.add(datagrams.count());
+        return counters_.through_itself.add(datagrams.count());
+    }
     for (std::uint32_t at = 0; at < datagrams.size; at += datagrams.segment) {
         const std::uint32_t size = std::min(datagrams.segment, datagrams.size - at);
         const std::span<std::uint8_t> one(datagrams.data + at, size);

@@ -37,6 +37,7 @@ struct LoopCounters {
     Count datagrams, handshakes, unknown_spi, refused, keepalives;
     Count not_inner;              // authentic, and no packet of IP
     Count bad_source;             // authentic, from an address that is not that peer's
+    Count through_itself;         // datagrams that came by the tunnel's own interface
     Count bad_ecn;                // congestion that cannot be told inside (RFC 6040)
     Count tun_writes, tun_lost;   // super-packets or packets; those that TUN did not take
     Count joined, bad_checksums;  // packets that came; inner checksums that were wrong
@@ -51,6 +52,7 @@ class Loop final : public Outlet {
         path::Address inner4, inner6;      // ours, for what we say of packets that are too big
         const Allowed* senders = nullptr;  // by whom a packet of TUN was sent, if by a peer
         std::span<const path::Prefix> own;
+        std::uint32_t interface = 0;  // the tunnel's own
     };
     // Errors: io (no eventfd). The others must outlive it.
     static Result<std::unique_ptr<Loop>> open(Sessions& sessions, path::TunQueue& tun,

@@ -226,7 +226,7 @@ void notify_manager() {
                    static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size));
 }
 
-Loop::Settings settings_of(const Config& config, const Allowed& senders) {
+Loop::Settings settings_of(const Config& config, const Allowed& senders, unsigned interface) {
     Loop::Settings settings;
     settings.mtu = config.mtu;
     settings.between_peers = config.between_peers;
@@ -234,6 +234,7 @@ Loop::Settings settings_of(const Config& config, const Allowed& senders) {
     settings.copy_dscp = config.switches.copy_dscp;
     settings.senders = &senders;
     settings.own = config.addresses;
+    settings.interface = interface;
     for (const path::Prefix& own : config.addresses) {
         path::Address& inner = own.address.family == 6 ? settings.inner6 : settings.inner4;
         if (inner.family == 0) inner = own.address;
@@ -307,8 +308,8 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     std::vector<std::unique_ptr<Loop>> loops;
     const std::span<path::TunQueue> queues = setup.tun->queues();
     for (std::size_t i = 0; i < queues.size(); ++i) {
-        DAEL_LET(loop,
-                 Loop::open(*sessions, queues[i], setup.sockets[i], settings_of(config, senders)));
+        DAEL_LET(loop, Loop::open(*sessions, queues[i], setup.sockets[i],
+                                  settings_of(config, senders, setup.tun->index())));
         loops.push_back(std::move(loop));
     }
     Threads threads(loops, *setup.control);

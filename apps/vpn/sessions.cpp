@@ -60,6 +60,7 @@ Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
     DAEL_LET(handshakes,
              Handshakes::open(*config.private_key, policy_of(config), {}, config.timestamp_floor));
     config.private_key.reset();
+    self->routes_ = config.routes;
     self->handshakes_.emplace(std::move(handshakes));
     for (PeerConfig& each : config.peers) {
         PeerOptions options;
@@ -292,6 +293,11 @@ void Sessions::remove(const Action& action) {
 void Sessions::move(PeerEnd& peer, const path::Route& route) {
     const std::lock_guard lock(peer.mutex);
     if (peer.route == route) return;
+    // What was sent there would come back as a packet for that peer, to be sealed and sent again.
+    // The sender's address is in nobody's seal, so a peer can name any.
+    const path::Address& remote = route.remote.address;
+    if (routes_ && allowed_.find(remote) != Allowed::kNobody)
+        return peer.refused_moves.add_shared(1);
     if (peer.route.remote && peer.route.remote != route.remote) peer.moves.add_shared(1);
     peer.route = route;
 }

@@ -66,6 +66,7 @@ Figures drops_of(const Tunnel& tunnel) {
         {"not_inner", &LoopCounters::not_inner},
         {"bad_source", &LoopCounters::bad_source},
         {"bad_ecn", &LoopCounters::bad_ecn},
+        {"through_itself", &LoopCounters::through_itself},
         {"bad_checksums", &LoopCounters::bad_checksums},
         {"tun_lost", &LoopCounters::tun_lost},
     };
@@ -252,7 +253,8 @@ std::string status_json(Tunnel& tunnel) {
             .add("sent_bytes", peer.sent_bytes.get())
             .add("lost", peer.lost.get())
             .add("bad_source", peer.bad_source.get())
-            .add("moves", peer.moves.get());
+            .add("moves", peer.moves.get())
+            .add("refused_moves", peer.refused_moves.get());
         peers.push(one);
     }
     return json.add("peers", peers).text() + "\n";

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import re
+import select
 import shutil
 import socket
 import stat
@@ -16,6 +17,43 @@ import unittest
 from bed import PROGRAM, BedTest, sanitized, wait_for, within
 
 SIZE = 3_000_000 if sanitized() else 30_000_000  # bytes of a transfer
+
+
+class Way:
+    """Passes datagrams on as they are, from a port of 127.0.0.1 in a namespace to a server, and back. While `kept` is a
+    list, ESP packets to the server go there."""
+
+    def __init__(self, namespace, server):
+        self.kept, self.caller, self.over = None, None, False
+        self.sockets = [within(namespace, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in "nf"]
+        self.sockets[0].bind(("127.0.0.1", 0))
+        self.sockets[1].connect(server)
+        self.near, self.far = (each.getsockname()[1] for each in self.sockets)
+        self.thread = threading.Thread(target=self.pass_on)
+        self.thread.start()
+
+    def pass_on(self):
+        near, far = self.sockets
+        while not self.over:
+            for one in select.select(self.sockets, [], [], 0.1)[0]:
+                try:
+                    packet, source = one.recvfrom(65536)
+                    if one is far:
+                        near.sendto(packet, self.caller)
+                    else:
+                        self.caller = source
+                        if self.kept is not None and packet[:4] != bytes(4):
+                            self.kept.append(packet)
+                        else:
+                            far.send(packet)
+                except ConnectionError:  # nobody is there yet
+                    pass
+
+    def end(self):
+        self.over = True
+        self.thread.join()
+        for each in self.sockets:
+            each.close()
 
 
 class Traffic(BedTest):
@@ -390,6 +428,38 @@ class Strangers(BedTest):
         self.assertEqual(status["peers"][0]["moves"], 0)
         self.assertGreater(status["verdicts"]["bad_icv"], 0)
         self.assertEqual(status["peers"][0]["received_packets"], end_a.peer()["sent_packets"])
+
+    def test_a_peer_that_moves_into_the_tunnel(self):
+        """A sealed packet that comes out of the tunnel itself, or from an address in it, moves nobody: what is sent
+        there would be sealed again, for ever."""
+        a, b = self.wire("a", "b")
+        way = Way(a, ("192.0.1.2", 4500))
+        self.addCleanup(way.end)
+        _, end_b = self.pair(outside="127.0.0.1:%d" % way.near, wired=True)
+        for interface in ("all", "v1"):
+            self.sysctl(b, f"net/ipv4/conf/{interface}/rp_filter", 0)
+        self.ping(a, "10.1.0.2")
+        endpoint = f"192.0.1.1:{way.far}"
+        self.assertEqual(end_b.peer()["endpoint"], endpoint)
+
+        def throw(target, device=None):
+            """One of a's sealed packets, by another way than that to b."""
+            way.kept = []
+            self.assertFalse(self.ping(a, "10.1.0.2", check=False))
+            kept, way.kept = way.kept, None
+            with within(a, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as mouth:
+                mouth.bind(("10.1.0.1", 0))
+                if device:
+                    mouth.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+                mouth.sendto(kept[0], (target, 4500))
+        throw("10.1.0.2")  # through the tunnel
+        wait_for(lambda: end_b.status()["drops"]["through_itself"], "what came through the tunnel to be counted", 10)
+        self.assertEqual(end_b.peer()["endpoint"], endpoint)
+        throw("192.0.1.2", "v1")  # beside it, in the name of an address inside
+        wait_for(lambda: end_b.peer()["refused_moves"], "a move into the tunnel to be refused", 10)
+        self.assertEqual(end_b.peer()["endpoint"], endpoint)
+        self.ping(b, "10.1.0.1", 3)
+        self.assertEqual(end_b.peer()["moves"], 0)
 
     def test_who_may_ask(self):
         end_a, _ = self.pair()

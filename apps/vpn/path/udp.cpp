@@ -150,6 +150,7 @@ void read_control(msghdr& header, Datagrams& d) {
             std::memcpy(&info, CMSG_DATA(c), sizeof info);
             d.route.local.family = 4;
             std::memcpy(d.route.local.bytes.data(), &info.ipi_spec_dst, 4);
+            d.interface = static_cast<std::uint32_t>(info.ipi_ifindex);
         } else if (is(SOL_IPV6, IPV6_PKTINFO, sizeof(in6_pktinfo)) &&
                    d.route.remote.address.family == 6) {
             // (On a socket of both families it comes for IPv4, too, mapped.)
@@ -157,6 +158,7 @@ void read_control(msghdr& header, Datagrams& d) {
             std::memcpy(&info, CMSG_DATA(c), sizeof info);
             d.route.local.family = 6;
             std::memcpy(d.route.local.bytes.data(), &info.ipi6_addr, 16);
+            d.interface = info.ipi6_ifindex;
             if (d.route.remote.scope != 0) d.route.interface = info.ipi6_ifindex;
         }
     }

@@ -35,10 +35,11 @@ struct UdpOptions {
 // What came: one datagram, or several of one sender and size that the kernel joined.
 struct Datagrams {
     std::uint8_t* data = nullptr;
-    std::uint32_t size = 0;     // bytes of all; never 0
-    std::uint32_t segment = 0;  // of each, but the last, which may be shorter; never 0
-    std::uint8_t tos = 0;       // of the outer header: DSCP and ECN
-    Route route;                // whence, and which of our addresses was meant
+    std::uint32_t size = 0;       // bytes of all; never 0
+    std::uint32_t segment = 0;    // of each, but the last, which may be shorter; never 0
+    std::uint8_t tos = 0;         // of the outer header: DSCP and ECN
+    Route route;                  // whence, and which of our addresses was meant
+    std::uint32_t interface = 0;  // it came by; 0: not known
     std::uint32_t count() const noexcept { return (size + segment - 1) / segment; }
 };
 
