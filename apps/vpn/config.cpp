@@ -343,20 +343,15 @@ void read_top(Table& top, Config& config, std::vector<Fault>& faults) {
     top.end();
 }
 
-// A peer that is reached through the tunnel's own route could not be reached at all.
+// Those that are addresses; what names stand for is seen at the start.
 void check_endpoints(const Config& config, std::vector<Fault>& faults) {
     for (const PeerConfig& peer : config.peers) {
-        if (!config.routes || !peer.endpoint) continue;
-        const auto ip = path::Address::parse(peer.endpoint->host);
+        if (!peer.endpoint) continue;
+        const std::string& host = peer.endpoint->host;
+        const auto ip = path::Address::parse(host.substr(0, host.find('%')));
         if (!ip) continue;
-        for (const PeerConfig& other : config.peers)
-            for (const path::Prefix& prefix : other.allowed)
-                if (prefix.holds(*ip))
-                    faults.push_back(
-                        {peer.line, "endpoint " + peer.endpoint->host + " lies in " +
-                                        prefix.text() +
-                                        ", which goes into the tunnel; write routes = false and "
-                                        "set the routes yourself"});
+        if (std::string fault = endpoint_fault(config, host, *ip); !fault.empty())
+            faults.push_back({peer.line, std::move(fault)});
     }
 }
 

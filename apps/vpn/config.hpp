@@ -90,6 +90,11 @@ void load_keys(Config& config, const std::string& folder, std::vector<Fault>& fa
 // All of it, from a file. Errors: io. What is wrong with its content are the faults.
 Result<Config> read_config(const std::string& path, std::vector<Fault>& faults);
 
+// What is wrong with an endpoint at this address: the tunnel's own routes lead to it, so that it
+// could not be reached. Empty: nothing.
+std::string endpoint_fault(const Config& config, const std::string& host,
+                           const path::Address& address);
+
 // "FILE:LINE: MESSAGE", a line each.
 std::string describe(const std::string& path, const std::vector<Fault>& faults);
 

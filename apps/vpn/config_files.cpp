@@ -119,6 +119,20 @@ Result<Config> read_config(const std::string& path, std::vector<Fault>& faults) 
     return config;
 }
 
+std::string endpoint_fault(const Config& config, const std::string& host,
+                           const path::Address& address) {
+    if (!config.routes) return {};
+    for (const PeerConfig& peer : config.peers)
+        for (const path::Prefix& prefix : peer.allowed) {
+            if (!prefix.holds(address)) continue;
+            const std::string text = address.text();
+            return "endpoint " + host + (host == text ? "" : " (" + text + ")") + " lies in " +
+                   prefix.text() +
+                   ", which goes into the tunnel; write routes = false and set the routes yourself";
+        }
+    return {};
+}
+
 std::string describe(const std::string& path, const std::vector<Fault>& faults) {
     std::string out;
     for (const Fault& fault : faults) {

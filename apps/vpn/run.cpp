@@ -81,6 +81,12 @@ Result<> resolve(Config& config) {
             return Error{Code::io, "the endpoint " + app::in_quotes(peer.endpoint->host) +
                                        " has no address of IPv4 or IPv6"};
     }
+    for (const PeerConfig& peer : config.peers) {
+        if (!peer.endpoint) continue;
+        const std::string fault =
+            endpoint_fault(config, peer.endpoint->host, peer.resolved.address);
+        if (!fault.empty()) return Error{Code::bad_format, fault};
+    }
     return {};
 }
 
