@@ -7,12 +7,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -22,7 +22,7 @@
 namespace dael::vpn {
 namespace {
 
-constexpr int kPatience = 2;  // seconds for who asks
+constexpr std::chrono::seconds kPatience{2};  // for all that one asks and is told
 
 Error failure(const std::string& what) {
     return {Code::io, what + ": " + std::strerror(errno)};
@@ -38,12 +38,6 @@ socklen_t name_of(const std::string& interface, sockaddr_un& address) {
     return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
 }
 
-void set_patience(int fd) {
-    const timeval patience{kPatience, 0};
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-}
-
 bool send_all(int fd, std::string_view text) {
     while (!text.empty()) {
         const ssize_t sent = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
@@ -52,19 +46,6 @@ bool send_all(int fd, std::string_view text) {
         text.remove_prefix(static_cast<std::size_t>(sent));
     }
     return true;
-}
-
-// Up to `end`, or to `most` bytes; nothing where it did not come in time.
-std::string receive_until(int fd, std::string_view end, std::size_t most) {
-    std::string text;
-    while (text.size() < most && text.find(end) == text.npos) {
-        char buffer[512];
-        const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return {};
-        text.append(buffer, static_cast<std::size_t>(got));
-    }
-    return text;
 }
 
 Result<uid_t> other_side(int fd) {
@@ -100,6 +81,53 @@ Result<int> listen_at_path(const std::string& path) {
 }
 
 }  // namespace
+
+// Who asks, for so long as kPatience, and no longer once the end is asked for: whoever is slow
+// holds up nobody's `down`.
+struct Control::Asker {
+    int fd, signals, wake;
+    std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + kPatience;
+
+    bool await(short events) const {
+        for (;;) {
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+                end - std::chrono::steady_clock::now());
+            if (left.count() <= 0) return false;
+            std::array<pollfd, 3> ready{{{fd, events, 0}, {signals, POLLIN, 0}, {wake, POLLIN, 0}}};
+            if (::poll(ready.data(), ready.size(), static_cast<int>(left.count())) < 0) {
+                if (errno == EINTR) continue;
+                return false;
+            }
+            if (ready[1].revents != 0 || ready[2].revents != 0) return false;
+            if (ready[0].revents != 0) return true;
+        }
+    }
+    // Up to `last`, or to `most` bytes; nothing where it did not come in time.
+    std::string receive_until(std::string_view last, std::size_t most) const {
+        std::string text;
+        while (text.size() < most && text.find(last) == text.npos) {
+            if (!await(POLLIN)) return {};
+            char buffer[512];
+            const ssize_t got = ::recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
+            if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+            if (got <= 0) return {};
+            text.append(buffer, static_cast<std::size_t>(got));
+        }
+        return text;
+    }
+    void tell(std::string_view text) const {
+        while (!text.empty() && await(POLLOUT)) {
+            const ssize_t sent = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+            if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+            if (sent <= 0) return;
+            text.remove_prefix(static_cast<std::size_t>(sent));
+        }
+    }
+};
+
+Control::Asker Control::asker(int fd) const {
+    return {.fd = fd, .signals = signals_, .wake = wake_};
+}
 
 Result<Control> Control::open(const std::string& interface, const std::string& metrics_path) {
     Control control;
@@ -172,17 +200,17 @@ void Control::serve_client(const std::function<std::string(std::string_view)>& a
                            bool& stopped) {
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
-    set_patience(fd);
-    // All of it first: a socket that is closed with something in it tells the other side nothing.
-    std::string question = receive_until(fd, "\n", 64);
-    question = question.substr(0, question.find('\n'));
+    const Asker client = asker(fd);
+    // Before anything is read: a stranger need not be waited for.
     const auto who = other_side(fd);
     if (!who || (*who != 0 && *who != owner_)) {
-        (void)send_all(fd, "!not allowed: ask as root, or as who started the tunnel\n");
+        client.tell("!not allowed: ask as root, or as who started the tunnel\n");
         ::close(fd);
         return;
     }
-    (void)send_all(fd, "=" + answer(question));
+    std::string question = client.receive_until("\n", 64);
+    question = question.substr(0, question.find('\n'));
+    client.tell("=" + answer(question));
     if (question == "down") {
         stopped = true;
         waiting_.push_back(fd);
@@ -194,12 +222,12 @@ void Control::serve_client(const std::function<std::string(std::string_view)>& a
 void Control::serve_scraper(const std::function<std::string(std::string_view)>& answer) const {
     const int fd = ::accept4(metrics_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
-    set_patience(fd);
-    if (receive_until(fd, "\r\n\r\n", 8192).starts_with("GET "))
-        (void)send_all(fd,
-                       "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
-                       "Connection: close\r\n\r\n" +
-                           answer("metrics"));
+    const Asker scraper = asker(fd);
+    if (scraper.receive_until("\r\n\r\n", 8192).starts_with("GET "))
+        scraper.tell(
+            "HTTP/1.0 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n"
+            "Connection: close\r\n\r\n" +
+            answer("metrics"));
     ::close(fd);
 }
 
@@ -224,12 +252,15 @@ Result<std::string> ask(const std::string& interface, std::string_view question)
         return Error{Code::io, "the control socket of " + app::in_quotes(interface) +
                                    " is held by another user, " + std::to_string(who) +
                                    "; it is not asked"};
-    if (!send_all(fd, std::string(question) + "\n")) return failure("cannot ask the tunnel");
+    // It may have refused already, and be gone: its words are there to be read all the same.
+    if (!send_all(fd, std::string(question) + "\n") && errno != EPIPE)
+        return failure("cannot ask the tunnel");
     std::string text;
     char buffer[16384];
     for (;;) {
         const ssize_t got = ::recv(fd, buffer, sizeof buffer, 0);
         if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == ECONNRESET) break;  // it went without reading the question
         if (got < 0) return failure("the tunnel does not answer");
         if (got == 0) break;
         text.append(buffer, static_cast<std::size_t>(got));

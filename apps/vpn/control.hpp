@@ -35,6 +35,8 @@ class Control {
 
   private:
     Control() = default;
+    struct Asker;
+    Asker asker(int fd) const;
     void serve_client(const std::function<std::string(std::string_view)>& answer, bool& stopped);
     void serve_scraper(const std::function<std::string(std::string_view)>& answer) const;
 

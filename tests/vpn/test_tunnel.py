@@ -10,6 +10,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -479,6 +480,26 @@ class Strangers(BedTest):
         self.assertEqual(ran.returncode, 1, ran)
         self.assertIn("not allowed", ran.stderr)
         self.ping(end_a.namespace, "10.1.0.2")
+
+
+    def test_who_asks_slowly(self):
+        """A letter now and then, to the socket that `down` and `status` take: a stranger is sent away unheard, and
+        whoever may ask has a moment for all of it."""
+        slow = ("import select, socket\n"
+                "s = socket.socket(socket.AF_UNIX)\n"
+                "s.connect('\\0daelstrom-vpn/dael0')\n"
+                "for i in range(63):\n"
+                "    try:\n"
+                "        s.send(b'x')\n"
+                "    except OSError:\n"
+                "        break\n"
+                "    if select.select([s], [], [], 0.5)[0]:\n"
+                "        break\n"
+                "print(i)\n")
+        end_a, _ = self.pair()
+        for user in ("12345", "0"):
+            ran = self.run(end_a.namespace, "setpriv", f"--reuid={user}", "--clear-groups", sys.executable, "-c", slow)
+            self.assertLess(int(ran.stdout), 30, user)  # of half a second each: it ended them
 
 
 class Moves(BedTest):
