@@ -84,6 +84,13 @@ bool Loop::from_tun() {
     return any;
 }
 
+bool Loop::is_from_us(const inet::Ip& ip) const noexcept {
+    return std::ranges::any_of(settings_.own, [&ip](const path::Prefix& own) {
+        return own.address.family == ip.version &&
+               std::memcmp(own.address.bytes.data(), ip.source, ip.address_size()) == 0;
+    });
+}
+
 PeerId Loop::peer_for(const inet::Ip& ip) {
     const auto whose = [&ip](const Allowed& allowed, const std::uint8_t* address) {
         return ip.version == 6 ? allowed.find(std::span<const std::uint8_t, 16>(address, 16))
@@ -96,12 +103,7 @@ PeerId Loop::peer_for(const inet::Ip& ip) {
     }
     if (settings_.between_peers) return to;
     const PeerId by = whose(*settings_.senders, ip.source);
-    if (by == Allowed::kNobody || by == to) return to;
-    path::Address source;
-    source.family = ip.version;
-    std::memcpy(source.bytes.data(), ip.source, ip.address_size());
-    for (const path::Prefix& own : settings_.own)
-        if (own.address == source) return to;
+    if (by == Allowed::kNobody || by == to || is_from_us(ip)) return to;
     counters_.between_peers.add(1);
     return kNoPeer;
 }
@@ -293,7 +295,9 @@ void Loop::deliver(esp::Packet& packet) {
         ip->version == 6
             ? sessions_.allowed().find(std::span<const std::uint8_t, 16>(ip->source, 16))
             : sessions_.allowed().find(std::span<const std::uint8_t, 4>(ip->source, 4));
-    if (whose != session_->peer) {
+    // What is ours is no peer's, though it lie in what a peer may have: the kernel would pass it on
+    // (Linux, of IPv6), and it would leave here as our own.
+    if (whose != session_->peer || is_from_us(*ip)) {
         counters_.bad_source.add(1);
         return peer.bad_source.add_shared(1);
     }

@@ -82,6 +82,7 @@ class Loop final : public Outlet {
     bool from_tun();
     void take(const path::VnetHeader& header, std::span<const std::uint8_t> packet);
     PeerId peer_for(const inet::Ip& ip);
+    bool is_from_us(const inet::Ip& ip) const noexcept;
     void say_too_big(std::span<const std::uint8_t> packet, const inet::Ip& ip);
     void flush();
     Traffic seal(Session& session, path::Route& route, path::Batch& batch);

@@ -391,6 +391,27 @@ class Strangers(BedTest):
         self.assertGreaterEqual(end_b.status()["drops"]["between_peers"], 3)
         self.ping(a, "10.1.0.2", 3)
 
+    def test_a_peer_that_has_the_hubs_address(self):
+        """One whose addresses hold the hub's own: what it sends from that one is not passed on to another peer."""
+        a, b = self.wire("a", "b", 1)
+        c, _ = self.wire("c", "b", 2)
+        keys = {name: self.key(name) for name in "abc"}
+        self.config("b", address=["fd01::2/64"], peers=[{"public_key": keys["a"], "allowed": "fd01::1"},
+                                                        {"public_key": keys["c"], "allowed": "fd01::/64"}])
+        for name, own, number in (("a", 1, 1), ("c", 3, 2)):
+            self.config(name, address=[f"fd01::{own}/64"],
+                        peers=[{"public_key": keys["b"], "endpoint": f"192.0.{number}.2:4500", "allowed": "fd01::/64"}])
+        end_b, end_a = self.up(b, "up", "b.toml"), self.up(a, "up", "a.toml")
+        self.up(c, "up", "c.toml")
+        self.sysctl(b, "net/ipv6/conf/all/forwarding", 1)
+        self.ping(a, "fd01::2"), self.ping(c, "fd01::2")
+        before = end_a.peer()["received_packets"]
+        self.ip("-n", c, "addr", "add", "fd01::2/128", "dev", "dael0", "nodad")
+        self.ip("-n", c, "route", "add", "fd01::1/128", "dev", "dael0")
+        self.assertFalse(self.ping(c, "fd01::1", 3, "-I", "fd01::2", check=False))
+        wait_for(lambda: end_b.peer(1)["bad_source"] >= 3, "what is refused to be counted", 10)
+        self.assertEqual(end_a.peer()["received_packets"], before)
+
     def test_peers_may_meet_where_they_are_let(self):
         a, b = self.wire("a", "b", 1)
         c, _ = self.wire("c", "b", 2)
