@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
 #include <linux/if_tun.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
@@ -11,7 +13,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -714,6 +718,38 @@ TEST_F(VpnNet, WhatIsLongerThanThePath) {
                 EXPECT_EQ(taken(e.b, 5).size(), 5u);
             }
         }
+}
+
+// From here on the kernel refuses this thread sendmsg() with that error.
+void refuse_sendmsg(int error) {
+    const sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_sendmsg, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{static_cast<unsigned short>(std::size(steps)),
+                            const_cast<sock_filter*>(steps)};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST_F(VpnNet, BatchesAreGivenUpWhereTheKernelCannot) {
+    // EINVAL and EMSGSIZE are of one batch: another may fit.
+    for (const int error : {EINVAL, EMSGSIZE, EIO, EOPNOTSUPP}) {
+        Ends e = ends({}, "0.0.0.0:1");
+        if (!e.a.gso()) GTEST_SKIP() << "this kernel has no UDP_SEGMENT";
+        Batch batch(kPlainWire);
+        for (int i = 0; i < 5; ++i) std::memset(batch.place(1200), i, 1200);
+        Route route = to("127.0.0.1", e.b);
+        std::thread([&] {
+            refuse_sendmsg(error);
+            EXPECT_EQ(e.a.send(batch.packets(), route, 0).packets, 5u);
+        }).join();
+        EXPECT_EQ(taken(e.b, 5).size(), 5u);
+        EXPECT_EQ(e.a.counters().gso_refused, 1u);
+        EXPECT_EQ(e.a.gso(), error == EINVAL || error == EMSGSIZE) << std::strerror(error);
+    }
 }
 
 TEST_F(VpnNet, NobodyWaitsForEverWhereNothingLeaves) {

@@ -84,9 +84,10 @@ class Sending {
             const std::size_t before = result.packets;
             const Address source = route_.local;
             apart(pieces);
-            // Not for its size, nor for where it was to leave from, and each alone does go: this
-            // kernel, or the device below, cannot.
-            if (refusal_ != EMSGSIZE && source == route_.local &&
+            // Not for this batch, nor for where it was to leave from, and each alone does go: this
+            // kernel, or the device below, cannot. (EINVAL is of the batch: in older kernels it
+            // was the word for pieces that are too long for the path, where EMSGSIZE is now.)
+            if (refusal_ != EMSGSIZE && refusal_ != EINVAL && source == route_.local &&
                 result.packets - before == pieces.size())
                 s_.gso.store(false, std::memory_order_relaxed);
             return;
