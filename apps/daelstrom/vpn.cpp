@@ -50,8 +50,7 @@ Result<std::string> interface_of(const VpnOptions& options) {
     std::error_code ignored;
     if (options.name.find('/') == options.name.npos && !options.name.ends_with(".toml"))
         return options.name;
-    DAEL_LET(config, read(options.name));
-    return config.interface;
+    return vpn::read_interface(options.name);
 }
 
 // In a process of its own, without a terminal; comes back when the tunnel is up, or could not be.

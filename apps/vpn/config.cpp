@@ -239,8 +239,10 @@ PeerConfig read_peer(Table& table) {
     table.text("name", peer.name);
     std::string key, endpoint;
     table.text("public_key", key);
-    if (const auto parsed = parse_public_key(key))
+    if (const auto parsed = parse_public_key(key); parsed && *parsed != PublicKey{})
         peer.public_key = *parsed;
+    else if (parsed)
+        table.fault(line_of(*table.find("public_key")), "public_key: nobody has this one, all 0");
     else if (key.empty())
         table.fault(peer.line,
                     "a peer needs public_key = \"...\": what `daelstrom vpn pubkey` "
@@ -305,11 +307,15 @@ void read_peers(Table& top, Config& config, std::vector<Fault>& faults) {
     }
 }
 
-void read_top(Table& top, Config& config, std::vector<Fault>& faults) {
-    top.text("interface", config.interface);
-    if (!is_interface_name(config.interface))
+void read_name(Table& top, std::string& interface) {
+    top.text("interface", interface);
+    if (!is_interface_name(interface))
         top.fault(line_of(*top.find("interface")),
                   "interface must be a name of at most 15 letters, digits, '-', '_' and '.'");
+}
+
+void read_top(Table& top, Config& config, std::vector<Fault>& faults) {
+    read_name(top, config.interface);
     top.texts("address", [&](const std::string& text, int line) {
         if (const auto prefix = path::Prefix::parse(text))
             config.addresses.push_back(*prefix);
@@ -355,26 +361,39 @@ void check_endpoints(const Config& config, std::vector<Fault>& faults) {
     }
 }
 
-}  // namespace
-
-Config parse_config(std::string_view text, std::vector<Fault>& faults) {
-    Config config;
+std::optional<toml::table> parse(std::string_view text, std::vector<Fault>& faults) {
     int line = 0;
     const auto ascii = in_ascii(text, line);
     if (!ascii) {
         faults.push_back({line,
                           "this is no TOML: letters beyond ASCII, in UTF-8, stand in double quotes "
                           "or behind #"});
-        return config;
+        return {};
     }
-    const auto parsed = toml::parse(*ascii);
-    if (!parsed) {
-        const auto& error = parsed.error();
-        faults.push_back({static_cast<int>(error.source().begin.line),
-                          "this is no TOML: " + std::string(error.description())});
-        return config;
-    }
-    Table top(parsed.table(), "", faults);
+    auto parsed = toml::parse(*ascii);
+    if (parsed) return std::move(parsed).table();
+    const auto& error = parsed.error();
+    faults.push_back({static_cast<int>(error.source().begin.line),
+                      "this is no TOML: " + std::string(error.description())});
+    return {};
+}
+
+}  // namespace
+
+std::string parse_interface(std::string_view text, std::vector<Fault>& faults) {
+    std::string interface = Config{}.interface;
+    const auto table = parse(text, faults);
+    if (!table) return interface;
+    Table top(*table, "", faults);
+    read_name(top, interface);
+    return interface;
+}
+
+Config parse_config(std::string_view text, std::vector<Fault>& faults) {
+    Config config;
+    const auto table = parse(text, faults);
+    if (!table) return config;
+    Table top(*table, "", faults);
     read_top(top, config, faults);
     check_endpoints(config, faults);
     std::ranges::stable_sort(faults, {}, &Fault::line);

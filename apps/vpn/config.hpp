@@ -90,6 +90,11 @@ void load_keys(Config& config, const std::string& folder, std::vector<Fault>& fa
 // All of it, from a file. Errors: io. What is wrong with its content are the faults.
 Result<Config> read_config(const std::string& path, std::vector<Fault>& faults);
 
+// The interface that a configuration names, whatever else is wrong in it: what runs can be asked
+// and ended by it. Errors: io; bad_format where that cannot be told.
+Result<std::string> read_interface(const std::string& path);
+std::string parse_interface(std::string_view text, std::vector<Fault>& faults);
+
 // What is wrong with an endpoint at this address: the tunnel's own routes lead to it, so that it
 // could not be reached. Empty: nothing.
 std::string endpoint_fault(const Config& config, const std::string& host,

@@ -4,10 +4,23 @@
 
 namespace dael::vpn {
 
-Config parse_config(std::string_view, std::vector<Fault>& faults) {
+namespace {
+
+void add_fault(std::vector<Fault>& faults) {
     faults.push_back({0,
                       "this build has no toml++ to read configurations with; install "
                       "libtomlplusplus-dev and build again"});
+}
+
+}  // namespace
+
+Config parse_config(std::string_view, std::vector<Fault>& faults) {
+    add_fault(faults);
+    return {};
+}
+
+std::string parse_interface(std::string_view, std::vector<Fault>& faults) {
+    add_fault(faults);
     return {};
 }
 

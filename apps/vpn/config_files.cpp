@@ -8,6 +8,7 @@
 #include "io/input.hpp"
 #include "io/text.hpp"
 #include "vpn/config.hpp"
+#include "vpn/handshake/crypto.hpp"
 
 namespace dael::vpn {
 namespace {
@@ -93,12 +94,21 @@ void load_keys(Config& config, const std::string& folder, std::vector<Fault>& fa
         else
             faults.push_back({0, key.error().message});
     }
+    const auto crypto = Crypto::open();
+    KeyPair any;  // a key of low order (RFC 7748 6.1) is one with whatever key of ours
+    std::array<std::uint8_t, kKeySize> bytes{1};
+    const bool able = crypto && any.set(SecretKey(bytes));
     std::optional<PublicKey> own;
     if (config.private_key)
         if (const auto key = public_key(*config.private_key)) own = *key;
     for (PeerConfig& peer : config.peers) {
         if (own && peer.public_key == *own)
             faults.push_back({peer.line, "public_key: this is our own, of private_key_file"});
+        SecretKey agreed;
+        if (able && peer.public_key != PublicKey{} && !crypto->agree(any, peer.public_key, agreed))
+            faults.push_back({peer.line,
+                              "public_key: nobody has this one: whatever our key is, what both "
+                              "agree on would be 0"});
         if (peer.shared_secret_file.empty()) continue;
         auto key = read_key(beside(folder, peer.shared_secret_file), "shared secret");
         if (key)
@@ -117,6 +127,16 @@ Result<Config> read_config(const std::string& path, std::vector<Fault>& faults) 
     for (std::string* each : {&config.metrics, &config.state, &config.key_log})
         if (!each->empty()) *each = beside(folder, *each);
     return config;
+}
+
+Result<std::string> read_interface(const std::string& path) {
+    DAEL_LET(text, read_text(path));
+    std::vector<Fault> faults;
+    std::string interface = parse_interface(text, faults);
+    if (faults.empty()) return interface;
+    std::string said = describe(path, faults);
+    said.pop_back();
+    return Error{Code::bad_format, said};
 }
 
 std::string endpoint_fault(const Config& config, const std::string& host,

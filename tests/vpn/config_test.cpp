@@ -253,6 +253,39 @@ TEST(Config, SecretsComeFromFilesBesideIt) {
     EXPECT_EQ(describe("f", faults).find("no key\n"), std::string::npos) << "a secret is not shown";
 }
 
+TEST(Config, AKeyThatNobodyHasIsNone) {
+    const Folder folder;
+    folder.write("own.key", std::string("mGVCsmHpScKsPGeWn95klR7cSoV2y5xVbhh9aaF7IGg=") + "\n");
+    folder.write("shared", std::string(kKey2) + "\n");
+    // Of order 1 and of order 8 (RFC 7748 6.1), and 0, which is what a peer without a key has.
+    for (const char* key : {"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+                            "4Ot6fDtBuK4WVuP68Z/EatoJjeucMrH9hmIFFl9JuAA=",
+                            "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}) {
+        std::string text = good();
+        changed(text, "/etc/secret", "shared");
+        const int line = changed(text, kKey1, key);
+        std::vector<Fault> faults;
+        ASSERT_TRUE(read_config(folder.write("c.toml", text), faults));
+        ASSERT_EQ(faults.size(), 1u) << key;
+        EXPECT_LE(std::abs(faults[0].line - line), 2) << "it is that peer's";
+        EXPECT_NE(faults[0].message.find("nobody has"), std::string::npos) << faults[0].message;
+    }
+}
+
+TEST(Config, WhatRunsIsFoundByAnyConfiguration) {
+    const Folder folder;
+    // Its keys are gone, a setting is none, a peer has no key.
+    const std::string broken = folder.write("c.toml", good() + "mtuu = 1\n[[peer]]\n");
+    const auto name = read_interface(broken);
+    ASSERT_TRUE(name) << name.error().message;
+    EXPECT_EQ(*name, "tun7");
+    EXPECT_EQ(*read_interface(folder.write("c.toml", "port = 0\n")), "dael0");
+    for (const char* text : {"interface = 1\n", "interface = \"\"\n", "interface = \"a b\"\n",
+                             "interface = \"tun7\"\n[", "interface = \"tun\xff\"\n"})
+        EXPECT_FALSE(read_interface(folder.write("c.toml", text))) << text;
+    EXPECT_FALSE(read_interface(folder.path + "/nothing"));
+}
+
 TEST(Config, TheShortFormsEndsKnowEachOther) {
     const Folder folder;
     const std::string init = folder.write("init", "correct horse battery staple\n");

@@ -201,6 +201,17 @@ class Life(BedTest):
         end_b.kill()
         self.assertNotIn("dael0", self.interfaces(end_b.namespace))
 
+    def test_down_by_a_configuration_that_has_gone_wrong(self):
+        end_a, _ = self.pair()
+        (self.dir / "a.key").unlink()
+        with (self.dir / "a.toml").open("a") as file:
+            file.write("nothing = 1\n[[peer]]\n")
+        self.assertIn("latest handshake", self.run(end_a.namespace, PROGRAM, "vpn", "status", "a.toml").stdout)
+        self.run(end_a.namespace, PROGRAM, "vpn", "down", "a.toml")
+        self.assertEqual(end_a.process.wait(60), 0)
+        ran = self.run(end_a.namespace, PROGRAM, "vpn", "down", "a.toml", check=False)
+        self.assertIn("no tunnel with interface 'dael0' runs here", ran.stderr)
+
     def test_two_of_one_name(self):
         end_a, _ = self.pair()
         ran = self.run(end_a.namespace, PROGRAM, "vpn", "up", "a.toml", check=False)
@@ -590,6 +601,11 @@ class Words(BedTest):
         good = self.config("a", address=["10.1.0.1/24"], peers=[{"public_key": public, "allowed": "10.1.0.2"}])
         ran = self.program("check", good)
         self.assertEqual((ran.returncode, ran.stdout), (0, "a.toml: no fault; interface dael0, 1 peer\n"))
+        nobody = self.config("d", address=["10.1.0.1/24"], peers=[{"public_key": "A" * 43 + "=", "allowed": "10.1.0.2"},
+                                                                  {"public_key": "AQ" + "A" * 41 + "=", "allowed": "10.1.0.3"}])
+        shutil.copy(self.dir / "a.key", self.dir / "d.key")
+        ran = self.program("check", nobody)
+        self.assertEqual((ran.returncode, ran.stderr.count("nobody has this one")), (1, 2), ran)
         bad = self.config("c", address=["10.1.0.1/240"], mtuu=1, port=0, peers=[{"public_key": "x", "allowed": "10.1.0.2"}])
         for command in ("check", "up"):
             ran = self.program(command, bad)
