@@ -4,7 +4,8 @@
 // whatever ends it. Root may ask, and whoever started the tunnel.
 //
 // And a socket with a path, where that is asked for, that answers HTTP with figures for Prometheus:
-// for all whom the file's mode lets in.
+// for all whom the file's mode lets in. Its file is taken away in the end where this process may
+// still do that; a start takes away one that is left over.
 #pragma once
 
 #include <sys/types.h>

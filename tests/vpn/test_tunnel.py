@@ -348,6 +348,25 @@ class Life(BedTest):
         self.assertIn("daelstrom_vpn_peer_sent_packets_total", answer)
         self.assertIn("latest handshake", end_a.words_of_status())
 
+    def test_the_file_of_metrics(self):
+        """Goes with the tunnel where its user may take it away; else nobody is behind it, and a start replaces it."""
+        folders = [self.dir / name for name in ("roots", "users")]
+        for folder in folders:
+            folder.mkdir()
+        folders[1].chmod(0o777)
+        end_a, end_b = self.pair(a_more={"metrics": "roots/metrics"}, b_more={"metrics": "users/metrics"})
+        for _ in range(2):
+            self.run(end_a.namespace, PROGRAM, "vpn", "down", "a.toml")
+            self.run(end_b.namespace, PROGRAM, "vpn", "down", "b.toml")
+            self.assertEqual([os.listdir(folder) for folder in folders], [["metrics"], []])
+            with socket.socket(socket.AF_UNIX) as scraper, self.assertRaises(ConnectionRefusedError):
+                scraper.connect(str(folders[0] / "metrics"))
+            for end, folder in zip((end_a, end_b), folders):
+                end.process.wait(60), end.reader.join(60), end.process.stderr.close()
+                end.start()
+                with socket.socket(socket.AF_UNIX) as scraper:
+                    scraper.connect(str(folder / "metrics"))
+
 
 class Strangers(BedTest):
     def test_wrong_keys(self):
