@@ -185,9 +185,11 @@ Result<> open_files(Config& config, Setup& setup) {
         DAEL_LET(file, open_file(config.key_log, O_WRONLY | O_APPEND, "session keys"));
         app::warn_if_shared(file.get(), "the file of session keys");
         setup.key_log = std::move(file);
-        app::warn("SESSION KEYS ARE WRITTEN to " + app::in_quotes(config.key_log) +
-                  ": whoever reads it reads what goes through this tunnel, also what was recorded. "
-                  "Take debug_log_session_keys out once the fault is found");
+        // Whatever --quiet says.
+        app::complain(
+            "warning: SESSION KEYS ARE WRITTEN to " + app::in_quotes(config.key_log) +
+            ": whoever reads it reads what goes through this tunnel, also what was recorded. "
+            "Take debug_log_session_keys out once the fault is found");
     }
     if (!config.state.empty()) {
         DAEL_LET(file, open_file(config.state, O_RDWR, "timestamps"));

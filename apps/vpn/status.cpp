@@ -161,6 +161,8 @@ std::string status_text(Tunnel& tunnel) {
         "\n  mtu: " + std::to_string(tunnel.config.mtu) +
         "\n  up for: " + app::format_clock(double(seconds(tunnel.since, at))) +
         "\n  of the kernel: " + offloads_line(tunnel) + "\n  keystream: made when packets come\n";
+    if (!tunnel.config.key_log.empty())
+        out += "  SESSION KEYS ARE WRITTEN to " + app::in_quotes(tunnel.config.key_log) + "\n";
     for (const std::string& fallback : tunnel.fallbacks) out += "  without: " + fallback + "\n";
     out += "  packets: " + line_of(packets_of(tunnel)) + "\n  drops: " + line_of(drops_of(tunnel)) +
            "\n  handshakes: " + line_of(handshakes_of(tunnel)) + "\n";
@@ -218,6 +220,7 @@ std::string status_json(Tunnel& tunnel) {
     for (const std::string& fallback : tunnel.fallbacks) fallbacks.push(fallback);
     const SaCounters table = tunnel.sessions.table();
     json.add("fallbacks", fallbacks)
+        .add("session_keys_written", !tunnel.config.key_log.empty())
         .add("keystream", app::JsonText::object()
                               .add("ready_bytes", table.ready)
                               .add("direct_packets", table.direct)

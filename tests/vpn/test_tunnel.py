@@ -348,6 +348,19 @@ class Life(BedTest):
         self.assertIn("daelstrom_vpn_peer_sent_packets_total", answer)
         self.assertIn("latest handshake", end_a.words_of_status())
 
+    def test_that_session_keys_are_written_is_said(self):
+        end_a, end_b = self.pair(b_more={"debug_log_session_keys": "session.keys"})
+        self.assertIn("warning: SESSION KEYS ARE WRITTEN", end_b.said)
+        for end, written in ((end_a, False), (end_b, True)):
+            self.assertIs(end.status()["session_keys_written"], written)
+            self.assertIs("SESSION KEYS ARE WRITTEN" in end.words_of_status(), written)
+        end_b.stop()
+        ran = self.run(end_b.namespace, PROGRAM, "vpn", "up", "-q", "--daemon", "b.toml")
+        try:
+            self.assertIn("warning: SESSION KEYS ARE WRITTEN", ran.stderr)
+        finally:
+            self.run(end_b.namespace, PROGRAM, "vpn", "down", "b.toml")
+
     def test_the_file_of_metrics(self):
         """Goes with the tunnel where its user may take it away; else nobody is behind it, and a start replaces it."""
         folders = [self.dir / name for name in ("roots", "users")]
