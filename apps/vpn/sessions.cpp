@@ -112,6 +112,17 @@ void Sessions::wait(PeerId peer, std::span<const esp::Packet> packets, std::uint
         for (const esp::Packet& p : packets)
             if (!to.waiting.add({{p.buffer + p.offset, p.size}, tos, p.next_header}))
                 to.lost.add_shared(1);
+        // Another loop's datagram may have made a session since way_to() had none: then nobody else
+        // comes for what waits until the next one.
+        if (to.in_use && to.route.remote) {
+            const SessionPtr session = to.in_use;
+            const Traffic traffic = outlet.send(*session, to.route, to.waiting.items());
+            to.waiting.clear();
+            if (traffic.packets != 0)
+                handshakes_->sent(peer, session->id, traffic, now());
+            else
+                handshakes_->failed(peer, session->id, now());
+        }
     }
     handshakes_->want(peer, now());
     drain(outlet, nullptr);

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ends' sessions without a loop or a network: what is sent with what, and when.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "vpn/sessions.hpp"
+
+namespace dael::vpn {
+namespace {
+
+constexpr const char* kAddresses[] = {"192.0.2.1:4500", "192.0.2.2:4500"};
+
+// Keeps what it is given to send.
+struct End final : Outlet {
+    std::unique_ptr<Sessions> sessions;
+    std::deque<std::vector<std::uint8_t>> messages;
+    std::vector<std::vector<std::uint8_t>> packets;  // of sessions, in plain; a dummy is empty
+
+    void send(std::span<const std::uint8_t> message, path::Route) override {
+        messages.emplace_back(message.begin(), message.end());
+    }
+    Traffic send(Session&, path::Route, std::span<const Waiting::Item> items) override {
+        Traffic traffic{std::max<std::size_t>(items.size(), 1), 0, !items.empty()};
+        for (const Waiting::Item& item : items) {
+            packets.emplace_back(item.packet.begin(), item.packet.end());
+            traffic.bytes += item.packet.size();
+        }
+        if (items.empty()) packets.emplace_back();
+        return traffic;
+    }
+    void wait(std::vector<std::uint8_t>& packet) {
+        esp::Packet one;
+        one.buffer = packet.data();
+        one.capacity = one.size = static_cast<std::uint32_t>(packet.size());
+        one.next_header = esp::kIpv4;
+        sessions->wait(0, {&one, 1}, 0, *this);
+    }
+};
+
+// Each knows where the other is. Nothing of a session arrives at the other: keys are not confirmed.
+struct Pair {
+    End one, two;
+    std::vector<std::uint8_t> packet = std::vector<std::uint8_t>(40, 0x45);
+
+    Pair() {
+        Result<SecretKey> keys[] = {generate_key(), generate_key()};
+        for (const int i : {0, 1}) {
+            Config config;
+            PeerConfig peer;
+            peer.public_key = *public_key(*keys[1 - i]);
+            peer.allowed = {*path::Prefix::parse(i == 0 ? "10.1.0.2/32" : "10.1.0.1/32")};
+            peer.resolved = *path::Endpoint::parse(kAddresses[1 - i]);
+            config.peers.push_back(std::move(peer));
+            config.private_key = *keys[i];
+            auto opened = Sessions::open(config);
+            EXPECT_TRUE(opened) << opened.error().message;
+            (i == 0 ? one : two).sessions = std::move(*opened);
+        }
+    }
+    // What has been sent arrives, and what is sent upon it.
+    void exchange() {
+        const auto pass = [](End& from, End& to, const char* address) {
+            const auto message = from.messages.front();
+            from.messages.pop_front();
+            path::Route route;
+            route.remote = *path::Endpoint::parse(address);
+            to.sessions->handshake(message, route, to);
+        };
+        while (!one.messages.empty() || !two.messages.empty())
+            if (!one.messages.empty())
+                pass(one, two, kAddresses[0]);
+            else
+                pass(two, one, kAddresses[1]);
+    }
+};
+
+TEST(Sessions, WhatWaitsGoesWithTheSession) {
+    Pair pair;
+    pair.one.wait(pair.packet);
+    EXPECT_TRUE(pair.one.packets.empty());
+    EXPECT_EQ(pair.one.messages.size(), 1u);
+    pair.exchange();
+    ASSERT_EQ(pair.one.packets.size(), 1u);
+    EXPECT_EQ(pair.one.packets[0], pair.packet);
+    EXPECT_TRUE(pair.two.packets.empty()) << "it was not shown that the other has the keys";
+}
+
+// A loop finds no session, and before it has the lock another loop's datagram has made one.
+TEST(Sessions, WhatIsLateForASessionGoesAtOnce) {
+    Pair pair;
+    pair.one.sessions->begin(pair.one);
+    pair.exchange();
+    ASSERT_TRUE(pair.one.sessions->way_to(0).session);
+    pair.one.packets.clear();
+    pair.one.wait(pair.packet);
+    ASSERT_EQ(pair.one.packets.size(), 1u);
+    EXPECT_EQ(pair.one.packets[0], pair.packet);
+    EXPECT_TRUE(pair.one.messages.empty()) << "there is a session";
+    pair.one.wait(pair.packet);
+    EXPECT_EQ(pair.one.packets.size(), 2u) << "none goes twice";
+    EXPECT_EQ(pair.one.sessions->peer(0).lost.get(), 0u);
+}
+
+}  // namespace
+}  // namespace dael::vpn
