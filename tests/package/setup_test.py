@@ -83,6 +83,26 @@ class Setup(unittest.TestCase):
             file.write("# another\n")
         self.assertIn("Everything needed is installed.", self.setup("program").stdout)
 
+    def test_strongswans_service_is_disabled_also_after_a_run_that_broke_off(self):
+        """It comes with what the tests need, and would listen to everybody. What was there before is left alone."""
+        self.stand_in("systemctl", "")
+        self.stand_in("python3", "exit 1")  # so far, and no further
+        disables = "systemctl disable --now strongswan.service\n"
+        self.installed(False)
+        self.stand_in("apt-get", "exit 1")
+        self.assertEqual(self.setup().returncode, 1)
+        before, _, _ = self.calls.read_text().partition("apt-get")
+        self.assertIn("systemctl mask --runtime strongswan.service\n", before)
+        self.assertNotIn(disables, self.calls.read_text())
+        # apt had come as far as this package.
+        self.installed(True)
+        self.setup()
+        self.assertIn(disables, self.calls.read_text())
+        self.assertIn("systemctl unmask --runtime strongswan.service\n", self.calls.read_text())
+        self.calls.unlink()
+        self.setup()
+        self.assertNotIn("systemctl", self.calls.read_text())
+
     def test_an_unknown_word_is_refused(self):
         self.assertEqual(self.setup("everything").returncode, 1)
 
