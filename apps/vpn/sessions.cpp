@@ -59,6 +59,7 @@ Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
     self->opener_.emplace(*self->table_);
     DAEL_LET(handshakes,
              Handshakes::open(*config.private_key, policy_of(config), {}, config.timestamp_floor));
+    self->since_ = now().steady;
     config.private_key.reset();
     self->routes_ = config.routes;
     self->handshakes_.emplace(std::move(handshakes));
@@ -166,7 +167,20 @@ void Sessions::handshake(std::span<const std::uint8_t> datagram, const path::Rou
 void Sessions::unknown_spi(std::span<const std::uint8_t> packet, const path::Route& from,
                            Outlet& outlet) {
     const std::lock_guard lock(handshakes_mutex_);
-    if (handshakes_->unknown_spi(packet, now())) drain(outlet, &from);
+    // (A hint that is not to be sent is made all the same: so rarely is it looked whose address
+    // that is, however much comes.)
+    if (handshakes_->unknown_spi(packet, now()))
+        drain(outlet, may_hint(from.remote) ? &from : nullptr);
+}
+
+// Sessions of before the start, which hints are for, are over by themselves after a while. Until
+// then a peer may be anywhere; later, who is where no peer is gets no answer.
+bool Sessions::may_hint(const path::Endpoint& to) {
+    if (now().steady - since_ <= Policy{}.reject_after) return true;
+    return std::ranges::any_of(peers_, [&to](const auto& peer) {
+        const std::lock_guard lock(peer->mutex);
+        return peer->route.remote.address == to.address;
+    });
 }
 
 void Sessions::begin(Outlet& outlet) {

@@ -118,8 +118,12 @@ class Sessions {
     void log_keys(int fd) noexcept { key_log_ = fd; }
     void keep_timestamp(int fd) noexcept { timestamp_file_ = fd; }
 
+    // As if these had been opened then: for tests.
+    void pretend_since(Time then) noexcept { since_ = then; }
+
   private:
     Sessions() = default;
+    bool may_hint(const path::Endpoint& to);
     void drain(Outlet& outlet, const path::Route* from);  // the lock is held
     void act(const Action& action, Outlet& outlet, const path::Route* from, const Now& now);
     void install(const Action& action, const Now& now);
@@ -143,6 +147,7 @@ class Sessions {
     std::mutex spis_mutex_;
     std::unordered_map<std::uint32_t, SessionPtr> spis_;
 
+    Time since_{0};
     std::atomic<std::int64_t> deadline_{0};  // nanoseconds of Now::steady
     int key_log_ = -1, timestamp_file_ = -1;
 };

@@ -2,6 +2,8 @@
 // Two ends' sessions without a loop or a network: what is sent with what, and when.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -102,6 +104,26 @@ TEST(Sessions, WhatIsLateForASessionGoesAtOnce) {
     pair.one.wait(pair.packet);
     EXPECT_EQ(pair.one.packets.size(), 2u) << "none goes twice";
     EXPECT_EQ(pair.one.sessions->peer(0).lost.get(), 0u);
+}
+
+// Packets of sessions that nobody knows: after a start they may be a peer's, from anywhere.
+TEST(Sessions, StrangersGetNoHintsForLong) {
+    Pair pair;
+    std::array<std::uint8_t, 40> packet{};
+    packet[2] = 0x12;
+    const auto hints = [&](const char* from) {
+        path::Route route;
+        route.remote = *path::Endpoint::parse(from);
+        pair.one.messages.clear();
+        pair.one.sessions->unknown_spi(packet, route, pair.one);
+        return pair.one.messages.size();
+    };
+    EXPECT_EQ(hints("198.51.100.7:4500"), 1u);
+    EXPECT_EQ(pair.one.messages.front().size(), 28u);
+    EXPECT_EQ(hints(kAddresses[1]), 1u);
+    pair.one.sessions->pretend_since(now().steady - std::chrono::minutes(4));
+    EXPECT_EQ(hints("198.51.100.7:4500"), 0u);
+    EXPECT_EQ(hints("192.0.2.2:9"), 1u) << "a peer behind NAT has another port now and then";
 }
 
 }  // namespace
