@@ -323,8 +323,9 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     Threads threads(loops, *setup.control);
     if (config.switches.sandbox)
         if (const auto closed = close_sandbox(); !closed) {
-            fallbacks.push_back("seccomp: " + closed.error().message);
             if (closed.code() != Code::unsupported) return closed.error();
+            fallbacks.push_back("seccomp: " + closed.error().message);
+            app::warn(fallbacks.back() + "; the tunnel runs without that");
         }
     Tunnel tunnel{config,      own_key, *sessions, *setup.tun, loops, std::move(fallbacks),
                   now().steady};

@@ -108,7 +108,9 @@ Result<> close_sandbox() {
     if (fault == 0) fault = ::seccomp_load(filter);
     ::seccomp_release(filter);
     if (fault == 0) return {};
-    return Error{fault == -EINVAL || fault == -ENOSYS ? Code::unsupported : Code::io,
+    // (EOPNOTSUPP: a kernel that has filters, and not for all threads at once.)
+    const bool lacking = fault == -EINVAL || fault == -ENOSYS || fault == -EOPNOTSUPP;
+    return Error{lacking ? Code::unsupported : Code::io,
                  std::string("the kernel takes no seccomp filter: ") + std::strerror(-fault)};
 }
 
