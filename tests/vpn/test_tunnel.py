@@ -554,14 +554,16 @@ class Strangers(BedTest):
             way.kept = []
             self.assertFalse(self.ping(a, "10.1.0.2", check=False))
             kept, way.kept = way.kept, None
-            with within(a, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as mouth:
-                mouth.bind(("10.1.0.1", 0))
+            family, source = (socket.AF_INET6, "fd01::1") if ":" in target else (socket.AF_INET, "10.1.0.1")
+            with within(a, lambda: socket.socket(family, socket.SOCK_DGRAM)) as mouth:
+                mouth.bind((source, 0))
                 if device:
                     mouth.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
                 mouth.sendto(kept[0], (target, 4500))
-        throw("10.1.0.2")  # through the tunnel
-        wait_for(lambda: end_b.status()["drops"]["through_itself"], "what came through the tunnel to be counted", 10)
-        self.assertEqual(end_b.peer()["endpoint"], endpoint)
+        for count, inside in enumerate(("10.1.0.2", "fd01::2"), 1):
+            throw(inside)  # through the tunnel
+            wait_for(lambda: end_b.status()["drops"]["through_itself"] == count, "what came through the tunnel to be counted", 10)
+            self.assertEqual(end_b.peer()["endpoint"], endpoint)
         throw("192.0.1.2", "v1")  # beside it, in the name of an address inside
         wait_for(lambda: end_b.peer()["refused_moves"], "a move into the tunnel to be refused", 10)
         self.assertEqual(end_b.peer()["endpoint"], endpoint)
