@@ -3,7 +3,7 @@
 """`daelstrom vpn` beside wireguard-go, its own data path without encryption (the roof), and itself packet by packet.
 
     bench/vpn/measure.py --build build/dev [--wireguard FILE] [--json FILE] [--turns 5] [--seconds 3]
-                         [--only tcp|udp|handshakes|garbage ...] [--go FILE]
+                         [--only tcp|udp|handshakes|garbage|profile ...] [--go FILE]
 
 Two network namespaces on this machine, and all tunnels side by side between them, each with an MTU of 1,420; one works at
 a time. A turn goes through all of them, the next one in reversed order. What is counted is the time that both ends'
@@ -14,6 +14,7 @@ tcp         iperf3, 1 and 8 flows, both ways, over both kinds of link (LINKS in 
 udp         iperf3, inner packets of 64, 512 and 1,400 bytes, at a rate that all can take
 handshakes  both ends in one process, without a network; wireguard-go's code by handshakes.go where there is --go
 garbage     TCP, and datagrams that are nobody's at the receiver's port meanwhile
+profile     TCP of one flow: where the time of both ends goes, by perf
 
 Takes root, iperf3, ethtool, wg (wireguard-tools), and wireguard-go as `go install golang.zx2c4.com/wireguard@latest`
 makes it; what is missing is left out. Leave the machine alone meanwhile.
@@ -235,11 +236,38 @@ def garbage(options):
     return told, rows
 
 
+PARTS = (("the kernel: copies", r"\[k\] .*(copy_|_copy|memcpy)"), ("the kernel: all else", r"\[k\]"), ("AES-GCM", r"gcm|ghash"),
+         ("inner checksums, made and verified", r"inet::\(anonymous"), ("ESP and its table of keys", r"esp::|Sa[A-Z]\w+::|keystream::|cpu::"),
+         ("cutting, joining, batches, UDP, TUN", r"path::|inet::"), ("policy, sessions, counters", r"vpn::"))
+
+
+def profile(options):
+    told = about(options)
+    rows = []
+    with contextlib.closing(Bed("whole")) as bed:
+        for each in (Daelstrom(bed, OURS, options.program), Roof(bed, ROOF, options.build / "bench/vpn/vpn_roof")):
+            seconds = max(options.seconds, 3)
+            load = bed.start(0, "iperf3", "-c", each.address(1), "-t", seconds + 1)
+            data = bed.dir / "perf"
+            run("perf", "record", "-e", "cpu-clock", "-F", 4000, "-o", data, "-p", ",".join(str(p.pid) for p in each.processes),
+                "--", "sleep", seconds)
+            load.wait()
+            shares = dict.fromkeys([part for part, _ in PARTS] + ["libc and all else"], 0.0)
+            for line in run("perf", "report", "-i", data, "--stdio", "-s", "symbol").splitlines():
+                if found := re.match(r"\s+([\d.]+)%\s+(.*)", line):
+                    part = next((part for part, sign in PARTS if re.search(sign, found[2])), "libc and all else")
+                    shares[part] += float(found[1])
+            rows += [{"contender": each.name, "part": part, "percent": round(share, 1)} for part, share in shares.items()]
+            print(f"profile of {each.name}: " + ", ".join(f"{part} {share:.1f}%" for part, share in shares.items()), flush=True)
+    return told, rows
+
+
 KINDS = {
     "tcp": [(f"tcp {link}", lambda o, link=link: tcp(o, link)) for link in LINKS],
     "udp": [(f"udp {link}", lambda o, link=link: udp(o, link)) for link in LINKS],
     "handshakes": [("handshakes", handshakes)],
     "garbage": [("garbage", garbage)],
+    "profile": [("profile", profile)],
 }
 
 
