@@ -4,8 +4,10 @@
 #include <openssl/crypto.h>
 
 #include <atomic>
+#include <mutex>
 #include <new>
 
+#include "core/over_fork.hpp"
 #include "core/process.hpp"
 
 namespace dael::core {
@@ -16,6 +18,19 @@ struct Own {
     OSSL_LIB_CTX* context;
 };
 
+// With the first thing that a process fetches libcrypto fills tables of names, under locks that are
+// the process's. Held over fork(), or a child that is forked meanwhile would wait for them for
+// ever.
+constinit std::mutex filling;
+[[gnu::constructor(101)]] void hold_filling_over_fork() {
+    hold_over_fork<filling>();
+}
+
+void fill_names() noexcept {
+    const std::lock_guard lock(filling);
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_ADD_ALL_CIPHERS | OPENSSL_INIT_ADD_ALL_DIGESTS, nullptr);
+}
+
 }  // namespace
 
 OSSL_LIB_CTX* libcrypto() noexcept {
@@ -23,6 +38,7 @@ OSSL_LIB_CTX* libcrypto() noexcept {
     const std::uint32_t process = this_process();
     Own* now = own.load(std::memory_order_acquire);
     if (now && now->process == process) return now->context;
+    fill_names();
     auto* const fresh = new (std::nothrow) Own{process, OSSL_LIB_CTX_new()};
     if (!fresh) return nullptr;
     if (fresh->context && own.compare_exchange_strong(now, fresh)) return fresh->context;
