@@ -4,9 +4,10 @@
 #include "vpn/path/inet.hpp"
 
 #ifdef __x86_64__
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
+
+#include "vectors/units.hpp"
 
 namespace dael::vpn::inet {
 namespace {
@@ -98,20 +99,8 @@ __attribute__((target("avx2"))) std::uint64_t wide_copy(std::uint8_t* to, const 
     return plain_copy(to + blocks, from + blocks, size - blocks, start + total(lanes));
 }
 
-// Asked of the processor itself: __builtin_cpu_supports() says no to everything under some
-// compilers. AVX2 needs the system to keep the registers' upper halves, which XCR0 says.
-bool has_avx2() noexcept {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    constexpr unsigned kOsxsave = 1u << 27, kAvx2 = 1u << 5;
-    if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kOsxsave) == 0) return false;
-    unsigned low = 0, high = 0;
-    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if ((low & 6) != 6) return false;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & kAvx2) != 0;
-}
-
 [[maybe_unused]] const bool chosen = [] {
-    if (has_avx2()) sum_form = wide_sum, copy_form = wide_copy;
+    if (vectors::units().avx2) sum_form = wide_sum, copy_form = wide_copy;
     return true;
 }();
 
