@@ -63,8 +63,9 @@ bool Allowed::add(const path::Prefix& prefix, std::uint32_t peer) {
     }
 }
 
-std::uint32_t Allowed::find_in(const std::vector<Node>& trie, const std::uint8_t* address,
-                               int width) noexcept {
+std::uint32_t Allowed::find(unsigned version, const std::uint8_t* address) const noexcept {
+    const std::vector<Node>& trie = tries_[version == 6];
+    const int width = version == 6 ? 128 : 32;
     std::uint32_t found = trie[0].peer, at = 0;
     while (trie[at].bits < width) {
         at = trie[at].next[bit_at(address, trie[at].bits)];
@@ -74,19 +75,6 @@ std::uint32_t Allowed::find_in(const std::vector<Node>& trie, const std::uint8_t
         if (node.peer != kNobody) found = node.peer;
     }
     return found;
-}
-
-std::uint32_t Allowed::find(std::span<const std::uint8_t, 4> address) const noexcept {
-    return find_in(tries_[0], address.data(), 32);
-}
-
-std::uint32_t Allowed::find(std::span<const std::uint8_t, 16> address) const noexcept {
-    return find_in(tries_[1], address.data(), 128);
-}
-
-std::uint32_t Allowed::find(const path::Address& address) const noexcept {
-    return find_in(tries_[address.family == 6], address.bytes.data(),
-                   address.family == 6 ? 128 : 32);
 }
 
 }  // namespace dael::vpn

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "vpn/path/netlink.hpp"
@@ -21,10 +20,12 @@ class Allowed {
     // False where that very prefix is some peer's already. Bits behind the prefix's do not matter.
     bool add(const path::Prefix& prefix, std::uint32_t peer);
 
-    // `address`: 4 bytes, or 16. At most one step for each bit, no allocation.
-    std::uint32_t find(std::span<const std::uint8_t, 4> address) const noexcept;
-    std::uint32_t find(std::span<const std::uint8_t, 16> address) const noexcept;
-    std::uint32_t find(const path::Address& address) const noexcept;
+    // `address`: of IPv4 (`version` 4) 4 bytes, of IPv6 (6) 16. At most one step for each bit, no
+    // allocation.
+    std::uint32_t find(unsigned version, const std::uint8_t* address) const noexcept;
+    std::uint32_t find(const path::Address& address) const noexcept {
+        return find(address.family, address.bytes.data());
+    }
 
   private:
     // A binary trie without the nodes that would have one way on and say nothing. Nodes name each
@@ -36,9 +37,6 @@ class Allowed {
         std::uint32_t next[2] = {0, 0};  // 0: none, as the root is nobody's child
     };
     std::vector<Node> tries_[2]{{Node{}}, {Node{}}};  // IPv4, IPv6; the first is the root
-
-    static std::uint32_t find_in(const std::vector<Node>& trie, const std::uint8_t* address,
-                                 int width) noexcept;
 };
 
 }  // namespace dael::vpn

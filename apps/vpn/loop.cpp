@@ -92,17 +92,13 @@ bool Loop::is_from_us(const inet::Ip& ip) const noexcept {
 }
 
 PeerId Loop::peer_for(const inet::Ip& ip) {
-    const auto whose = [&ip](const Allowed& allowed, const std::uint8_t* address) {
-        return ip.version == 6 ? allowed.find(std::span<const std::uint8_t, 16>(address, 16))
-                               : allowed.find(std::span<const std::uint8_t, 4>(address, 4));
-    };
-    const PeerId to = whose(sessions_.allowed(), ip.destination);
+    const PeerId to = sessions_.allowed().find(ip.version, ip.destination);
     if (to == Allowed::kNobody) {
         counters_.no_peer.add(1);
         return kNoPeer;
     }
     if (settings_.between_peers) return to;
-    const PeerId by = whose(*settings_.senders, ip.source);
+    const PeerId by = settings_.senders->find(ip.version, ip.source);
     if (by == Allowed::kNobody || by == to || is_from_us(ip)) return to;
     counters_.between_peers.add(1);
     return kNoPeer;
@@ -291,10 +287,7 @@ void Loop::deliver(esp::Packet& packet) {
                         (packet.next_header == esp::kIpv6 && ip && ip->version == 6);
     if (!tunnel || ip->size != inner.size()) return counters_.not_inner.add(1);
     PeerEnd& peer = sessions_.peer(session_->peer);
-    const PeerId whose =
-        ip->version == 6
-            ? sessions_.allowed().find(std::span<const std::uint8_t, 16>(ip->source, 16))
-            : sessions_.allowed().find(std::span<const std::uint8_t, 4>(ip->source, 4));
+    const PeerId whose = sessions_.allowed().find(ip->version, ip->source);
     // What is ours is no peer's, though it lie in what a peer may have: the kernel would pass it on
     // (Linux, of IPv6), and it would leave here as our own.
     if (whose != session_->peer || is_from_us(*ip)) {
