@@ -2,7 +2,6 @@
 #include "vpn/control.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -82,6 +81,13 @@ Result<int> listen_at_path(const std::string& path) {
 
 }  // namespace
 
+sigset_t end_signals() noexcept {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, signal);
+    return signals;
+}
+
 // Who asks, for so long as kPatience, and no longer once the end is asked for: whoever is slow
 // holds up nobody's `down`.
 struct Control::Asker {
@@ -149,9 +155,7 @@ Result<Control> Control::open(const std::string& interface, const std::string& m
         control.metrics_ = metrics;
         control.metrics_path_ = metrics_path;
     }
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, signal);
+    const sigset_t signals = end_signals();
     control.signals_ = ::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     control.wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (control.signals_ < 0 || control.wake_ < 0) return failure("cannot wait for signals");

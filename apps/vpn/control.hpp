@@ -8,6 +8,7 @@
 // still do that; a start takes away one that is left over.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <functional>
@@ -19,6 +20,9 @@
 
 namespace dael::vpn {
 
+// The signals that end a tunnel: blocked in all of its threads, and read by Control.
+sigset_t end_signals() noexcept;
+
 class Control {
   public:
     // Errors: io (the name is taken: such a tunnel runs already).
@@ -28,7 +32,7 @@ class Control {
     ~Control();
 
     // Answers by `answer(question)`: "status", "json" or "metrics"; for "down" it is called too and
-    // serve() ends, as for one of these signals, which must be blocked. Whoever said "down" is told
+    // serve() ends, as for one of end_signals(), which must be blocked. Whoever said "down" is told
     // that it is done when this is destroyed.
     Result<> serve(const std::function<std::string(std::string_view)>& answer);
     // From any thread: ends serve().
