@@ -16,6 +16,7 @@
 namespace dael {
 
 using pipeline::DevicePath;
+using pipeline::Did;
 using pipeline::Estimate;
 using pipeline::Planner;
 using pipeline::Request;
@@ -61,6 +62,35 @@ bool can_be_mended(Code code) noexcept {
     return code == Code::device || code == Code::backend_absent || code == Code::out_of_memory;
 }
 
+// Devices first, as they are numbered, then the host; whoever has done nothing is not named.
+Ran named(std::span<Did> did) {
+    std::ranges::stable_sort(did, {}, [](const Did& one) {
+        return std::pair(one.worker.backend->device() == nullptr, one.worker.number);
+    });
+    std::uint64_t all = 0;
+    for (const Did& one : did) all += one.bytes;
+    Ran ran;
+    std::string names;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < did.size();) {
+        const Worker& worker = did[i].worker;
+        std::uint64_t bytes = 0;
+        for (; i < did.size() && did[i].worker.number == worker.number; ++i) {
+            bytes += did[i].bytes;
+            ran.chunks += did[i].chunks;
+            ran.threads = std::max(ran.threads, did[i].threads);
+        }
+        if (bytes == 0 && (i < did.size() || count != 0)) continue;
+        names += (names.empty() ? "" : "+") + worker.name();
+        ran.backend = worker.ran(1, 0).backend;
+        if (count < ran.percent.size() && bytes != all)
+            ran.percent[count] = static_cast<std::uint8_t>((bytes * 100 + all / 2) / all);
+        ++count;
+    }
+    if (count > 1) ran.backend = core::lasting(names);
+    return ran;
+}
+
 }  // namespace
 
 Team pipeline::team_of(std::vector<Team::Member> all, std::span<const double> shares) {
@@ -85,33 +115,11 @@ Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, Key
     return host.ran(threads, 0);
 }
 
-// Devices first, as they are numbered, then the host; whoever has done nothing is not named.
 Ran pipeline::ran_by(std::span<Did> did, bool replaced) {
-    std::ranges::stable_sort(did, {}, [](const Did& one) {
-        return std::pair(one.worker.backend->device() == nullptr, one.worker.number);
-    });
-    std::uint64_t all = 0;
-    for (const Did& one : did) all += one.bytes;
-    Ran ran;
+    const auto all = core::guarded([&]() -> Result<Ran> { return named(did); });
+    const Did& first = did.front();
+    Ran ran = all ? *all : first.worker.ran(first.threads, first.chunks);
     ran.replaced = replaced;
-    std::string names;
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < did.size();) {
-        const Worker& worker = did[i].worker;
-        std::uint64_t bytes = 0;
-        for (; i < did.size() && did[i].worker.number == worker.number; ++i) {
-            bytes += did[i].bytes;
-            ran.chunks += did[i].chunks;
-            ran.threads = std::max(ran.threads, did[i].threads);
-        }
-        if (bytes == 0 && (i < did.size() || count != 0)) continue;
-        names += (names.empty() ? "" : "+") + worker.name();
-        ran.backend = worker.ran(1, 0).backend;
-        if (count < ran.percent.size() && bytes != all)
-            ran.percent[count] = static_cast<std::uint8_t>((bytes * 100 + all / 2) / all);
-        ++count;
-    }
-    if (count > 1) ran.backend = core::lasting(names);
     return ran;
 }
 
@@ -313,12 +321,7 @@ Result<Ran> Engine::State::run_together(Team team, const Request& request, KeySe
         if (failure) return std::move(*failure);
         return Error{Code::internal, "a thread that was at work has ended"};
     }
-    // What is done is done, also where there is no memory for names.
-    auto told = core::guarded([&]() -> Result<Ran> { return pipeline::ran_by(did, replaced); });
-    if (told) return told;
-    Ran ran = did.front().worker.ran(did.front().threads, did.front().chunks);
-    ran.replaced = replaced;
-    return ran;
+    return pipeline::ran_by(did, replaced);
 }
 
 Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySet::State* set,

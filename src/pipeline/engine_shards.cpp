@@ -276,9 +276,7 @@ Result<Ran> Engine::State::run_shards(const Cipher& cipher, KeySet::State& set,
         DAEL_TRY(run_all(parts, cipher));
     }
     if (did.empty()) return Ran{};
-    // What is done is done, also where there is no memory for names.
-    auto told = core::guarded([&]() -> Result<Ran> { return pipeline::ran_by(did, false); });
-    return told ? std::move(told) : did.front().worker.ran(1, 0);
+    return pipeline::ran_by(did, false);
 }
 
 Result<Ran> Engine::run_shards(const Cipher& cipher, const KeySet& keys, const Message& message,

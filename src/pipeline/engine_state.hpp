@@ -103,7 +103,9 @@ struct Team {
 
 Team team_of(std::vector<Team::Member> all, std::span<const double> shares);
 
-// What a worker has done of a job, and what a call tells of all of them; `did` is put in order.
+// What a worker has done of a job, and what a call tells of all of them, of whom there is one at
+// least; `did` is put in order. What is done is done: where there is no memory for names, one
+// stands for all.
 struct Did {
     Worker worker;
     std::uint64_t bytes = 0, chunks = 0;
@@ -111,9 +113,9 @@ struct Did {
 };
 Ran ran_by(std::span<Did> did, bool replaced);
 
-// As several workers have a job of one long message of GCM, which is else done whole: as so many
-// parts. Other jobs are as they were. And whether this message can be had like that.
-Job in_parts(Job job) noexcept;
+// A job of one long message of GCM as so many parts, none for other jobs; and whether this message
+// can be had like that.
+std::optional<Job> in_parts(Job job) noexcept;
 bool can_be_in_parts(const Cipher& cipher, const Message& message) noexcept;
 
 // What every call that opens has to say about a tag that does not match.
