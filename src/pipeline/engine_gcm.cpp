@@ -19,10 +19,10 @@ constexpr std::uint64_t kMostParts = 4096;  // of the shortest
 
 }  // namespace
 
-Job pipeline::in_parts(Job job) noexcept {
+std::optional<Job> pipeline::in_parts(Job job) noexcept {
     if (job.cipher.mode != Mode::gcm || job.messages != 1 || job.size < kWhole ||
         job.size > gcm::kMaxData)
-        return job;
+        return std::nullopt;
     const std::uint64_t even = job.size / kMostParts / kBlockSize * kBlockSize;
     const std::uint64_t part = std::clamp(even, kPart, kLongestPart);
     job.messages = (job.size + part - 1) / part;

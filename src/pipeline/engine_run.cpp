@@ -378,13 +378,13 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     if (!found) return told.nothing_touched(std::move(found).error());
     Team team = std::move(*found);
     // On a device a message that stays whole is one chunk, of which nothing overlaps.
-    if (const Job parts = pipeline::in_parts(job);
-        survey.bytes != 0 && parts.messages != job.messages &&
-        (!team.members.empty() || is_sooner_in_parts(host->number, job)) &&
+    if (const auto parts = pipeline::in_parts(job);
+        parts && survey.bytes != 0 &&
+        (!team.members.empty() || host_estimate(host->number, job).threads > 1) &&
         modes::takes(cipher, messages[0], request.keys.list.size()) &&
         pipeline::can_be_in_parts(cipher, messages[0])) {
         told.all = true;
-        return run_in_parts(cipher, keys, set, messages[0], parts.size, codes[0]);
+        return run_in_parts(cipher, keys, set, messages[0], parts->size, codes[0]);
     }
     if (team.members.empty()) {
         auto ran = run_on_host(*host, request, set, survey);

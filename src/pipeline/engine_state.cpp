@@ -315,24 +315,19 @@ Result<Worker> Engine::State::choose_host(const Job& job) const {
 Estimate Engine::State::host_estimate(std::size_t number, const Job& job) const {
     const int threads = hosts_[number]->profile().shared_by_threads ? pool_.threads() : 1;
     const Estimate whole = planner_.host(number, job, threads);
-    const Job parts = pipeline::in_parts(job);
-    if (parts.messages == job.messages || threads == 1 || !whole.possible) return whole;
-    const Estimate several = two_passes(job, planner_.host(number, parts, threads),
+    const auto parts = pipeline::in_parts(job);
+    if (!parts || threads == 1 || !whole.possible) return whole;
+    const Estimate several = two_passes(job, planner_.host(number, *parts, threads),
                                         planner_.host(number, second_pass(job), threads));
     return several.seconds < pipeline::kWorthSeveral * whole.seconds ? several : whole;
 }
 
 Estimate Engine::State::device_estimate(const DeviceRates& rates, const Job& job,
                                         double start_seconds, std::size_t reach) const {
-    const Job parts = pipeline::in_parts(job);
-    const Estimate estimate = planner_.device(rates, parts, start_seconds, reach);
-    if (parts.messages == job.messages || job.from == Job::From::device || !estimate.possible)
-        return estimate;
+    const auto parts = pipeline::in_parts(job);
+    const Estimate estimate = planner_.device(rates, parts.value_or(job), start_seconds, reach);
+    if (!parts || job.from == Job::From::device || !estimate.possible) return estimate;
     return two_passes(job, estimate, planner_.device(rates, second_pass(job), 0));
-}
-
-bool Engine::State::is_sooner_in_parts(std::size_t host, const Job& job) const {
-    return pipeline::in_parts(job).messages != job.messages && host_estimate(host, job).threads > 1;
 }
 
 Result<DevicePath*> Engine::State::path_of(const void* device_memory) {

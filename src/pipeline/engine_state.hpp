@@ -211,7 +211,6 @@ struct Engine::State : std::enable_shared_from_this<Engine::State> {
     pipeline::Estimate host_estimate(std::size_t number, const Job& job) const;
     pipeline::Estimate device_estimate(const DeviceRates& rates, const Job& job,
                                        double start_seconds, std::size_t reach = 0) const;
-    bool is_sooner_in_parts(std::size_t host, const Job& job) const;
     // Who should do the job, for `auto`. Nobody: the host alone.
     pipeline::Team choose(const pipeline::Worker& host, std::span<const Message> messages,
                           Job& job);
