@@ -6,40 +6,24 @@
 #include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
-#include "bench/devices.hpp"
+#include "bench/sides.hpp"
 
 namespace dael::bench {
 namespace {
 
-using measure::DeviceBuffer;
-using measure::DeviceClock;
-using measure::DeviceStream;
 using measure::Heat;
-using measure::HostBuffer;
-using measure::MemoryKind;
 
 constexpr std::uint64_t kMostMessage = std::uint64_t{1} << 30;  // what OpenSSL checks whole
-constexpr std::uint64_t kLeastMessage = 64 << 10;
-
-// A device with room for all of the message.
-struct Holder {
-    DeviceUnderTest subject;
-    DeviceClock clock;
-    DeviceStream stream;
-    DeviceBuffer in, sealed, out;
-};
 
 struct OverDevices {
-    measure::Sampling sampling;
-    HostBuffer host;  // what `in` of each side holds
-    std::vector<Holder> sides;
+    Sides sides;
     std::shared_ptr<Engine> set;
 
     // The call by an engine, with an equal part on each of these sides, which has it where it has
-    // it of the whole: `begins` and the end of each part.
+    // it of the whole.
     struct Call {
         std::shared_ptr<Engine> engine;
-        std::vector<const Holder*> sides;
+        std::vector<const Side*> sides;
         std::vector<Shard> shards;
         std::shared_ptr<KeySet> keys;
         Cipher cipher;
@@ -71,12 +55,12 @@ struct OverDevices {
     };
 
     Result<Call> call(const Work& work, std::shared_ptr<Engine> engine,
-                      std::vector<const Holder*> at_it) const {
+                      std::vector<const Side*> at_it) const {
         Call made{std::move(engine), std::move(at_it), {}, {}, work.cipher, {}};
         const bool opens = work.cipher.direction == Direction::decrypt;
         const std::uint64_t part = work.bytes() / made.sides.size();
         for (std::size_t i = 0; i < made.sides.size(); ++i) {
-            const Holder& side = *made.sides[i];
+            const Side& side = *made.sides[i];
             const std::uint64_t begin = i * part;
             const std::uint64_t size = i + 1 < made.sides.size() ? part : work.bytes() - begin;
             made.shards.push_back({(opens ? side.sealed : side.in).data() + begin,
@@ -100,52 +84,37 @@ struct OverDevices {
     }
 
     Result<> check(const Work& work, const Call& call) const {
-        for (const Holder* side : call.sides)
+        for (const Side* side : call.sides)
             DAEL_TRY(side->clock.fill(side->out.data(), kPoison, work.bytes()));
         DAEL_TRY(call.run());
         if (work.cipher.direction == Direction::decrypt)
-            return check_opened(work, host.data(), call.output());
-        return check_output(work, host.data(), call.output(),
+            return check_opened(work, sides.host.data(), call.output());
+        return check_output(work, sides.host.data(), call.output(),
                             work.is(Mode::gcm) ? measure::fetch_from(call.tag->data()) : Fetch{});
     }
 
     Result<Heat> prepare(const Work& work) const {
         Heat heat;
-        std::vector<const Holder*> all;
-        std::string names;
-        for (const Holder& side : sides) {
-            all.push_back(&side);
-            names += (names.empty() ? "" : "+") + side.subject.name;
-        }
-        const auto copies = heat.enter(
-            "copy within device memory, on all at once",
-            measure::wall_clock(
-                [all, part = work.bytes() / all.size()]() -> Result<> {
-                    for (const Holder* side : all)
-                        DAEL_TRY(side->subject.device.memory.copy_within(
-                            side->out.data(), side->in.data(), part, side->stream.get()));
-                    for (const Holder* side : all)
-                        DAEL_TRY(side->subject.device.order.wait(side->stream.get()));
-                    return {};
-                },
-                sampling));
+        std::vector<const Side*> all;
+        for (const Side& side : sides.each) all.push_back(&side);
+        const auto copies = sides.enter_copies(heat, work.bytes());
         const auto enter = [&](const std::string& name, Call made,
                                std::vector<std::size_t> others) {
             Work own = work;
             own.backend = name;
             return heat.enter(
-                name, measure::wall_clock([made] { return made.run(); }, sampling),
+                name, measure::wall_clock([made] { return made.run(); }, sides.sampling),
                 [this, own, made] { return check(own, made); }, own.point(),
                 static_cast<double>(work.bytes()), std::move(others));
         };
         std::vector<std::size_t> against;
-        for (const Holder& side : sides) {
+        for (const Side& side : sides.each) {
             DAEL_LET(alone, call(work, side.subject.engine, {&side}));
             against.push_back(enter(side.subject.name, alone, {copies}));
         }
         against.push_back(copies);
         DAEL_LET(together, call(work, set, all));
-        enter(names, together, std::move(against));
+        enter(sides.names(), together, std::move(against));
         return heat;
     }
 };
@@ -153,13 +122,8 @@ struct OverDevices {
 }  // namespace
 
 Result<Benchmark> over_devices(const Suite& suite, const Devices& all) {
-    std::uint64_t size =
-        std::min(kMostMessage, measure::fitting(suite.session.report, suite.workload.beside, 1));
-    for (const DeviceUnderTest& subject : all.devices) {
-        DAEL_LET(free, subject.device.memory.free_memory());
-        size = std::min(size, free / 4);
-    }
-    size = std::max(size, kLeastMessage) / kBlockSize * kBlockSize;
+    DAEL_LET(room, Sides::room(suite, all));
+    const std::uint64_t size = std::min(kMostMessage, room) / kBlockSize * kBlockSize;
     measure::Axis work;
     for (const Point& cipher : devices_work(suite.options, {size}))
         for (const char* direction : {"encrypt", "decrypt"}) {
@@ -169,24 +133,9 @@ Result<Benchmark> over_devices(const Suite& suite, const Devices& all) {
             if (Work(point).is(Mode::gcm) || direction == std::string_view("encrypt"))
                 work.push_back(point);
         }
-    const auto state = std::make_shared<OverDevices>();
-    state->sampling = suite.workload.sampling;
-    state->set = all.sets.front().engine;
-    DAEL_LET(host, HostBuffer::allocate(size));
-    state->host = std::move(host);
-    measure::Team team(measure::thread_count(suite.options.threads));
-    measure::fill_random(team, state->host.data(), size, 13);
-    for (const DeviceUnderTest& subject : all.devices) {
-        DAEL_LET(clock, DeviceClock::create(subject.device));
-        DAEL_LET(stream, DeviceStream::create(subject.device));
-        Holder side{subject, clock, stream, {}, {}, {}};
-        for (DeviceBuffer* buffer : {&side.in, &side.sealed, &side.out}) {
-            DAEL_LET(memory, DeviceBuffer::allocate(subject.device, MemoryKind::device, size));
-            *buffer = memory;
-        }
-        DAEL_TRY(clock.copy_in(side.in.data(), state->host.data(), size));
-        state->sides.push_back(std::move(side));
-    }
+    DAEL_LET(sides, Sides::make(suite, all, size, 13));
+    const auto state =
+        std::make_shared<const OverDevices>(OverDevices{std::move(sides), all.sets.front().engine});
     return Benchmark{
         "over devices",
         {measure::Axis{

@@ -6,27 +6,14 @@
 #include <daelstrom/gcm.hpp>
 
 #include "bench/check.hpp"
-#include "bench/devices.hpp"
+#include "bench/sides.hpp"
 
 namespace dael::bench {
 namespace {
 
 using measure::DeviceBuffer;
-using measure::DeviceClock;
-using measure::DeviceStream;
 using measure::Heat;
-using measure::HostBuffer;
 using measure::MemoryKind;
-
-constexpr std::uint64_t kLeast = 64 << 10;  // of which each has blocks to do
-
-// All of the data, on one device. GCM is opened, since what seals may be launched once only.
-struct Side {
-    DeviceUnderTest subject;
-    DeviceClock clock;
-    DeviceStream stream;
-    DeviceBuffer in, sealed, out, tags;
-};
 
 // What one device has to do, and what became of it.
 struct Task {
@@ -36,9 +23,12 @@ struct Task {
 };
 
 struct SideBySide {
-    measure::Sampling sampling;
-    HostBuffer host;  // what `in` of each side holds
-    std::vector<Side> sides;
+    Sides sides;
+    std::vector<DeviceBuffer> tags;  // of each side
+
+    std::uint8_t* tags_of(const Side& side) const {
+        return tags[static_cast<std::size_t>(&side - sides.each.data())].data();
+    }
 
     static Result<> once(const std::vector<Task>& tasks) {
         for (const Task& task : tasks) DAEL_TRY(task.launch());
@@ -73,7 +63,7 @@ struct SideBySide {
                       std::uint64_t count) const {
         const bool opens = work.is(Mode::gcm);
         const auto all = lay_out(work, opens ? side.sealed.data() : side.in.data(), side.out.data(),
-                                 side.tags.data());
+                                 tags_of(side));
         std::vector<Message> own(all.begin() + static_cast<std::ptrdiff_t>(first),
                                  all.begin() + static_cast<std::ptrdiff_t>(first + count));
         if (opens) return batch(side, work, own);
@@ -91,12 +81,11 @@ struct SideBySide {
     Result<> seal(const Side& side, Work work) const {
         work.cipher.direction = Direction::encrypt;
         DAEL_TRY(side.clock.fill(side.sealed.data(), kPoison, work.bytes()));
-        DAEL_LET(
-            sealing,
-            batch(side, work, lay_out(work, side.in.data(), side.sealed.data(), side.tags.data())));
+        DAEL_LET(sealing, batch(side, work,
+                                lay_out(work, side.in.data(), side.sealed.data(), tags_of(side))));
         DAEL_TRY(once({sealing}));
-        return check_output(work, host.data(), side.clock.fetch_from(side.sealed.data()),
-                            side.clock.fetch_from(side.tags.data()));
+        return check_output(work, sides.host.data(), side.clock.fetch_from(side.sealed.data()),
+                            side.clock.fetch_from(tags_of(side)));
     }
 
     // Each task's part is that of its place among them.
@@ -110,37 +99,31 @@ struct SideBySide {
             const Side& side = *tasks[at / part].side;
             return side.clock.fetch_from(side.out.data())(at, bytes, size);
         };
-        return work.is(Mode::gcm) ? check_opened(work, host.data(), fetch)
-                                  : check_output(work, host.data(), fetch);
+        return work.is(Mode::gcm) ? check_opened(work, sides.host.data(), fetch)
+                                  : check_output(work, sides.host.data(), fetch);
     }
 
     measure::Sampler wall(std::vector<Task> tasks) const {
-        return measure::wall_clock([tasks = std::move(tasks)] { return once(tasks); }, sampling);
+        return measure::wall_clock([tasks = std::move(tasks)] { return once(tasks); },
+                                   sides.sampling);
     }
 
     Result<Heat> prepare(Work work) const {
         const bool opens = work.is(Mode::gcm);
         if (opens) work.cipher.direction = Direction::decrypt;
-        const std::uint64_t part = work.bytes() / sides.size();
-        std::vector<Task> together, copies;
+        std::vector<Task> together;
         std::vector<std::vector<Task>> alone;
-        std::string names;
-        for (const Side& side : sides) {
+        for (const Side& side : sides.each) {
             if (opens) DAEL_TRY(seal(side, work));
-            const std::uint64_t count = work.messages / sides.size();
+            const std::uint64_t count = work.messages / sides.each.size();
             DAEL_LET(own, task(side, work, together.size() * count, count));
             DAEL_LET(whole, task(side, work, 0, work.messages));
             together.push_back(own);
             alone.push_back({whole});
-            copies.push_back({&side, [&side, part]() -> Result<> {
-                                  return side.subject.device.memory.copy_within(
-                                      side.out.data(), side.in.data(), part, side.stream.get());
-                              }});
-            names += (names.empty() ? "" : "+") + side.subject.name;
         }
         Heat heat;
         const auto bytes = static_cast<double>(work.bytes());
-        const auto copy = heat.enter("copy within device memory, on all at once", wall(copies));
+        const auto copy = sides.enter_copies(heat, work.bytes());
         std::vector<measure::Sampler> each;
         std::vector<std::size_t> against;
         const auto enter = [&](const std::string& name, const std::vector<Task>& tasks,
@@ -151,13 +134,13 @@ struct SideBySide {
                 name, wall(tasks), [this, own, tasks] { return check(own, tasks); }, own.point(),
                 bytes, std::move(others));
         };
-        for (std::size_t i = 0; i < sides.size(); ++i) {
+        for (std::size_t i = 0; i < sides.each.size(); ++i) {
             each.push_back(wall(alone[i]));
-            against.push_back(enter(sides[i].subject.name, alone[i], {copy}));
+            against.push_back(enter(sides.each[i].subject.name, alone[i], {copy}));
         }
         against.push_back(heat.enter("each alone, added", added(std::move(each))));
         against.push_back(copy);
-        enter(names, together, std::move(against));
+        enter(sides.names(), together, std::move(against));
         return heat;
     }
 };
@@ -165,36 +148,19 @@ struct SideBySide {
 }  // namespace
 
 Result<Benchmark> side_by_side(const Suite& suite, const Devices& all) {
-    std::uint64_t largest = measure::fitting(suite.session.report, suite.workload.beside, 1);
-    for (const DeviceUnderTest& subject : all.devices) {
-        DAEL_LET(free, subject.device.memory.free_memory());
-        largest = std::min(largest, free / 4);
-    }
-    largest = std::max(largest, kLeast);
+    DAEL_LET(largest, Sides::room(suite, all));
     const auto work = devices_work(suite.options, {largest}, all.devices.size());
     std::uint64_t size = 0, messages = 0;
     for (const Point& point : work) {
         size = std::max<std::uint64_t>(size, Work(point).bytes());
         messages = std::max(messages, Work(point).messages);
     }
-    const auto state = std::make_shared<SideBySide>();
-    state->sampling = suite.workload.sampling;
-    DAEL_LET(host, HostBuffer::allocate(size));
-    state->host = std::move(host);
-    measure::Team team(measure::thread_count(suite.options.threads));
-    measure::fill_random(team, state->host.data(), size, 12);
-    for (const DeviceUnderTest& subject : all.devices) {
-        DAEL_LET(clock, DeviceClock::create(subject.device));
-        DAEL_LET(stream, DeviceStream::create(subject.device));
-        Side side{subject, clock, stream, {}, {}, {}, {}};
-        for (DeviceBuffer* buffer : {&side.in, &side.sealed, &side.out, &side.tags}) {
-            DAEL_LET(memory, DeviceBuffer::allocate(
-                                 subject.device, MemoryKind::device,
-                                 buffer == &side.tags ? messages * gcm::kTagSize : size));
-            *buffer = memory;
-        }
-        DAEL_TRY(clock.copy_in(side.in.data(), state->host.data(), size));
-        state->sides.push_back(std::move(side));
+    DAEL_LET(sides, Sides::make(suite, all, size, 12));
+    const auto state = std::make_shared<SideBySide>(SideBySide{std::move(sides), {}});
+    for (const Side& side : state->sides.each) {
+        DAEL_LET(tags, DeviceBuffer::allocate(side.subject.device, MemoryKind::device,
+                                              messages * gcm::kTagSize));
+        state->tags.push_back(tags);
     }
     return Benchmark{
         "side by side",
