@@ -50,6 +50,12 @@ std::vector<Written> joined(std::vector<Bytes> packets, const Offloads& offloads
     return flushed(joiner, offloads.vnet_header);
 }
 
+std::vector<Bytes> bytes_of(const std::vector<InnerPacket>& parts) {
+    std::vector<Bytes> packets;
+    for (const InnerPacket& one : parts) packets.push_back(one.bytes());
+    return packets;
+}
+
 TEST(VpnJoiner, GivesBackASuperPacket) {
     Random random(1);
     for (int i = 0; i < thorough(500, 60); ++i) {
@@ -58,8 +64,7 @@ TEST(VpnJoiner, GivesBackASuperPacket) {
         p.payload =
             random.bytes(segment + 1 + random.below(std::min(most, 65535 - p.header()) - segment));
         p.flags = i % 3 != 0 ? 0x18 : 0x10;
-        std::vector<Bytes> packets;
-        for (const auto& one : p.segments(segment)) packets.push_back(one.bytes());
+        auto packets = bytes_of(p.segments(segment));
         const auto got = joined(packets);
         ASSERT_EQ(got.size(), 1u);
         EXPECT_EQ(got[0].parts, packets.size());
@@ -83,8 +88,7 @@ TEST(VpnJoiner, WhatMayNotBeJoined) {
             const auto writes = [&](auto change, int which = 1) {
                 auto changed = parts;
                 change(changed[static_cast<std::size_t>(which)]);
-                std::vector<Bytes> packets;
-                for (const auto& one : changed) packets.push_back(one.bytes());
+                auto packets = bytes_of(changed);
                 const auto got = joined(packets);
                 // Whole, in any case.
                 std::vector<Bytes> again;
@@ -159,8 +163,7 @@ TEST(VpnJoiner, BadChecksumsGoAlone) {
         for (const bool tcp : {false, true}) {
             InnerPacket p = some_packet(random, six, tcp);
             p.payload = random.bytes(500);
-            std::vector<Bytes> packets;
-            for (const auto& one : p.segments(100)) packets.push_back(one.bytes());
+            auto packets = bytes_of(p.segments(100));
             for (std::size_t at = six ? 8 : 10; at < packets[2].size(); ++at) {
                 auto changed = packets;
                 changed[2][at] ^= static_cast<std::uint8_t>(1 + random.below(255));
@@ -184,8 +187,7 @@ TEST(VpnJoiner, OffloadsThatAreMissingAreNotUsed) {
         for (const bool tcp : {false, true}) {
             InnerPacket p = some_packet(random, six, tcp);
             p.payload = random.bytes(500);
-            std::vector<Bytes> packets;
-            for (const auto& one : p.segments(100)) packets.push_back(one.bytes());
+            auto packets = bytes_of(p.segments(100));
             const auto writes = [&](auto change) {
                 Offloads some = kAll;
                 change(some);
@@ -219,8 +221,7 @@ TEST(VpnJoiner, NothingOvertakesAFragment) {
         InnerPacket many = some_packet(random, six, false);
         many.destination[0] = six ? 0xff : 0xe0;
         many.payload = random.bytes(300);
-        std::vector<Bytes> packets;
-        for (const auto& one : many.segments(100)) packets.push_back(one.bytes());
+        auto packets = bytes_of(many.segments(100));
         EXPECT_EQ(joined(packets).size(), 3u);
     }
 }
@@ -229,8 +230,7 @@ TEST(VpnJoiner, BoundsOfOneAndOfAll) {
     Random random(6);
     InnerPacket p = some_packet(random, false, true);
     p.payload = random.bytes(65 * 100);
-    std::vector<Bytes> packets;
-    for (const auto& one : p.segments(100)) packets.push_back(one.bytes());
+    auto packets = bytes_of(p.segments(100));
     auto got = joined(packets);
     ASSERT_EQ(got.size(), 2u);
     EXPECT_EQ(got[0].parts, Joiner::kMostParts);
