@@ -11,11 +11,7 @@ if(NOT DAELSTROM_SANITIZE)
     add_executable(dael_handshake_steps handshake_steps.cpp)
     target_link_libraries(dael_handshake_steps PRIVATE dael_vpn_handshake dael_options)
     dael_compile_quickly(dael_handshake_steps)
-    set(noise_python ${PROJECT_SOURCE_DIR}/.venv/bin/python)
-    if(NOT EXISTS ${noise_python})
-        set(noise_python ${Python3_EXECUTABLE})
-    endif()
-    add_test(NAME vpn.noise_interop COMMAND ${noise_python} -B ${CMAKE_CURRENT_SOURCE_DIR}/noise_interop_test.py)
+    add_test(NAME vpn.noise_interop COMMAND ${DAEL_TEST_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/noise_interop_test.py)
     set_tests_properties(vpn.noise_interop PROPERTIES
         LABELS vpn
         SKIP_RETURN_CODE 77
