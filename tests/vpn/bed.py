@@ -14,6 +14,8 @@ import threading
 import time
 import unittest
 
+from relay_words import Words
+
 PROGRAM = os.environ["DAELSTROM"]
 RELAY = os.environ.get("VPN_RELAY", "")  # relay.cpp
 PATIENCE = 60  # seconds; nothing takes so long, but a machine may be busy
@@ -134,7 +136,7 @@ def sanitized():
     return b"__asan_init" in program or b"__tsan_init" in program
 
 
-class Relay:
+class Relay(Words):
     """A bad network: relay.cpp in a namespace, from a port of it to another."""
 
     def __init__(self, namespace, listen, server, **rates):
@@ -143,14 +145,6 @@ class Relay:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         word = self.process.stdout.readline()
         assert word.startswith("ready "), word
-
-    def say(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def stats(self):
-        return json.loads(self.say("stats"))
 
     def end(self):
         self.process.stdin.close()

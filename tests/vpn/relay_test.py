@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The relay does what its rates say, or the tests that use it would show nothing."""
 
-import json
 import os
 import select
 import socket
 import subprocess
 import unittest
 
+from relay_words import Words
+
 RELAY = os.environ["VPN_RELAY"]
 
 
-class Relay:
+class Relay(Words):
     """The relay, a server behind it, and a client before it."""
 
     def __init__(self, *options, six=False):
@@ -42,14 +43,6 @@ class Relay:
         self.process.stdout.close()
         self.server.close()
         self.client.close()
-
-    def say(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.process.stdout.readline().strip()
-
-    def stats(self):
-        return json.loads(self.say("stats"))
 
     def sent(self, packets):
         """What of these arrives at the server, in order, and whence. The last always does: it is
