@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "commands.hpp"
@@ -47,7 +45,6 @@ Result<vpn::Config> read(const std::string& path) {
 // An interface, by its name or by the configuration that names it.
 Result<std::string> interface_of(const VpnOptions& options) {
     if (options.name.empty()) return std::string(vpn::Config{}.interface);
-    std::error_code ignored;
     if (options.name.find('/') == options.name.npos && !options.name.ends_with(".toml"))
         return options.name;
     return vpn::read_interface(options.name);
