@@ -190,7 +190,7 @@ class DAEL_API Engine {
                        Stream stream, const LaunchOptions& options = {});
 
     // A message in host memory in pieces; see pieces.hpp. With an engine on a device, through that.
-    Result<Pieces> begin(const Cipher& cipher, const Key& key, const Block& start);
+    Result<Pieces> begin(const Cipher& cipher, const Key& key, const Start& start);
 
     // What this engine would do with a job, and why, with the figures that it goes by.
     Plan explain(const Job& job) const;

@@ -26,6 +26,13 @@ enum class Mode : std::uint8_t {
     gcm = 5,      // SP 800-38D: any length, authenticated
     gcm_ctr = 6,  // GCM's counter mode alone: any length, until its 32-bit counter would wrap
     xts = 7,      // IEEE 1619: sectors of 16 bytes or more
+    // RFC 10032: any length, authenticated.
+    aegis128l = 8,
+    aegis256 = 9,
+    aegis128x2 = 10,
+    aegis128x4 = 11,
+    xaes256gcm = 12,  // C2SP's XAES-256-GCM: any length, authenticated
+    gcm_siv = 13,     // RFC 8452: any length, authenticated
 };
 enum class Direction : std::uint8_t { encrypt = 0, decrypt = 1 };
 
@@ -43,7 +50,7 @@ DAEL_API std::optional<Mode> mode_by_name(std::string_view name) noexcept;  // a
 struct Cipher {
     Mode mode = Mode::ctr;
     Direction direction = Direction::encrypt;  // CTR and OFB do the same both ways
-    std::uint8_t tag = 16;                     // GCM: bytes of the messages' tags
+    std::uint8_t tag = 16;  // modes that authenticate: bytes of the messages' tags
     std::uint8_t unused = 0;
     std::uint32_t sector = 512;  // XTS: bytes of a sector
 
@@ -57,8 +64,11 @@ constexpr bool takes_iv(Mode mode) noexcept {
 constexpr bool whole_blocks_only(Mode mode) noexcept {
     return mode == Mode::ecb || mode == Mode::cbc;
 }
+constexpr bool is_aegis(Mode mode) noexcept {
+    return mode >= Mode::aegis128l && mode <= Mode::aegis128x4;
+}
 constexpr bool authenticates(Mode mode) noexcept {
-    return mode == Mode::gcm;
+    return mode == Mode::gcm || is_aegis(mode) || mode == Mode::xaes256gcm || mode == Mode::gcm_siv;
 }
 // Counter modes, whose messages may be without input: the output is then the keystream itself.
 constexpr bool makes_keystream(Mode mode) noexcept {
@@ -76,6 +86,14 @@ constexpr bool parallel_within_message(Mode mode, Direction direction) noexcept 
 
 namespace dael {
 
+// What a message begins from, where it is given alone: Message's start and start_rest.
+struct Start {
+    constexpr Start() noexcept = default;
+    constexpr Start(const Block& start, const Block& start_rest = {}) noexcept  // a Block is one
+        : first(start), rest(start_rest) {}
+    Block first{}, rest{};
+};
+
 // Plain data of one layout for the host, for kernels, which may make lists of them in device
 // memory, and for C (dael_message). `in`, `out`, `aad` and `tag` lie in one memory space; `out` is
 // `in` itself or does not overlap it, and overlaps neither the tag nor the AAD, nor, in a batch,
@@ -84,20 +102,23 @@ namespace dael {
 struct Message {
     const std::uint8_t* in = nullptr;  // null in a counter mode: `out` gets the keystream itself
     std::uint8_t* out = nullptr;
-    std::uint64_t size = 0;             // bytes of `in` and of `out`
-    const std::uint8_t* aad = nullptr;  // GCM: additional data, authenticated and not encrypted
-    std::uint64_t aad_size = 0;         // bytes
-    std::uint8_t* tag = nullptr;        // GCM: encryption writes it, decryption reads it
+    std::uint64_t size = 0;  // bytes of `in` and of `out`
+    // For modes that authenticate: additional data, authenticated and not encrypted, and the tag,
+    // of as many bytes as the cipher says, which encryption writes and decryption reads.
+    const std::uint8_t* aad = nullptr;
+    std::uint64_t aad_size = 0;  // bytes
+    std::uint8_t* tag = nullptr;
     // CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block J0,
-    // which gcm::start() makes of a nonce. XTS: the first sector's number, little-endian. The
-    // modes' headers have functions that fill it.
+    // which gcm::start() makes of a nonce. XTS: the first sector's number, little-endian. AEGIS,
+    // XAES-256-GCM, GCM-SIV: the nonce, with zeros behind it. The modes' headers have functions
+    // that fill it.
     Block start{};
     std::uint32_t key = 0;  // index into the key set
     // CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15.
     std::uint8_t skip = 0;
     std::uint8_t unused[11] = {};
-    // Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block. No
-    // mode reads it yet.
+    // Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block:
+    // AEGIS-256 and XAES-256-GCM. No other reads it.
     Block start_rest{};
 };
 static_assert(sizeof(Message) == 96);

@@ -76,7 +76,7 @@ class DAEL_API Pieces {
     // start. Errors: out_of_memory, device.
     Result<Pieces> clone() const;
     // Begins another message under the same key, wherever this one stands. Allocates nothing.
-    Result<> restart(const Block& start);
+    Result<> restart(const Start& start);
 
     struct DAEL_HIDDEN State;  // src/pipeline/pieces.cpp
     explicit Pieces(std::unique_ptr<State> state) noexcept;

@@ -161,7 +161,7 @@ class OpenGlBackend final : public core::Backend {
     }
 
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList&,
-                                                std::uint32_t, const Block&) override {
+                                                std::uint32_t, const Start&) override {
         return core::cannot(profile_.name, cipher, can(cipher, 128));
     }
 

@@ -6,6 +6,9 @@
 // All calls of a backend may come from any number of threads at once.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,6 +48,20 @@ struct KeyList {
     const KeyTables* tables = nullptr;  // this backend's; null: nothing was made ready
 };
 
+// A tag, of which a cipher may have fewer bytes: all of what a mode makes for a tag of that size.
+// (A tag of AEGIS of 16 bytes is no part of one of 32.)
+struct Tag {
+    Tag() noexcept = default;
+    Tag(const Block& block) noexcept : size(kBlockSize) {
+        std::copy(block.begin(), block.end(), bytes.begin());
+    }
+    std::array<std::uint8_t, 32> bytes{};
+    std::uint8_t size = 0;
+
+    const std::uint8_t* data() const noexcept { return bytes.data(); }
+    friend bool operator==(const Tag&, const Tag&) noexcept = default;  // tells where they differ
+};
+
 // A message in pieces, on the calling thread and in host memory, for one thread at a time; made by
 // Backend::begin. It must not outlive its keys. The order of calls (aad, then update, then finish,
 // once) and the limits are seen to above it.
@@ -55,11 +72,11 @@ class Pieces {
     // must not hand that out.
     virtual Result<> aad(HostIn bytes) = 0;
     virtual Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) = 0;
-    virtual Result<Block> finish() = 0;  // the whole tag
+    virtual Result<Tag> finish() = 0;  // the whole tag
     // Another one in the same state.
     virtual Result<std::unique_ptr<Pieces>> clone() const = 0;
     // As begun anew under the same key, without allocation.
-    virtual Result<> restart(const Block& start) = 0;
+    virtual Result<> restart(const Start& start) = 0;
 };
 
 // Whether a backend takes a cipher. `batches`: many messages at once only, since one alone is
@@ -115,7 +132,7 @@ class Backend {
     // A message in pieces, for modes that authenticate (the other modes' pieces are made of run(),
     // in src/pipeline/pieces.cpp); on a device backend too, through the device. `keys` has tables.
     virtual Result<std::unique_ptr<Pieces>> begin(const Cipher& cipher, const KeyList& keys,
-                                                  std::uint32_t key, const Block& start) = 0;
+                                                  std::uint32_t key, const Start& start) = 0;
 
     // GCM for packets under this key, which is copied, with keystream that was made ahead of time:
     // packet_cipher.hpp. Host backends. Errors: unsupported, out_of_memory.

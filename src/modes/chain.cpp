@@ -35,7 +35,7 @@ void Chain::done() noexcept {
     const std::uint64_t whole = current_.size / kBlockSize * kBlockSize;
     switch (cipher_.mode) {
         case Mode::ecb:
-        case Mode::gcm:  // not carried by a Chain
+        default:  // modes that authenticate, which are not carried by a Chain
             return;
         case Mode::ctr:
         case Mode::gcm_ctr: {

@@ -46,14 +46,11 @@ Error ragged(const Cipher& cipher, const Message& m) {
                                      " takes whole blocks: pad the data, or use ctr"};
 }
 
-Error gcm_refusal(const Cipher& cipher, const Message& m) {
-    if (m.size > gcm::kMaxData)
-        return {Code::limit, std::to_string(m.size) +
-                                 " bytes under one IV; GCM's limit is 2^36 - 32: cut the data "
-                                 "into messages with an IV each"};
-    if (m.aad_size > gcm::kMaxAad)
-        return {Code::limit,
-                std::to_string(m.aad_size) + " bytes of additional data; GCM's limit is 2^61 - 1"};
+Error tagged_refusal(const Cipher& cipher, const Message& m) {
+    const Most limits = most(cipher.mode);
+    if (m.size > limits.data) return too_long(cipher.mode, std::to_string(m.size) + " bytes");
+    if (m.aad_size > limits.aad)
+        return too_much_aad(cipher.mode, std::to_string(m.aad_size) + " bytes");
     if (!m.tag) return null_with_size("the tag", cipher.tag);
     if (!m.aad && m.aad_size != 0) return null_with_size("the additional data", m.aad_size);
     if (overlap(m.tag, cipher.tag, m.out, m.size))
@@ -119,7 +116,7 @@ constexpr std::array<Traits, kModes.size()> kTraits{{
     {"cfb", kDecrypting, false, false, block_unit, any_length, no_refusal, block_before},
     {"ofb", kNever, true, true, block_unit, any_length, no_refusal, same_start},
     {"ctr", kBoth, true, true, block_unit, any_length, no_refusal, later_counter},
-    {"gcm", kNever, true, false, block_unit, gcm_takes, gcm_refusal, same_start},
+    {"gcm", kNever, true, false, block_unit, tagged_takes, tagged_refusal, same_start},
     {"gcm_ctr", kBoth, true, true, block_unit, gcm_ctr_takes, gcm_ctr_refusal, later_counter},
     {"xts", kBoth, false, false, sector_unit, xts_takes, xts_refusal, later_sector},
 }};
@@ -148,23 +145,86 @@ const Traits& traits(Mode mode) noexcept {
     return kTraits[static_cast<std::size_t>(mode)];
 }
 
-Error refusal(const Cipher& cipher, bool xts_key) {
+namespace {
+
+// As people write it in a text.
+std::string_view title(Mode mode) noexcept {
+    switch (mode) {
+        case Mode::gcm:
+            return "GCM";
+        case Mode::xts:
+            return "XTS";
+        case Mode::aegis128l:
+            return "AEGIS-128L";
+        case Mode::aegis256:
+            return "AEGIS-256";
+        case Mode::aegis128x2:
+            return "AEGIS-128X2";
+        case Mode::aegis128x4:
+            return "AEGIS-128X4";
+        case Mode::xaes256gcm:
+            return "XAES-256-GCM";
+        case Mode::gcm_siv:
+            return "GCM-SIV";
+        default:
+            return name(mode);
+    }
+}
+std::string power_of_two(std::uint64_t limit) {
+    return limit == gcm::kMaxData ? "2^36 - 32" : limit == gcm::kMaxAad ? "2^61 - 1" : "2^36";
+}
+std::string_view sizes_of(KeyKinds kinds) noexcept {
+    return kinds == kAes128   ? "16"
+           : kinds == kAes256 ? "32"
+           : kinds == kAnyAes ? "16, 24 or 32"
+                              : "16 or 32";
+}
+
+}  // namespace
+
+Error too_long(Mode mode, const std::string& what) {
+    return {Code::limit, what + " under one " + (mode == Mode::gcm ? "IV" : "nonce") + "; " +
+                             std::string(title(mode)) + "'s limit is " +
+                             power_of_two(most(mode).data) +
+                             ": cut the data into messages with one each"};
+}
+Error too_much_aad(Mode mode, const std::string& what) {
+    return {Code::limit, what + " of additional data; " + std::string(title(mode)) +
+                             "'s limit is " + power_of_two(most(mode).aad)};
+}
+Error no_such_tag(Mode mode, std::size_t size) {
+    return {Code::invalid_argument, "a tag of " + std::to_string(size) + " bytes; " +
+                                        std::string(title(mode)) + " has " +
+                                        (mode == Mode::gcm ? "4, 8, and 12 to 16"
+                                         : is_aegis(mode)  ? "16 and 32"
+                                                           : "16")};
+}
+
+Error refusal(const Cipher& cipher, KeyKinds kinds) {
     if (static_cast<std::size_t>(cipher.mode) >= kModes.size())
         return {Code::invalid_argument, "no mode " + std::to_string(static_cast<int>(cipher.mode))};
     if (cipher.direction != Direction::encrypt && cipher.direction != Direction::decrypt)
         return {Code::invalid_argument, "no direction " +
                                             std::to_string(static_cast<int>(cipher.direction)) +
                                             "; 0 encrypts, 1 decrypts"};
-    if (cipher.mode == Mode::gcm && !gcm::valid_tag_size(cipher.tag))
-        return {Code::invalid_argument,
-                "a tag of " + std::to_string(cipher.tag) + " bytes; GCM has 4, 8, and 12 to 16"};
+    if (!valid_tag_size(cipher.mode, cipher.tag)) return no_such_tag(cipher.mode, cipher.tag);
     if (cipher.mode == Mode::xts && (cipher.sector < xts::kLeast || cipher.sector > xts::kMax))
         return {Code::invalid_argument, "sector size is " + std::to_string(cipher.sector) +
                                             " bytes; XTS takes 16 to " + std::to_string(xts::kMax)};
-    return {Code::invalid_argument,
-            xts_key ? std::string(name(cipher.mode)) +
-                          " takes keys made by Key::import(); this one is for XTS"
-                    : "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"};
+    if (cipher.mode == Mode::xts)
+        return {Code::invalid_argument,
+                "XTS takes keys made by Key::import_xts(), of 32 or 64 bytes"};
+    if (kinds & kXts)
+        return {Code::invalid_argument,
+                std::string(name(cipher.mode)) +
+                    " takes keys made by Key::import(); this one is for XTS"};
+    const KeyKinds wrong{static_cast<std::uint8_t>(kinds & ~key_kinds(cipher.mode))};
+    return {Code::invalid_argument, std::string(title(cipher.mode)) + " takes keys of " +
+                                        std::string(sizes_of(key_kinds(cipher.mode))) +
+                                        " bytes, not of " +
+                                        (wrong & kAes128   ? "16"
+                                         : wrong & kAes192 ? "24"
+                                                           : "32")};
 }
 
 Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
@@ -182,7 +242,8 @@ Result<> check(const Cipher& cipher, const Message& m, std::size_t keys) {
                      "skip is " + std::to_string(m.skip) + "; a block has 16 bytes"};
     if (m.aad_size != 0 && !authenticates(cipher.mode))
         return Error{Code::invalid_argument,
-                     "additional data is for gcm only, not for " + std::string(name(cipher.mode))};
+                     "additional data is for modes that authenticate, not for " +
+                         std::string(name(cipher.mode))};
     if (m.size > std::numeric_limits<std::uint64_t>::max() - kBlockSize)
         return Error{Code::limit, std::to_string(m.size) + " bytes in one message"};
     if (!well_formed(cipher, m))

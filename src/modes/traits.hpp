@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 
+#include <daelstrom/aegis.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/key.hpp>
@@ -49,27 +51,69 @@ inline bool encrypts(const Cipher& cipher) noexcept {
     return cipher.direction == Direction::encrypt;
 }
 
-// Whether a cipher makes sense, known mode and direction, GCM's tag of 4, 8, or 12 to 16 bytes,
-// XTS's sectors of 16 bytes to 16 MiB, and takes this kind of key: an XTS key for XTS, another for
-// the rest. Every call asks this first, so that it is here whole; the reason is not. Errors:
-// invalid_argument.
-inline bool takes_kind(const Cipher& cipher, bool xts_key) noexcept {
+// Kinds of keys, as bits of a mask: what a mode takes, what a set has.
+enum KeyKinds : std::uint8_t {
+    kAes128 = 1,
+    kAes192 = 2,
+    kAes256 = 4,
+    kAnyAes = kAes128 | kAes192 | kAes256,
+    kXts = 8,  // made by Key::import_xts(), of any size
+};
+constexpr KeyKinds operator|(KeyKinds a, KeyKinds b) noexcept {
+    return KeyKinds(std::uint8_t(a) | std::uint8_t(b));
+}
+inline KeyKinds kind_of(const Key& key) noexcept {
+    return key.is_xts() ? kXts : KeyKinds(1 << (key.bits() / 64 - 2));
+}
+// Those that a mode takes.
+constexpr KeyKinds key_kinds(Mode mode) noexcept {
+    switch (mode) {
+        case Mode::xts:
+            return kXts;
+        case Mode::aegis128l:
+        case Mode::aegis128x2:
+        case Mode::aegis128x4:
+            return kAes128;
+        case Mode::aegis256:
+        case Mode::xaes256gcm:
+            return kAes256;
+        case Mode::gcm_siv:
+            return kAes128 | kAes256;
+        default:
+            return kAnyAes;
+    }
+}
+// Whether the mode has tags of so many bytes; any number where it has none.
+constexpr bool valid_tag_size(Mode mode, std::size_t size) noexcept {
+    return mode == Mode::gcm ? gcm::valid_tag_size(size)
+           : is_aegis(mode)  ? aegis::valid_tag_size(size)
+                             : !authenticates(mode) || size == kBlockSize;
+}
+
+// Whether a cipher makes sense, known mode and direction, a tag that the mode has, XTS's sectors of
+// 16 bytes to 16 MiB, and takes keys of all these kinds. Every call asks this first, so that it is
+// here whole; the reason is not. Errors: invalid_argument.
+inline bool takes_kind(const Cipher& cipher, KeyKinds kinds) noexcept {
     return static_cast<std::size_t>(cipher.mode) < kModes.size() &&
            static_cast<std::size_t>(cipher.direction) < 2 &&
-           xts_key == (cipher.mode == Mode::xts) &&
-           (cipher.mode != Mode::gcm || gcm::valid_tag_size(cipher.tag)) &&
+           (kinds & ~key_kinds(cipher.mode)) == 0 && valid_tag_size(cipher.mode, cipher.tag) &&
            (cipher.mode != Mode::xts ||
             (cipher.sector >= xts::kLeast && cipher.sector <= xts::kMax));
 }
-Error refusal(const Cipher& cipher, bool xts_key);
-inline Result<> check_kind(const Cipher& cipher, bool xts_key) {
-    if (takes_kind(cipher, xts_key)) [[likely]]
+Error refusal(const Cipher& cipher, KeyKinds kinds);
+inline Result<> check_kind(const Cipher& cipher, KeyKinds kinds) {
+    if (takes_kind(cipher, kinds)) [[likely]]
         return {};
-    return refusal(cipher, xts_key);
+    return refusal(cipher, kinds);
 }
 inline Result<> check(const Cipher& cipher, const Key& key) {
-    return check_kind(cipher, key.is_xts());
+    return check_kind(cipher, kind_of(key));
 }
+// Of a tag that the mode does not have: invalid_argument. Of more than one message may have, which
+// `what` says: limit.
+Error no_such_tag(Mode mode, std::size_t size);
+Error too_long(Mode mode, const std::string& what);
+Error too_much_aad(Mode mode, const std::string& what);
 
 // Whether two runs of bytes share one; neither passes the end of memory.
 inline bool overlap(const std::uint8_t* a, std::uint64_t a_size, const std::uint8_t* b,
@@ -78,7 +122,7 @@ inline bool overlap(const std::uint8_t* a, std::uint64_t a_size, const std::uint
     const auto from_b = reinterpret_cast<std::uintptr_t>(b);
     return (from_b - from_a < a_size && b_size != 0) || (from_a - from_b < b_size && a_size != 0);
 }
-// A skip, and an input of null, are for counter modes; AAD is for GCM.
+// A skip, and an input of null, are for counter modes; AAD is for modes that authenticate.
 inline bool well_formed(const Cipher& cipher, const Message& m) noexcept {
     const bool counts = makes_keystream(cipher.mode);
     return (m.size == 0 || (m.out && (m.in || counts))) && (counts ? m.skip < 16 : m.skip == 0) &&
@@ -86,22 +130,34 @@ inline bool well_formed(const Cipher& cipher, const Message& m) noexcept {
            m.size <= std::numeric_limits<std::uint64_t>::max() - kBlockSize &&
            (m.in == m.out || !m.in || !overlap(m.in, m.size, m.out, m.size));
 }
-// GCM: sizes, the tag, and nothing over the output (SP 800-38D 5.2.1.1).
-inline bool gcm_takes(const Cipher& cipher, const Message& m) noexcept {
-    return m.size <= gcm::kMaxData && m.aad_size <= gcm::kMaxAad && m.tag &&
+// The most that one message may have of data and of AAD in a mode that authenticates: GCM's sizes
+// (SP 800-38D 5.2.1.1), AEGIS's (RFC 10032); XAES-256-GCM has GCM's; GCM-SIV's are 2^36 bytes each
+// (RFC 8452 section 6).
+struct Most {
+    std::uint64_t data, aad;
+};
+constexpr Most most(Mode mode) noexcept {
+    return is_aegis(mode)          ? Most{aegis::kMaxData, aegis::kMaxAad}
+           : mode == Mode::gcm_siv ? Most{std::uint64_t{1} << 36, std::uint64_t{1} << 36}
+                                   : Most{gcm::kMaxData, gcm::kMaxAad};
+}
+// Modes that authenticate: sizes, the tag, and nothing over the output.
+inline bool tagged_takes(const Cipher& cipher, const Message& m) noexcept {
+    const Most limits = most(cipher.mode);
+    return m.size <= limits.data && m.aad_size <= limits.aad && m.tag &&
            !overlap(m.tag, cipher.tag, m.out, m.size) &&
            (m.aad_size == 0 || (m.aad && !overlap(m.aad, m.aad_size, m.out, m.size)));
 }
 
 // Whether the mode takes the message; `keys` is how many keys there are to choose from. The first
 // is without the reason, and without the cost of a Result for each of many short messages, of which
-// there may be millions: what GCM asks is here whole. Errors: ragged_length (ECB, CBC, XTS),
-// overlap, invalid_argument (null pointers, no such key, a skip or AAD where the mode has none),
-// limit (GCM's sizes, counters that would wrap, numbers of sectors).
+// there may be millions: what modes that authenticate ask is here whole. Errors: ragged_length
+// (ECB, CBC, XTS), overlap, invalid_argument (null pointers, no such key, a skip or AAD where the
+// mode has none), limit (sizes, counters that would wrap, numbers of sectors).
 inline bool takes(const Cipher& cipher, const Message& message, std::size_t keys) noexcept {
     if (message.key >= keys || !well_formed(cipher, message)) return false;
-    return cipher.mode == Mode::gcm ? gcm_takes(cipher, message)
-                                    : traits(cipher.mode).takes(cipher, message);
+    return authenticates(cipher.mode) ? tagged_takes(cipher, message)
+                                      : traits(cipher.mode).takes(cipher, message);
 }
 Result<> check(const Cipher& cipher, const Message& message, std::size_t keys);
 

@@ -8,6 +8,19 @@
 #include "core/keep_forever.hpp"
 
 namespace dael {
+namespace {
+
+// By size: 128, 192, 256 bits.
+std::size_t size_of(const Key& key) noexcept {
+    return static_cast<std::size_t>(key.bits() / 64 - 2);
+}
+modes::KeyKinds kinds_of(const std::array<std::size_t, 3>& sizes) noexcept {
+    unsigned kinds = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) kinds |= unsigned{sizes[i] != 0} << i;
+    return modes::KeyKinds(kinds);
+}
+
+}  // namespace
 
 KeySet::KeySet(std::shared_ptr<State> state) noexcept : state_(std::move(state)) {}
 KeySet::KeySet(KeySet&&) noexcept = default;
@@ -38,6 +51,12 @@ Result<std::shared_ptr<KeySet::State>> KeySet::State::make(std::shared_ptr<Engin
         list.push_back(std::move(copy));
     }
     return std::shared_ptr<State>(new State(std::move(engine), std::move(list)));
+}
+
+KeySet::State::State(std::shared_ptr<Engine::State> its_engine, std::vector<Key> keys)
+    : engine(std::move(its_engine)), list(std::move(keys)), bits_(list.front().bits()) {
+    for (const Key& key : list) ++sizes_[size_of(key)];
+    kinds_ = list.front().is_xts() ? modes::kXts : kinds_of(sizes_);
 }
 
 KeySet::State::~State() {
@@ -73,7 +92,7 @@ Result<core::KeyList> KeySet::State::on(const pipeline::Worker& worker) {
 }
 
 Result<> KeySet::State::check(const Cipher& cipher, const Engine::State& user) const {
-    DAEL_TRY(modes::check_kind(cipher, xts_));
+    DAEL_TRY(modes::check_kind(cipher, kinds_));
     if (engine.get() != &user)
         return Error{Code::invalid_argument,
                      "the keys were made ready by another engine; use keys() of this one"};
@@ -157,8 +176,11 @@ Result<> KeySet::State::replace_whole(std::uint32_t index, const Key& key, Strea
                 lost_ = true;  // a backend that breaks its word
                 return replaced;
             }
+    --sizes_[size_of(list[index])];
+    ++sizes_[size_of(copy)];
     list[index] = std::move(copy);
     if (index == 0) bits_ = list.front().bits();
+    if (!xts()) kinds_ = kinds_of(sizes_);
     return {};
 }
 

@@ -33,7 +33,9 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
     // Whether everybody knows which keys it has. Errors: device.
     Result<> check_whole() const;
 
-    bool xts() const noexcept { return xts_; }
+    bool xts() const noexcept { return kinds() == modes::kXts; }
+    // Those of all its keys. Beside replace() too.
+    modes::KeyKinds kinds() const noexcept { return kinds_; }
     // Of the first key, for what depends on the size of keys. Beside replace() too.
     int bits() const noexcept { return bits_; }
 
@@ -43,15 +45,12 @@ struct KeySet::State : std::enable_shared_from_this<KeySet::State> {
     Result<> replace(std::uint32_t index, const Key& key, Stream stream);
 
   private:
-    State(std::shared_ptr<Engine::State> its_engine, std::vector<Key> keys)
-        : engine(std::move(its_engine)),
-          list(std::move(keys)),
-          xts_(list.front().is_xts()),
-          bits_(list.front().bits()) {}
+    State(std::shared_ptr<Engine::State> its_engine, std::vector<Key> keys);
     Result<> replace_whole(std::uint32_t index, const Key& key, Stream stream);
     // By the number of the worker.
     std::array<std::atomic<core::KeyTables*>, pipeline::kMaxWorkers> tables_{};
-    const bool xts_;
+    std::array<std::size_t, 3> sizes_{};  // how many of its keys have 128, 192, 256 bits
+    std::atomic<modes::KeyKinds> kinds_{};
     std::atomic<int> bits_;
     // While a replacement changes the set: what a child that is forked then finds.
     std::atomic<bool> changing_{false};

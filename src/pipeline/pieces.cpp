@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message in pieces: the order of calls, the limits, what is held back of blocks and sectors, and
-// that no plaintext gets out before its tag is verified unless its caller says so. GCM's maths is
-// the backend's; the other modes' pieces go through the engine like any message.
+// that no plaintext gets out before its tag is verified unless its caller says so. The maths of
+// modes that authenticate is the backend's; the other modes' pieces go through the engine like any
+// message.
 #include <daelstrom/pieces.hpp>
 
 #include <algorithm>
 #include <vector>
-
-#include <daelstrom/gcm.hpp>
 
 #include "core/guard.hpp"
 #include "core/wipe_at_end.hpp"
@@ -20,7 +19,7 @@ namespace {
 
 using core::guarded;
 
-// GCM's first pass decrypts as well, for want of a way to hash only, into this much memory.
+// The first pass decrypts as well, for want of a way to hash only, into this much memory.
 constexpr std::size_t kScratch = std::size_t{16} << 10;
 constexpr auto kMaxData = std::uint64_t{1} << 60;
 
@@ -54,12 +53,12 @@ struct Pieces::State {
     enum class Phase { aad, first_pass, unverified, verified, data, spent };
 
     State(std::shared_ptr<Engine::State> its_engine, const Cipher& its_cipher,
-          std::shared_ptr<const Key> its_key, const Block& start)
+          std::shared_ptr<const Key> its_key, const Start& start)
         : engine(std::move(its_engine)),
           cipher(its_cipher),
           key(std::move(its_key)),
-          begin_at(start),
-          chain(its_cipher, start) {}
+          begin_at(start.first),
+          chain(its_cipher, start.first) {}
     ~State() {
         wipe(holding.data(), holding.size());
         wipe(keystream.data(), keystream.size());
@@ -68,11 +67,11 @@ struct Pieces::State {
     std::shared_ptr<Engine::State> engine;  // outlives what its backends made
     Cipher cipher;
     std::shared_ptr<const Key> key;  // with the tables that of clones too
-    // GCM.
+    // Modes that authenticate.
     std::shared_ptr<const core::KeyTables> tables;
     std::unique_ptr<core::Pieces> first, second;  // the second: of two passes
     std::uint64_t aad_size = 0, first_size = 0;
-    Block tag{};
+    core::Tag tag;
     // The other modes.
     Block begin_at;  // the message's start
     modes::Chain chain;
@@ -85,7 +84,7 @@ struct Pieces::State {
     Phase phase = Phase::aad;
     std::uint64_t size = 0;
 
-    bool gcm() const noexcept { return authenticates(cipher.mode); }
+    bool tagged() const noexcept { return authenticates(cipher.mode); }
     bool seals() const noexcept { return modes::encrypts(cipher); }
     // Block and sector modes hold back what does not fill one.
     std::size_t unit() const noexcept {
@@ -110,10 +109,9 @@ struct Pieces::State {
     }
 
     Result<> add_data(std::size_t bytes) {
-        if (gcm() && bytes > gcm::kMaxData - std::min(size, gcm::kMaxData))
-            return Error{Code::limit,
-                         "more than 2^36 - 32 bytes under one IV, GCM's limit: cut the data into "
-                         "messages with an IV each"};
+        if (const std::uint64_t limit = modes::most(cipher.mode).data;
+            tagged() && bytes > limit - std::min(size, limit))
+            return modes::too_long(cipher.mode, "more bytes");
         if (bytes > kMaxData - size) return Error{Code::limit, "more than 2^60 bytes in a message"};
         size += bytes;
         return {};
@@ -161,19 +159,19 @@ void Pieces::State::begin(const Block& at) {
     phase = Phase::aad;
 }
 
-Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Block& start) {
+Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Start& start) {
     return core::guarded([&]() -> Result<Pieces> {
         DAEL_TRY(modes::check(cipher, key));
         DAEL_LET(copy, key.duplicate());
         auto state = std::make_unique<Pieces::State>(
             state_, cipher, std::make_shared<const Key>(std::move(copy)), start);
-        state->holding.resize(state->gcm() ? (state->seals() ? 0 : kScratch) : state->unit());
+        state->holding.resize(state->tagged() ? (state->seals() ? 0 : kScratch) : state->unit());
         DAEL_LET(worker, state_->worker_for_pieces(cipher, key.bits()));
         // Said now, not amid the message: what is missing, or sequential on a device by name.
         const core::Can can = worker.backend->can(cipher, key.bits());
-        if (can.answer == core::Can::no || (!state->gcm() && can.answer != core::Can::yes))
+        if (can.answer == core::Can::no || (!state->tagged() && can.answer != core::Can::yes))
             return core::cannot(worker.backend->profile().name, cipher, can);
-        if (!state->gcm()) return Pieces(std::move(state));
+        if (!state->tagged()) return Pieces(std::move(state));
         const std::span keys(state->key.get(), 1);
         DAEL_LET(tables, worker.backend->tables(keys));
         state->tables = std::move(tables);
@@ -189,13 +187,13 @@ Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Block& 
 Result<> Pieces::aad(HostIn bytes) {
     return core::guarded([&]() -> Result<> {
         State& s = *state_;
-        if (!s.gcm()) return out_of_order("additional data is for gcm only");
+        if (!s.tagged()) return out_of_order("additional data is for modes that authenticate");
         if (s.phase != State::Phase::aad)
             return out_of_order("additional data comes before the data, and before the end");
         if (!bytes.data() && !bytes.empty())
             return Error{Code::invalid_argument, "the additional data is null"};
-        if (bytes.size() > gcm::kMaxAad - s.aad_size)
-            return Error{Code::limit, "more than 2^61 - 1 bytes of additional data, GCM's limit"};
+        if (bytes.size() > modes::most(s.cipher.mode).aad - s.aad_size)
+            return modes::too_much_aad(s.cipher.mode, "more bytes");
         s.aad_size += bytes.size();
         return s.or_ended([&]() -> Result<> {
             DAEL_TRY(s.first->aad(bytes));
@@ -265,18 +263,18 @@ Result<std::size_t> Pieces::update(HostIn in, HostOut out) {
         using Phase = State::Phase;
         if (s.phase == Phase::spent)
             return out_of_order("this message is at its end; restart() begins another");
-        if (s.gcm() && !s.seals() && s.phase != Phase::verified)
+        if (s.tagged() && !s.seals() && s.phase != Phase::verified)
             return out_of_order("nothing is decrypted before verify() has succeeded");
         if (s.unit() != 1) return s.update_units(in, out);
         DAEL_TRY(check_place(in, out, in.size(), false));
-        if (s.gcm() && !s.seals() && in.size() > s.first_size - s.size)
+        if (s.tagged() && !s.seals() && in.size() > s.first_size - s.size)
             return Error{Code::invalid_argument,
                          "update() of more bytes than authenticate() was given"};
         if (makes_keystream(s.cipher.mode)) DAEL_TRY(s.check_whole(s.size + in.size()));
         DAEL_TRY(s.add_data(in.size()));
-        if (s.gcm() && s.seals()) s.phase = Phase::data;
+        if (s.tagged() && s.seals()) s.phase = Phase::data;
         DAEL_TRY(s.or_ended([&]() -> Result<> {
-            if (s.gcm())
+            if (s.tagged())
                 return (s.seals() ? s.first : s.second)->update(in.data(), out.data(), in.size());
             return makes_keystream(s.cipher.mode) ? s.run_chain(in.data(), out.data(), in.size())
                                                   : s.update_feedback(in, out.data());
@@ -289,7 +287,8 @@ Result<> Pieces::authenticate(HostIn ciphertext) {
     return core::guarded([&]() -> Result<> {
         State& s = *state_;
         using Phase = State::Phase;
-        if (!s.gcm() || s.seals()) return out_of_order("authenticate() is for gcm decryption");
+        if (!s.tagged() || s.seals())
+            return out_of_order("authenticate() is for decryption that authenticates");
         if (s.phase != Phase::aad && s.phase != Phase::first_pass)
             return out_of_order("the first pass is over; restart() begins another message");
         if (!ciphertext.data() && !ciphertext.empty())
@@ -311,7 +310,8 @@ Result<> Pieces::update_unverified(HostIn in, HostOut out) {
     return core::guarded([&]() -> Result<> {
         State& s = *state_;
         using Phase = State::Phase;
-        if (!s.gcm() || s.seals()) return out_of_order("update_unverified() is for gcm decryption");
+        if (!s.tagged() || s.seals())
+            return out_of_order("update_unverified() is for decryption that authenticates");
         if (s.phase != Phase::aad && s.phase != Phase::unverified)
             return out_of_order(
                 "a message goes in one pass or in two: not authenticate() and "
@@ -327,12 +327,12 @@ Result<> Pieces::verify(std::span<const std::uint8_t> tag) {
     return core::guarded([&]() -> Result<> {
         State& s = *state_;
         using Phase = State::Phase;
-        if (!s.gcm() || s.seals()) return out_of_order("verify() is for gcm decryption");
+        if (!s.tagged() || s.seals())
+            return out_of_order("verify() is for decryption that authenticates");
         if (s.phase == Phase::verified || s.phase == Phase::spent)
             return out_of_order("verify() once, after the first pass");
-        if (!gcm::valid_tag_size(tag.size()))
-            return Error{Code::invalid_argument, "a tag of " + std::to_string(tag.size()) +
-                                                     " bytes; GCM has 4, 8, and 12 to 16"};
+        if (!modes::valid_tag_size(s.cipher.mode, tag.size()))
+            return modes::no_such_tag(s.cipher.mode, tag.size());
         if (tag.size() != s.cipher.tag)
             return Error{Code::invalid_argument, "a tag of " + std::to_string(tag.size()) +
                                                      " bytes; this cipher has " +
@@ -354,11 +354,17 @@ Result<Block> Pieces::tag() {
     return core::guarded([&]() -> Result<Block> {
         State& s = *state_;
         using Phase = State::Phase;
-        if (!s.gcm() || s.seals()) return out_of_order("tag() is for gcm decryption");
+        if (!s.tagged() || s.seals())
+            return out_of_order("tag() is for decryption that authenticates");
         if (s.phase != Phase::aad && s.phase != Phase::unverified)
             return out_of_order("tag() once, at the end of the only pass");
+        if (s.cipher.tag > kBlockSize)
+            return out_of_order("tag() has 16 bytes; verify() takes tags of 32");
         s.phase = Phase::spent;
-        return s.first->finish();
+        DAEL_LET(whole, s.first->finish());
+        Block tag;
+        std::copy_n(whole.data(), tag.size(), tag.begin());
+        return tag;
     });
 }
 
@@ -368,7 +374,7 @@ Result<std::size_t> Pieces::finish(HostOut out) {
         using Phase = State::Phase;
         if (s.phase == Phase::spent)
             return out_of_order("this message is at its end; restart() begins another");
-        if (!s.gcm()) {
+        if (!s.tagged()) {
             const std::size_t rest = s.held;
             if (rest != 0 && (s.cipher.mode != Mode::xts || rest < kBlockSize))
                 return Error{Code::ragged_length,
@@ -389,16 +395,19 @@ Result<std::size_t> Pieces::finish(HostOut out) {
         if (!s.seals() && s.phase != Phase::verified)
             return out_of_order("decryption ends with verify(); finish() is for its second pass");
         if (s.seals() && !out.data()) return Error{Code::invalid_argument, "the tag is null"};
-        if (s.seals() && !gcm::valid_tag_size(out.size()))
+        if (s.seals() && !modes::valid_tag_size(s.cipher.mode, out.size()))
+            return modes::no_such_tag(s.cipher.mode, out.size());
+        if (s.seals() && s.cipher.mode != Mode::gcm && out.size() != s.cipher.tag)
             return Error{Code::invalid_argument, "a tag of " + std::to_string(out.size()) +
-                                                     " bytes; GCM has 4, 8, and 12 to 16"};
+                                                     " bytes; this cipher has " +
+                                                     std::to_string(s.cipher.tag)};
         s.phase = Phase::spent;
         DAEL_LET(whole, (s.seals() ? s.first : s.second)->finish());
         if (s.seals()) {
-            std::copy_n(whole.begin(), out.size(), out.begin());
+            std::copy_n(whole.data(), out.size(), out.begin());
             return out.size();
         }
-        if (s.size != s.first_size || !modes::equal_tags(whole.data(), s.tag.data(), kBlockSize))
+        if (s.size != s.first_size || !modes::equal_tags(whole.data(), s.tag.data(), whole.size))
             return Error{Code::authentication,
                          "the second pass was given other data than the first"};
         return 0;
@@ -408,7 +417,7 @@ Result<std::size_t> Pieces::finish(HostOut out) {
 Result<Pieces> Pieces::clone() const {
     return core::guarded([&]() -> Result<Pieces> {
         const State& s = *state_;
-        auto other = std::make_unique<State>(s.engine, s.cipher, s.key, Block{});
+        auto other = std::make_unique<State>(s.engine, s.cipher, s.key, Start{});
         for (auto pass : {&State::first, &State::second}) {
             if (!(s.*pass)) continue;
             DAEL_LET(pieces, (s.*pass)->clone());
@@ -431,10 +440,10 @@ Result<Pieces> Pieces::clone() const {
     });
 }
 
-Result<> Pieces::restart(const Block& start) {
+Result<> Pieces::restart(const Start& start) {
     return core::guarded([&]() -> Result<> {
         State& s = *state_;
-        s.begin(start);
+        s.begin(start.first);
         for (const auto& pieces : {s.first.get(), s.second.get()})
             if (pieces) DAEL_TRY(s.or_ended([&] { return pieces->restart(start); }));
         return {};

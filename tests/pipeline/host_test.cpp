@@ -244,7 +244,7 @@ class Recorder final : public core::Backend {
         return inner_->run(cipher, keys, messages, codes);
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
+                                                std::uint32_t key, const Start& start) override {
         return inner_->begin(cipher, keys, key, start);
     }
 
@@ -477,7 +477,7 @@ class Plain final : public core::Backend {
         return {};
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher&, const core::KeyList&, std::uint32_t,
-                                                const Block&) override {
+                                                const Start&) override {
         return core::cannot("plain", gcm::sealing(), can(gcm::sealing(), 128));
     }
 

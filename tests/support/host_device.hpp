@@ -74,7 +74,7 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
     // What its backend passes on.
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start);
+                                                std::uint32_t key, const Start& start);
 
     Result<void*> allocate(std::size_t size) override;
     void release(void* memory) noexcept override;
@@ -204,7 +204,7 @@ class HostDeviceBackend : public core::Backend {
         return Error{Code::unsupported, device_.name() + " does not reach host memory"};
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
+                                                std::uint32_t key, const Start& start) override {
         return device_.begin(cipher, keys, key, start);
     }
     core::Device* device() override { return &device_; }

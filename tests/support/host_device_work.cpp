@@ -59,7 +59,7 @@ Result<const HostDevice::Tables*> HostDevice::own(const core::KeyList& keys) con
 
 Result<std::unique_ptr<core::Pieces>> HostDevice::begin(const Cipher& cipher,
                                                         const core::KeyList& keys,
-                                                        std::uint32_t key, const Block& start) {
+                                                        std::uint32_t key, const Start& start) {
     DAEL_TRY(attempt("begin"));
     DAEL_LET(tables, own(keys));
     return maths_->begin(cipher, tables->held->keys(), key, start);

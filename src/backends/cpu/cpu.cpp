@@ -51,13 +51,14 @@ class Cpu final : public core::Backend {
         return {};
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
+                                                std::uint32_t key, const Start& start) override {
         if (avx512_) {
             const auto& tables = static_cast<const cpu::GcmAvx512Tables&>(*keys.tables);
-            return cpu::begin_gcm_avx512(cipher.direction, tables[key], keys.list[key], start);
+            return cpu::begin_gcm_avx512(cipher.direction, tables[key], keys.list[key],
+                                         start.first);
         }
         const auto& tables = static_cast<const cpu::Tables&>(*keys.tables);
-        return cpu::begin(cipher.direction, tables[key], keys.list[key], start);
+        return cpu::begin(cipher.direction, tables[key], keys.list[key], start.first);
     }
     Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
         DAEL_LET(workspace, cpu::workspace(level_));

@@ -122,16 +122,17 @@ class Pieces final : public core::Pieces {
         return {};
     }
 
-    Result<Block> finish() override {
+    Result<core::Tag> finish() override {
         end_block();
-        return gcm_avx512::tag(key_.schedule(), powers_, state_, start_, aad_size_, size_);
+        return core::Tag(
+            gcm_avx512::tag(key_.schedule(), powers_, state_, start_, aad_size_, size_));
     }
 
     Result<std::unique_ptr<core::Pieces>> clone() const override {
         return std::unique_ptr<core::Pieces>(std::make_unique<Pieces>(*this));
     }
-    Result<> restart(const Block& start) override {
-        begin(start);
+    Result<> restart(const Start& start) override {
+        begin(start.first);
         return {};
     }
 

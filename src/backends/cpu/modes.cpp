@@ -362,8 +362,7 @@ Result<> dispatch(Modes& modes, const Cipher& cipher) {
         case Mode::ctr:
         case Mode::gcm_ctr:
             return modes.ctr();
-        case Mode::gcm:
-        case Mode::xts:
+        default:
             break;
     }
     return Error{Code::unsupported, "cpu: no " + std::string(name(cipher.mode))};

@@ -49,20 +49,20 @@ class GcmPieces final : public core::Pieces {
         return {};
     }
 
-    Result<Block> finish() override {
+    Result<core::Tag> finish() override {
         end_aad();
         const bool encrypt = direction_ == Direction::encrypt;
         Block tag;
         (encrypt ? key_.calls.end_encrypt : key_.calls.end_decrypt)(&key_.data, &context_,
                                                                     tag.data(), tag.size());
-        return tag;
+        return core::Tag(tag);
     }
 
     Result<std::unique_ptr<core::Pieces>> clone() const override {
         return std::unique_ptr<core::Pieces>(std::make_unique<GcmPieces>(*this));
     }
-    Result<> restart(const Block& start) override {
-        begin(start);
+    Result<> restart(const Start& start) override {
+        begin(start.first);
         return {};
     }
 

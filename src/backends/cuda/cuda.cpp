@@ -82,7 +82,7 @@ class CudaBackend final : public core::DeviceBackend {
         return cuda_.tables(keys);
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
+                                                std::uint32_t key, const Start& start) override {
         return cuda_.begin(cipher, keys, key, start);
     }
 

@@ -84,7 +84,7 @@ class CudaDevice final : public core::Device {
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys);
     // GCM in pieces: gcm/pieces.cpp.
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start);
+                                                std::uint32_t key, const Start& start);
 
     // Whether kernels of a kind, for keys of so many rounds, compute AES here: they are asked once
     // in a process, on a stream of their own. Errors: device, also where others computed wrongly.

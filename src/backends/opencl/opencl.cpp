@@ -174,11 +174,12 @@ class OpenClBackend final : public core::DeviceBackend {
     }
 
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
+                                                std::uint32_t key, const Start& start) override {
         const auto* tables = dynamic_cast<const OpenClKeys*>(keys.tables);
         if (!tables || &tables->device() != &own_device())
             return core::made_for_another("opencl", "keys");
-        return begin_pieces(own_device(), cipher.direction, *tables, key, keys.list[key], start);
+        return begin_pieces(own_device(), cipher.direction, *tables, key, keys.list[key],
+                            start.first);
     }
 
   private:

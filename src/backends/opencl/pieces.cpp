@@ -49,8 +49,8 @@ class GcmPieces final : public core::Pieces {
         return {};
     }
 
-    Result<> restart(const Block& start) override {
-        first_ = start;
+    Result<> restart(const Start& start) override {
+        first_ = start.first;
         counter_ = modes::counter_add32(first_, 1);
         wipe(&sum_, sizeof sum_);
         used_ = 0;
@@ -96,7 +96,7 @@ class GcmPieces final : public core::Pieces {
         });
     }
 
-    Result<Block> finish() override {
+    Result<core::Tag> finish() override {
         DAEL_TRY(pad());
         DAEL_TRY(absorb());
         const Block lengths = modes::lengths_block(aad_size_, size_);
@@ -110,7 +110,7 @@ class GcmPieces final : public core::Pieces {
         DAEL_TRY(run_ctr(gathered_, gathered_, tag.size(), first_, 0));
         DAEL_TRY(memory_.copy_out(tag.data(), gathered_, tag.size(), stream_));
         DAEL_TRY(device_.order().wait(stream_));
-        return tag;
+        return core::Tag(tag);
     }
 
   private:

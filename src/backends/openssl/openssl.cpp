@@ -45,9 +45,9 @@ class Openssl final : public core::Backend {
         }
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
+                                                std::uint32_t key, const Start& start) override {
         return openssl::begin(cipher.direction, static_cast<const openssl::Tables&>(*keys.tables),
-                              key, keys.list[key], start);
+                              key, keys.list[key], start.first);
     }
     Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
         return packets_.make(gcm_, key);

@@ -22,11 +22,11 @@ class GcmPieces final : public core::Pieces {
         return {};
     }
 
-    Result<> restart(const Block& start) override {
+    Result<> restart(const Start& start) override {
         const Notes notes;
-        DAEL_TRY(openssl::begin(notes, sealer_, raw_, Direction::encrypt, start));
+        DAEL_TRY(openssl::begin(notes, sealer_, raw_, Direction::encrypt, start.first));
         if (!opener_.context) return {};
-        return openssl::begin(notes, opener_, raw_, Direction::encrypt, start);
+        return openssl::begin(notes, opener_, raw_, Direction::encrypt, start.first);
     }
     Result<> aad(HostIn bytes) override {
         const Notes notes;
@@ -44,11 +44,11 @@ class GcmPieces final : public core::Pieces {
         }
         return {};
     }
-    Result<Block> finish() override {
+    Result<core::Tag> finish() override {
         const Notes notes;
         Block tag;
         DAEL_TRY(end_sealing(notes, sealer_, tag.data(), tag.size()));
-        return tag;
+        return core::Tag(tag);
     }
     Result<std::unique_ptr<core::Pieces>> clone() const override {
         const Notes notes;

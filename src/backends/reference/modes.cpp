@@ -113,8 +113,7 @@ ModeFunction function_for(const Cipher& cipher) noexcept {
         case Mode::ctr:
         case Mode::gcm_ctr:
             return ctr;
-        case Mode::gcm:
-        case Mode::xts:
+        default:
             break;
     }
     return nullptr;

@@ -18,12 +18,12 @@ class GcmPieces final : public core::Pieces {
         gcm_.update(in, out, size);
         return {};
     }
-    Result<Block> finish() override { return gcm_.finish(); }
+    Result<core::Tag> finish() override { return core::Tag(gcm_.finish()); }
     Result<std::unique_ptr<core::Pieces>> clone() const override {
         return std::unique_ptr<core::Pieces>(std::make_unique<GcmPieces>(gcm_));
     }
-    Result<> restart(const Block& start) override {
-        gcm_.restart(start);
+    Result<> restart(const Start& start) override {
+        gcm_.restart(start.first);
         return {};
     }
 

@@ -61,8 +61,8 @@ class Reference final : public core::Backend {
     }
 
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
-                                                std::uint32_t key, const Block& start) override {
-        return reference::begin(cipher, static_cast<const Tables&>(*keys.tables)[key], start);
+                                                std::uint32_t key, const Start& start) override {
+        return reference::begin(cipher, static_cast<const Tables&>(*keys.tables)[key], start.first);
     }
     Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
         return reference::packets(key.schedule().key());

@@ -47,9 +47,9 @@ class CudaPieces final : public core::Pieces {
         return {};
     }
 
-    Result<> restart(const Block& start) override {
-        start_ = start;
-        counter_ = modes::counter_add32(start, 1);
+    Result<> restart(const Start& start) override {
+        start_ = start.first;
+        counter_ = modes::counter_add32(start_, 1);
         wipe(waiting_.data(), waiting_.size());
         waiting_size_ = sent_ = 0;
         aad_size_ = size_ = 0;
@@ -94,7 +94,7 @@ class CudaPieces final : public core::Pieces {
         });
     }
 
-    Result<Block> finish() override {
+    Result<core::Tag> finish() override {
         DAEL_TRY(pad());
         Message sizes{.size = size_, .aad_size = aad_size_, .start = start_, .key = key_};
         GcmBatch batch = batch_->batch();
@@ -105,7 +105,7 @@ class CudaPieces final : public core::Pieces {
         Block tag;
         DAEL_TRY(memory_.copy_out(tag.data(), sum, tag.size(), stream_));
         DAEL_TRY(device_.order().wait(stream_));
-        return tag;
+        return core::Tag(tag);
     }
 
   private:
@@ -229,7 +229,7 @@ class CudaPieces final : public core::Pieces {
 
 Result<std::unique_ptr<core::Pieces>> CudaDevice::begin(const Cipher& cipher,
                                                         const core::KeyList& keys,
-                                                        std::uint32_t key, const Block& start) {
+                                                        std::uint32_t key, const Start& start) {
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->keep(key, keys.list[key]));
     DAEL_TRY(believe(Kind::ctr_small, tables->rounds(key)));
