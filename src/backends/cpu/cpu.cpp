@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libipsec-mb as a backend: the vector units of x86-64.
+#include "backends/cpu/aegis.hpp"
 #include "backends/cpu/gcm.hpp"
 #include "backends/cpu/gcm_avx512_calls.hpp"
 #include "backends/cpu/ipsec_mb.hpp"
@@ -34,6 +35,10 @@ class Cpu final : public core::Backend {
     }
     Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
+        if (is_aegis(cipher.mode)) {
+            cpu::aegis::run(aegis_, cipher, keys.list, messages, codes);
+            return {};
+        }
         if (avx512_ && cipher.mode == Mode::gcm)
             return cpu::gcm_avx512_run(cipher, keys, messages, codes);
         if (avx512_ && cpu::has_avx512_code(cipher.mode, cipher.direction)) {
@@ -52,6 +57,7 @@ class Cpu final : public core::Backend {
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Start& start) override {
+        if (is_aegis(cipher.mode)) return cpu::aegis::begin(aegis_, cipher, keys.list[key], start);
         if (avx512_) {
             const auto& tables = static_cast<const cpu::GcmAvx512Tables&>(*keys.tables);
             return cpu::begin_gcm_avx512(cipher.direction, tables[key], keys.list[key],
@@ -68,6 +74,7 @@ class Cpu final : public core::Backend {
   private:
     const Level level_;
     const bool avx512_ = level_ == Level::avx512 && cpu::vectorised(level_);
+    const cpu::aegis::Form& aegis_ = cpu::aegis::form(level_);
     const core::Profile profile_;
 };
 
