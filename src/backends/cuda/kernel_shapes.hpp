@@ -125,6 +125,14 @@ constexpr Shape gcm_team(std::uint32_t aad) {
 constexpr Shape gcm_place() {
     return {256};
 }
+// AEGIS's four tables begin at this address of shared memory, behind what the system has there, and
+// rows of messages behind them. One table begins where there is room.
+inline constexpr std::uint32_t kAegisTables = 1024;
+constexpr Shape aegis(std::uint32_t threads, int tables, std::uint32_t rows) {
+    return {threads, tables_bytes(tables, false) + (tables == 4 ? kAegisTables + rows : 0)};
+}
+// A list that travels with its launch, and its AAD.
+inline constexpr std::uint32_t kAegisList = 32 * 96 + 1024;
 // With one key for all it is a parameter of the kernel, else each warp keeps its message's.
 constexpr Shape gcm_ctr(int tables, bool many_keys) {
     return {kGcmCtrWarps * kernels::kLanes,

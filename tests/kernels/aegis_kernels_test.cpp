@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// AEGIS's kernels, their own code, run by thread blocks on the host against plain AEGIS: every way
+// of taking messages, any size, address and AAD, forgeries apart and in place.
+#include <gtest/gtest.h>
+
+// clang-format off: in this order, as cuda_on_host.hpp says.
+#include "kernels/cuda_on_host.hpp"
+
+#include "backends/cuda/memory_access.cuh"
+#include "support/aegis_plain.hpp"
+#include "support/bytes.hpp"
+
+#undef __shared__
+#define __shared__ static
+#include "backends/cuda/aegis/forms.cuh"
+// clang-format on
+
+namespace dael::cuda {
+alignas(1024) unsigned char table_image[200 * 1024];
+}
+
+namespace dael::test {
+namespace {
+
+using cuda::AegisForm;
+
+struct Item {
+    std::size_t size = 0, aad_size = 0, in_at = 0, out_at = 0;
+    bool in_place = false;
+    enum { good, bad_tag, bad_data, bad_aad } forged = good;
+    std::uint32_t key = 0;
+};
+
+template <class F>
+class Subject {
+  public:
+    static constexpr std::size_t kDegree = F::k256 ? 0 : F::kDegree;
+
+    Subject() {
+        for (std::size_t k = 0; k < 3; ++k) {
+            raw_.push_back(random_.bytes(F::k256 ? 32 : 16));
+            cuda::GcmKey& key = keys_.emplace_back();
+            std::memset(&key, 0xee, sizeof key);
+            std::memcpy(key.encrypt.w, raw_[k].data(), raw_[k].size());
+            key.rounds = F::k256 ? 14 : 10;
+        }
+    }
+
+    // Seals or opens all of them in one launch. "" or what is wrong.
+    std::string fault_of(const std::vector<Item>& items, std::uint32_t tag_size, bool opens,
+                         unsigned blocks = 1, bool ordered = false) {
+        struct Held {
+            Bytes expected, expected_tag;
+            Poisoned source, apart, aad, tag;
+        };
+        std::vector<Held> held;
+        std::vector<Message> messages;
+        for (const Item& item : items) {
+            const Bytes plain = random_.bytes(item.size), aad = random_.bytes(item.aad_size),
+                        nonce = random_.bytes(32);
+            const auto sealed =
+                plain::aegis_seal(kDegree, raw_[item.key], nonce, aad, plain, tag_size);
+            held.push_back({opens ? plain : sealed.out, sealed.tag,
+                            Poisoned(opens ? sealed.out : plain, item.in_at),
+                            Poisoned(item.size, item.out_at), Poisoned(aad, item.in_at),
+                            Poisoned(tag_size, item.size % 16)});
+            Held& h = held.back();
+            if (opens) std::ranges::copy(sealed.tag, h.tag.data());
+            const std::size_t spot = random_.below(1000);
+            if (item.forged == Item::bad_tag) h.tag.data()[spot % tag_size] ^= 4;
+            if (item.forged == Item::bad_data && item.size) h.source.data()[spot % item.size] ^= 1;
+            if (item.forged == Item::bad_aad && item.aad_size)
+                h.aad.data()[spot % item.aad_size] ^= 0x80;
+            if (is_forged(item)) {
+                h.expected = item.in_place ? h.source.bytes() : Bytes(item.size, 0);
+                h.expected_tag = h.tag.bytes();
+            }
+            Message m;
+            m.size = item.size;
+            m.aad_size = item.aad_size;
+            m.key = item.key;
+            std::memcpy(&m.start, nonce.data(), 16);
+            std::memcpy(&m.start_rest, nonce.data() + 16, 16);
+            messages.push_back(m);
+        }
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            messages[i].in = held[i].source.data();
+            messages[i].out = items[i].in_place ? held[i].source.data() : held[i].apart.data();
+            messages[i].aad = held[i].aad.data();
+            messages[i].tag = held[i].tag.data();
+        }
+        std::vector<std::uint32_t> results(items.size(), 77), order(items.size());
+        for (std::size_t i = 0; i < order.size(); ++i)
+            order[i] = static_cast<std::uint32_t>(order.size() - 1 - i);
+        cuda::AegisBatch batch{};
+        batch.messages = messages.data();
+        batch.order = ordered ? order.data() : nullptr;
+        batch.keys = keys_.data();
+        batch.results = results.data();
+        batch.count = static_cast<std::uint32_t>(items.size());
+        batch.key_count = 3;
+        batch.tag_size = tag_size;
+        launch_blocks(blocks, F::kThreads, [&] {
+            if (opens)
+                cuda::aegis_batch<F, true>(batch);
+            else
+                cuda::aegis_batch<F, false>(batch);
+        });
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            const Item& item = items[i];
+            const auto say = [&](const std::string& what) {
+                return what + ": message " + std::to_string(i) + " of " +
+                       std::to_string(item.size) + " bytes, AAD of " +
+                       std::to_string(item.aad_size) + ", in at " + std::to_string(item.in_at) +
+                       (item.in_place ? ", in place" : ", out at " + std::to_string(item.out_at)) +
+                       (is_forged(item) ? ", forged" : "") + (opens ? ", opened" : ", sealed") +
+                       ", tag of " + std::to_string(tag_size);
+            };
+            const Code expected = is_forged(item) ? Code::authentication : Code::ok;
+            if (static_cast<Code>(results[i]) != expected)
+                return say("code " + std::to_string(results[i]));
+            const Poisoned& target = item.in_place ? held[i].source : held[i].apart;
+            if (target.bytes() != held[i].expected)
+                return say(difference(held[i].expected, target.bytes()));
+            if (held[i].tag.bytes() != held[i].expected_tag) return say("tag");
+            for (const Poisoned* p : {&held[i].source, &held[i].apart, &held[i].aad, &held[i].tag})
+                if (!p->intact()) return say("beside");
+        }
+        return {};
+    }
+
+    Random random_{2024};
+
+  private:
+    static bool is_forged(const Item& item) {
+        return item.forged == Item::bad_tag || (item.forged == Item::bad_data && item.size) ||
+               (item.forged == Item::bad_aad && item.aad_size);
+    }
+    std::vector<Bytes> raw_;
+    std::vector<cuda::GcmKey> keys_;
+};
+
+template <class F>
+class AegisKernels : public testing::Test {};
+using Forms = testing::Types<
+    AegisForm<false, 1, 1, 32, true>, AegisForm<false, 2, 1, 32, true>, AegisForm<false, 2, 1, 32>,
+    AegisForm<false, 4, 1, 32>, AegisForm<false, 8, 1, 32>, AegisForm<false, 1, 1, 64, false, 1>,
+    AegisForm<false, 8, 1, 64, false, 1>, AegisForm<false, 2, 2, 32>, AegisForm<false, 8, 2, 32>,
+    AegisForm<false, 1, 2, 32, false, 1>, AegisForm<false, 2, 4, 32>, AegisForm<false, 4, 4, 32>,
+    AegisForm<false, 8, 4, 32>, AegisForm<false, 1, 4, 32, false, 1>,
+    AegisForm<true, 1, 1, 32, true>, AegisForm<true, 1, 1, 32, false, 1>>;
+TYPED_TEST_SUITE(AegisKernels, Forms);
+
+// Beside each other in one warp, in any order.
+TYPED_TEST(AegisKernels, SizesAlignmentsAndAad) {
+    Subject<TypeParam> subject;
+    for (const bool opens : {false, true})
+        for (const std::uint32_t tag_size : {16u, 32u}) {
+            std::vector<Item> items;
+            for (std::size_t size = 0; size <= 66; ++size)
+                items.push_back({.size = size,
+                                 .aad_size = size * 7 % 75,
+                                 .in_at = size % 16,
+                                 .out_at = size * 5 % 16,
+                                 .in_place = size % 4 == 3,
+                                 .key = static_cast<std::uint32_t>(size % 3)});
+            for (const std::size_t edge : {128, 256, 512, 1024, 1500})
+                for (const int by : {-17, -1, 0, 1, 16, 31})
+                    items.push_back({.size = edge + static_cast<std::size_t>(by),
+                                     .aad_size = by < 0 ? 200u : 0u,
+                                     .in_at = by == 1 ? 4u : 0u,
+                                     .in_place = by == 16});
+            ASSERT_EQ(subject.fault_of(items, tag_size, opens, 2, tag_size == 32), "");
+        }
+}
+
+// All of them long enough for the fast loops, and at multiples of 16.
+TYPED_TEST(AegisKernels, WholeBodiesSideBySide) {
+    Subject<TypeParam> subject;
+    for (const bool opens : {false, true}) {
+        std::vector<Item> items;
+        for (std::size_t i = 0; i < 41; ++i)
+            items.push_back({.size = 3072 - 16 * i + i % 3,
+                             .aad_size = i % 2 * 16,
+                             .in_at = i % 3 * 16,
+                             .out_at = i % 2 * 32,
+                             .in_place = i % 5 == 4,
+                             .key = static_cast<std::uint32_t>(i % 3)});
+        ASSERT_EQ(subject.fault_of(items, 16, opens), "");
+    }
+}
+
+TYPED_TEST(AegisKernels, WhatIsForgedIsWipedOrRestored) {
+    Subject<TypeParam> subject;
+    for (const bool all : {false, true}) {
+        std::vector<Item> items;
+        for (std::size_t i = 0; i < 41; ++i)
+            items.push_back({.size = i % 4 == 3 ? i : 1100 + i * 9,
+                             .aad_size = i % 3 * 9,
+                             .in_at = i % 6 == 5 ? 3u : 0u,
+                             .out_at = i % 7 == 6 ? 5u : 16u,
+                             .in_place = i % 3 == 1,
+                             .forged = all || i % 2 ? static_cast<decltype(Item::forged)>(1 + i % 3)
+                                                    : Item::good});
+        ASSERT_EQ(subject.fault_of(items, all ? 32 : 16, true), "");
+    }
+}
+
+}  // namespace
+}  // namespace dael::test
