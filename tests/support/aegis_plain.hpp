@@ -140,8 +140,8 @@ class Aegis {
                 if (tag_size == 32) sums[2 * i / blocks] = sums[2 * i / blocks] ^ s[i];
             }
         }
-        Bytes made(sums[0].begin(), sums[0].end());
-        if (tag_size == 32) made.insert(made.end(), sums[1].begin(), sums[1].end());
+        Bytes made(tag_size);
+        for (std::size_t i = 0; i < tag_size; ++i) made[i] = sums[i / 16][i % 16];
         return made;
     }
 
