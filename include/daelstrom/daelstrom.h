@@ -106,7 +106,12 @@ typedef enum dael_mode {
     DAEL_CTR = 4,     /* any length; one 128-bit big-endian counter, which wraps */
     DAEL_GCM = 5,     /* any length, authenticated */
     DAEL_GCM_CTR = 6, /* GCM's counter mode alone: until its 32-bit counter would wrap */
-    DAEL_XTS = 7      /* sectors of 16 bytes or more */
+    DAEL_XTS = 7,     /* sectors of 16 bytes or more */
+    /* RFC 10032, any length, authenticated; keys of 16 bytes, of AEGIS-256 of 32 */
+    DAEL_AEGIS128L = 8,
+    DAEL_AEGIS256 = 9,
+    DAEL_AEGIS128X2 = 10,
+    DAEL_AEGIS128X4 = 11
 } dael_mode;
 typedef enum dael_direction { DAEL_ENCRYPT = 0, DAEL_DECRYPT = 1 } dael_direction;
 
@@ -120,7 +125,7 @@ typedef enum dael_direction { DAEL_ENCRYPT = 0, DAEL_DECRYPT = 1 } dael_directio
 typedef struct dael_cipher {
     uint8_t mode;      /* dael_mode */
     uint8_t direction; /* dael_direction; CTR and OFB do the same both ways */
-    uint8_t tag;       /* GCM: bytes of the messages' tags: 4, 8, or 12 to 16 */
+    uint8_t tag;       /* bytes of the messages' tags. GCM: 4, 8, or 12 to 16; AEGIS: 16 or 32 */
     uint8_t unused;    /* 0 */
     uint32_t sector;   /* XTS: bytes of a sector, 16 to 16777216 */
 } dael_cipher;
@@ -133,17 +138,20 @@ typedef struct dael_message {
     const uint8_t* in; /* null in a counter mode: `out` gets the keystream itself */
     uint8_t* out;
     uint64_t size;      /* of `in` and of `out` */
-    const uint8_t* aad; /* GCM: additional data, authenticated and not encrypted */
+    /* GCM, AEGIS: additional data, authenticated and not encrypted; and the tag, which encryption
+     * writes and decryption reads. */
+    const uint8_t* aad;
     uint64_t aad_size;
-    uint8_t* tag; /* GCM: encryption writes it, decryption reads it */
+    uint8_t* tag;
     /* CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block, and
-     * XTS: the first sector's number, which dael_gcm_start() and dael_xts_start() fill in. */
+     * XTS: the first sector's number, which dael_gcm_start() and dael_xts_start() fill in. AEGIS:
+     * the nonce's first 16 bytes, all but AEGIS-256's have no more. */
     uint8_t start[DAEL_BLOCK_SIZE];
     uint32_t key; /* index into the key set; 0 where there is one key */
     uint8_t skip; /* CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15 */
     uint8_t unused[11];
-    /* Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block. No
-     * mode reads it yet. */
+    /* Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block:
+     * AEGIS-256. No other reads it. */
     uint8_t start_rest[DAEL_BLOCK_SIZE];
 } dael_message;
 
@@ -381,12 +389,12 @@ DAEL_API void dael_nonces_free(dael_nonces* nonces);
  * For messages that do, dael_run is simpler and faster.
  *
  *     encrypt, any mode:   [aad]...  update...  finish
- *     decrypt, not gcm:              update...  finish
- *     decrypt gcm:         [aad]...  authenticate...  verify  update...  finish     in two passes
+ *     decrypt, no tag:               update...  finish
+ *     decrypt gcm, aegis:  [aad]...  authenticate...  verify  update...  finish     in two passes
  *     the same in one:     [aad]...  update_unverified...  verify, or tag
  *
  * Safety: a start must never repeat under one key, so a message once finished takes nothing more;
- * dael_pieces_restart() begins another. Decrypting gcm in two passes, the first finds out whether
+ * dael_pieces_restart() begins another. Decrypting with a tag in two passes, the first finds out whether
  * the tag is right, and only then does the second yield plaintext; finish finds out whether it was
  * given the same bytes, so read both passes from where nobody else writes. In one pass, what
  * dael_pieces_update_unverified() yields may be anybody's forgery until dael_pieces_verify() has
@@ -400,12 +408,13 @@ DAEL_API void dael_nonces_free(dael_nonces* nonces);
 
 typedef struct dael_pieces dael_pieces;
 
-/* `start`: as in a dael_message; null in ECB. Keeps engine and key alive. Errors: as dael_run. */
+/* `start`: as in a dael_message, 16 bytes, of AEGIS-256 32; null in ECB. Keeps engine and key
+ * alive. Errors: as dael_run. */
 DAEL_API dael_status dael_begin(dael_engine* engine, const dael_cipher* cipher, const dael_key* key,
-                                const uint8_t start[DAEL_BLOCK_SIZE], dael_pieces** pieces);
+                                const uint8_t* start, dael_pieces** pieces);
 DAEL_API void dael_pieces_free(dael_pieces* pieces);
 
-/* gcm: additional data, in pieces of any size; all of it before the data. Errors: DAEL_LIMIT. */
+/* gcm, aegis: additional data, in pieces of any size; all of it before the data. Errors: DAEL_LIMIT. */
 DAEL_API dael_status dael_pieces_aad(dael_pieces* pieces, const void* bytes, size_t size);
 
 /* Any number of bytes; *written says how many came out (null: nobody wants to know). ECB, CBC and
@@ -416,25 +425,27 @@ DAEL_API dael_status dael_pieces_aad(dael_pieces* pieces, const void* bytes, siz
 DAEL_API dael_status dael_pieces_update(dael_pieces* pieces, const void* in, size_t in_size,
                                         void* out, size_t out_size, size_t* written);
 
-/* gcm decryption, the first of two passes: all of the ciphertext. Errors: DAEL_LIMIT. */
+/* gcm, aegis decryption, the first of two passes: all of the ciphertext. Errors: DAEL_LIMIT. */
 DAEL_API dael_status dael_pieces_authenticate(dael_pieces* pieces, const void* ciphertext,
                                               size_t size);
-/* gcm decryption in one pass, before anything is verified; `size` bytes in and out. Errors: as
+/* gcm, aegis decryption in one pass, before anything is verified; `size` bytes in and out. Errors: as
  * dael_pieces_update. */
 DAEL_API dael_status dael_pieces_update_unverified(dael_pieces* pieces, const void* in, void* out,
                                                    size_t size);
-/* gcm decryption: whether this is the message's tag, of the cipher's size. Errors:
+/* gcm, aegis decryption: whether this is the message's tag, of the cipher's size. Errors:
  * DAEL_AUTHENTICATION. */
 DAEL_API dael_status dael_pieces_verify(dael_pieces* pieces, const void* tag, size_t tag_size);
 
-/* gcm decryption in one pass, for those who learn the size of the tag at the end only, as callers
- * of OpenSSL's EVP do: the end, and the tag that the message should have. Safety: comparing it with
+/* The same in one pass, for those who learn the size of gcm's tag at the end only, as callers of
+ * OpenSSL's EVP do: the end, and the tag that the message should have. Not for ciphers with tags of
+ * 32 bytes. Safety: comparing it with
  * the one that came, in constant time, and giving nothing away where they differ, is up to you. */
 DAEL_API dael_status dael_pieces_tag(dael_pieces* pieces, uint8_t tag[DAEL_TAG_SIZE]);
 
-/* The end; *written says how many bytes came out (null: nobody wants to know). gcm encryption: the
- * tag, `out_size` bytes of it (4, 8, 12 to 16). gcm decryption in two passes: whether the second
- * was the whole of the first (DAEL_AUTHENTICATION). XTS: the last sector's bytes where it was
+/* The end; *written says how many bytes came out (null: nobody wants to know). Encryption with a
+ * tag: the tag, `out_size` bytes of it (gcm: 4, 8, 12 to 16; aegis: as many as the cipher says).
+ * Decryption of that in two passes: whether the second was the whole of the first
+ * (DAEL_AUTHENTICATION). XTS: the last sector's bytes where it was
  * short. Else nothing, and `out` may be null. Errors: DAEL_RAGGED_LENGTH where a block, or a sector
  * of 16 bytes, is not full. */
 DAEL_API dael_status dael_pieces_finish(dael_pieces* pieces, void* out, size_t out_size,
@@ -447,9 +458,9 @@ DAEL_API size_t dael_pieces_held(const dael_pieces* pieces);
 /* Another one in the same state, which goes its own way, and may be another thread's. Safety: the
  * two encrypt from the same start. Errors: DAEL_OUT_OF_MEMORY, DAEL_DEVICE. */
 DAEL_API dael_status dael_pieces_clone(const dael_pieces* pieces, dael_pieces** copy);
-/* Begins another message under the same key, wherever this one stands. Allocates nothing. `start`:
- * null in ECB. */
-DAEL_API dael_status dael_pieces_restart(dael_pieces* pieces, const uint8_t start[DAEL_BLOCK_SIZE]);
+/* Begins another message under the same key, wherever this one stands. Allocates nothing. `start`: as
+ * for dael_begin. */
+DAEL_API dael_status dael_pieces_restart(dael_pieces* pieces, const uint8_t* start);
 
 /* What there is, and what would be chosen.
  *

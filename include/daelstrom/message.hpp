@@ -36,8 +36,9 @@ enum class Mode : std::uint8_t {
 };
 enum class Direction : std::uint8_t { encrypt = 0, decrypt = 1 };
 
-inline constexpr std::array<Mode, 8> kModes{Mode::ecb, Mode::cbc, Mode::cfb,     Mode::ofb,
-                                            Mode::ctr, Mode::gcm, Mode::gcm_ctr, Mode::xts};
+inline constexpr std::array<Mode, 12> kModes{
+    Mode::ecb,     Mode::cbc, Mode::cfb,       Mode::ofb,      Mode::ctr,        Mode::gcm,
+    Mode::gcm_ctr, Mode::xts, Mode::aegis128l, Mode::aegis256, Mode::aegis128x2, Mode::aegis128x4};
 // Those of SP 800-38A, which keep secrets and nothing else.
 inline constexpr std::array<Mode, 5> kModes38a{Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb,
                                                Mode::ctr};
@@ -61,6 +62,10 @@ static_assert(sizeof(Cipher) == 8);
 constexpr bool takes_iv(Mode mode) noexcept {
     return mode != Mode::ecb;
 }
+// Whether a start has more than 16 bytes: Message::start_rest is read.
+constexpr bool has_start_rest(Mode mode) noexcept {
+    return mode == Mode::aegis256 || mode == Mode::xaes256gcm;
+}
 constexpr bool whole_blocks_only(Mode mode) noexcept {
     return mode == Mode::ecb || mode == Mode::cbc;
 }
@@ -77,7 +82,7 @@ constexpr bool makes_keystream(Mode mode) noexcept {
 // Whether the blocks of one message can be processed independently of each other.
 constexpr bool parallel_within_message(Mode mode, Direction direction) noexcept {
     const bool chained = mode == Mode::cbc || mode == Mode::cfb;
-    return mode != Mode::ofb && (!chained || direction == Direction::decrypt);
+    return mode != Mode::ofb && !is_aegis(mode) && (!chained || direction == Direction::decrypt);
 }
 
 }  // namespace dael
@@ -150,7 +155,7 @@ struct Messages {
     // writes a new `start` into every message of the list, and advances the counter. Null: the
     // starts are as they stand in the list.
     DeviceNonces* nonces = nullptr;
-    // For lists in device memory of GCM and gcm_ctr: bytes that no message has more of, data and
+    // For lists in device memory of GCM, gcm_ctr and AEGIS: bytes that no message has more of, data and
     // AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves most. A
     // message that is longer all the same is not done, and has Code::limit. 0: any size.
     std::uint64_t longest = 0;

@@ -8,7 +8,7 @@
 
 struct dael_pieces {
     dael::Pieces message;
-    bool takes_start;
+    dael::Mode mode;
 };
 
 using dael::Result;
@@ -16,9 +16,12 @@ using namespace dael::capi;
 
 namespace {
 
-Result<> check_start(const std::uint8_t* start, bool takes_start) {
-    if (start || !takes_start) return {};
-    return null("start");
+// As many bytes as the mode has.
+Result<dael::Start> start_at(const std::uint8_t* start, dael::Mode mode) {
+    if (!dael::takes_iv(mode)) return dael::Start();
+    if (!start) return null("start");
+    return dael::Start(block(start),
+                       dael::has_start_rest(mode) ? block(start + DAEL_BLOCK_SIZE) : dael::Block());
 }
 
 Result<> written_to(size_t* out, const Result<std::size_t>& written) {
@@ -32,13 +35,12 @@ Result<> written_to(size_t* out, const Result<std::size_t>& written) {
 extern "C" {
 
 dael_status dael_begin(dael_engine* engine, const dael_cipher* what, const dael_key* key,
-                       const uint8_t start[DAEL_BLOCK_SIZE], dael_pieces** pieces) {
+                       const uint8_t* start, dael_pieces** pieces) {
     return hand_out(pieces, "pieces", [&]() -> Result<dael_pieces*> {
         DAEL_TRY(given({{engine, "engine"}, {what, "cipher"}, {key, "key"}}));
-        const bool takes_start = dael::takes_iv(cipher(what).mode);
-        DAEL_TRY(check_start(start, takes_start));
-        DAEL_LET(begun, engine->engine.begin(cipher(what), key->key, block(start)));
-        return new dael_pieces{std::move(begun), takes_start};
+        DAEL_LET(from, start_at(start, cipher(what).mode));
+        DAEL_LET(begun, engine->engine.begin(cipher(what), key->key, from));
+        return new dael_pieces{std::move(begun), cipher(what).mode};
     });
 }
 void dael_pieces_free(dael_pieces* pieces) {
@@ -113,14 +115,14 @@ dael_status dael_pieces_clone(const dael_pieces* pieces, dael_pieces** copy) {
     return hand_out(copy, "copy", [&]() -> Result<dael_pieces*> {
         DAEL_TRY(given({{pieces, "pieces"}}));
         DAEL_LET(another, pieces->message.clone());
-        return new dael_pieces{std::move(another), pieces->takes_start};
+        return new dael_pieces{std::move(another), pieces->mode};
     });
 }
-dael_status dael_pieces_restart(dael_pieces* pieces, const uint8_t start[DAEL_BLOCK_SIZE]) {
+dael_status dael_pieces_restart(dael_pieces* pieces, const uint8_t* start) {
     return call([&]() -> Result<> {
         DAEL_TRY(given({{pieces, "pieces"}}));
-        DAEL_TRY(check_start(start, pieces->takes_start));
-        return pieces->message.restart(block(start));
+        DAEL_LET(from, start_at(start, pieces->mode));
+        return pieces->message.restart(from);
     });
 }
 

@@ -59,6 +59,8 @@ struct Tag {
     std::uint8_t size = 0;
 
     const std::uint8_t* data() const noexcept { return bytes.data(); }
+    const std::uint8_t* begin() const noexcept { return bytes.data(); }
+    const std::uint8_t* end() const noexcept { return bytes.data() + size; }
     friend bool operator==(const Tag&, const Tag&) noexcept = default;  // tells where they differ
 };
 
@@ -174,6 +176,7 @@ struct Expected {
     double sequential = 0.5;        // one message
     double sequential_batch = 0.5;  // 16 messages
     double gcm = 0.5;
+    double aegis = 0.5;  // of any kind
 };
 
 // How a backend enters the list (src/backends/list.cpp). `name` is what --backend takes.

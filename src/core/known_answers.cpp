@@ -55,7 +55,7 @@ struct Layout {
         for (const std::uint32_t bytes : q.sizes) {
             const auto data = [&] { return add(q.shift + bytes + 16) + q.shift; };
             const std::size_t out = data();
-            places.push_back({q.in_place ? out : data(), out, add(q.aad), add(16)});
+            places.push_back({q.in_place ? out : data(), out, add(q.aad), add(q.cipher.tag)});
         }
     }
     struct Place {
@@ -96,7 +96,8 @@ std::vector<Message> messages_at(std::uint8_t* base, const Layout& layout, const
             m.start[0] = 5;
             m.start[15] = 0xf0;
         }
-        if (authenticates(q.cipher.mode)) std::ranges::copy("\0\0\0\1", m.start.begin() + 12);
+        if (q.cipher.mode == Mode::gcm) std::ranges::copy("\0\0\0\1", m.start.begin() + 12);
+        if (has_start_rest(q.cipher.mode)) bytes.fill(m.start_rest);
         m.key = static_cast<std::uint32_t>(i % q.keys);
         list.push_back(m);
     }
@@ -207,11 +208,16 @@ Result<Paper> Paper::of(const Question& q) {
     }
     paper.image = here;
     DAEL_TRY(host->run(cipher, {paper.keys, nullptr}, messages, paper.codes));
-    // What a forged message's output is here, after the host's refusal, is the host's affair.
-    for (std::size_t i = 0; i < paper.codes.size(); ++i)
-        if (paper.codes[i] != Code::ok && !q.in_place)
-            std::memcpy(here.data() + paper.layout.places[i].out,
-                        paper.image.data() + paper.layout.places[i].out, q.sizes[i]);
+    // What a forged message's output is here, after the host's refusal, is the host's affair. A
+    // device leaves it as it was or, in AEGIS, which opens in one pass, full of zeros.
+    for (std::size_t i = 0; i < paper.codes.size(); ++i) {
+        if (paper.codes[i] == Code::ok || q.in_place) continue;
+        std::uint8_t* const out = here.data() + paper.layout.places[i].out;
+        if (is_aegis(q.cipher.mode))
+            std::memset(out, 0, q.sizes[i]);
+        else
+            std::memcpy(out, paper.image.data() + paper.layout.places[i].out, q.sizes[i]);
+    }
     return paper;
 }
 

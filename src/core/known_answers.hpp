@@ -18,7 +18,8 @@
 namespace dael::core {
 
 // What is asked: these messages under keys of their own, against what a host backend makes of them.
-// Of gcm decryption the last message is forged, and must be found out and leave nothing.
+// Of decryption that authenticates the last message is forged, and must be found out and leave
+// nothing.
 struct Question {
     // Device::run, run_in_reach, prepare, the same with the list in device memory, run of a list.
     enum class By : std::uint8_t { message, reach, batch, placed, list };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether messages of one batch would be encrypted from the same start under the same key.
+// Whether messages of one batch would be encrypted from the same start under the same key. Bytes 16
+// to 31 of a start count in modes that read them (has_start_rest()) alone: `with_rest`.
 #pragma once
 
 #include <bit>
@@ -17,8 +18,8 @@
 namespace dael::modes {
 
 // Fed with the messages of a list in order; cheap, so that callers can do it beside what else they
-// look at. Starts that go up, in the whole list or for each of its keys, cannot repeat; of others
-// find_repeat() must tell.
+// look at. Starts whose first 16 bytes go up, in the whole list or for each of its keys, cannot
+// repeat; of others find_repeat() must tell.
 class StartsInOrder {
   public:
     void add(const Message& message) noexcept {
@@ -62,7 +63,8 @@ using Pair = std::pair<std::size_t, std::size_t>;
 // of threads may look at different messages at once: at least one of two alike is found to be so.
 class SeenStarts {
   public:
-    explicit SeenStarts(std::span<const Message> messages);  // throws std::bad_alloc
+    // Throws std::bad_alloc.
+    explicit SeenStarts(std::span<const Message> messages, bool with_rest = false);
     // Looks at the messages from `begin` to `end`: one that has the key and the start of another
     // that was seen, behind that. Those without a byte, AAD or tag do not count.
     std::optional<Pair> add(std::size_t begin, std::size_t end) noexcept;
@@ -72,15 +74,16 @@ class SeenStarts {
         void operator()(std::uint32_t* memory) const noexcept { std::free(memory); }
     };
     const std::span<const Message> messages_;
+    const bool with_rest_;
     const std::size_t mask_;
     const std::unique_ptr<std::uint32_t[], Free> places_;
 };
 
 // The first of a list that has the key and the start of one before, behind that. Throws
 // std::bad_alloc.
-std::optional<Pair> find_repeat(std::span<const Message> messages);
+std::optional<Pair> find_repeat(std::span<const Message> messages, bool with_rest = false);
 
 // The same as an Error that names the two: limit.
-Result<> check_starts(std::span<const Message> messages);
+Result<> check_starts(std::span<const Message> messages, bool with_rest = false);
 
 }  // namespace dael::modes

@@ -48,7 +48,8 @@ namespace {
 // Modes whose ciphertexts from one start give something away, be it that plaintexts begin alike
 // (CBC, CFB). XTS and ECB are made to be repeated.
 bool must_not_repeat(const Cipher& cipher) noexcept {
-    return modes::encrypts(cipher) && cipher.mode != Mode::ecb && cipher.mode != Mode::xts;
+    return modes::encrypts(cipher) && cipher.mode != Mode::ecb && cipher.mode != Mode::xts &&
+           cipher.mode != Mode::gcm_siv;
 }
 
 Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, std::size_t keys) {
@@ -56,7 +57,7 @@ Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, st
         if (auto valid = modes::check(cipher, list[i], keys); !valid)
             return pipeline::of_message(i, std::move(valid).error());
     if (list.size() > 1 && must_not_repeat(cipher) && modes::traits(cipher.mode).start_once)
-        DAEL_TRY(modes::check_starts(list));
+        DAEL_TRY(modes::check_starts(list, has_start_rest(cipher.mode)));
     return {};
 }
 
@@ -67,9 +68,9 @@ Result<> check_device_list(const Messages& messages, const Cipher& cipher) {
     if (messages.nonces && (!numbered || !modes::encrypts(cipher)))
         return Error{Code::invalid_argument,
                      "nonces that count on the device are for encryption in gcm and gcm_ctr"};
-    if (messages.longest != 0 && !numbered)
+    if (messages.longest != 0 && !numbered && !is_aegis(cipher.mode))
         return Error{Code::invalid_argument,
-                     "how long messages are at most is for lists of gcm and gcm_ctr"};
+                     "how long messages are at most is for lists of gcm, gcm_ctr and aegis"};
     return {};
 }
 
@@ -140,6 +141,8 @@ Result<Ran> Engine::launch(Batch& batch, Stream stream) {
     return core::guarded([&]() -> Result<Ran> {
         Batch::State& state = *batch.state_;
         DAEL_TRY(state.keys->check_whole());
+        // A replacement may have another size, which not every mode takes.
+        DAEL_TRY(modes::check_kind(state.cipher, state.keys->kinds()));
         if (state.once && state.launched)
             return Error{
                 Code::limit,

@@ -34,7 +34,7 @@ std::vector<Extent> extents(std::span<const Piece> pieces, bool rows, Follows fo
 
 std::size_t footprint(const Cipher& cipher, const Message& message) noexcept {
     return aligned(message.size) +
-           (authenticates(cipher.mode) ? kBlockSize + aligned(message.aad_size) : 0);
+           (authenticates(cipher.mode) ? aligned(cipher.tag) + aligned(message.aad_size) : 0);
 }
 
 void lay_out(const Cipher& cipher, std::size_t list, Chunk& chunk) noexcept {
@@ -47,7 +47,7 @@ void lay_out(const Cipher& cipher, std::size_t list, Chunk& chunk) noexcept {
     chunk.data_end = chunk.tags_end = chunk.end = end;
     if (!authenticates(cipher.mode)) return;
     chunk.data_end = at;
-    for (Piece& piece : chunk.pieces) piece.tag = std::exchange(at, at + kBlockSize);
+    for (Piece& piece : chunk.pieces) piece.tag = std::exchange(at, at + aligned(cipher.tag));
     chunk.tags_end = at;
     for (Piece& piece : chunk.pieces)
         piece.aad = std::exchange(at, at + aligned(piece.message.aad_size));

@@ -104,9 +104,9 @@ Team pipeline::team_of(std::vector<Team::Member> all, std::span<const double> sh
 
 Result<Ran> Engine::State::run_on_host(const Worker& host, Request& request, KeySet::State* set,
                                        const Survey& survey) {
-    // Only modes that authenticate get more out of a key than its schedule; the tables of the
-    // others are made no sooner than they are of use.
-    if (set && authenticates(request.cipher.mode)) {
+    // Only GCM gets more out of a key than its schedule; the tables of the others are made no
+    // sooner than they are of use.
+    if (set && request.cipher.mode == Mode::gcm) {
         DAEL_LET(ready, set->on(host));
         request.keys = ready;
     }
@@ -258,7 +258,7 @@ Result<int> Engine::State::run_through(DevicePath& path, Request request, KeySet
 
 Result<int> Engine::State::run_on_host(const Worker& host, Request request, KeySet::State* set,
                                        WorkQueue& queue, WorkQueue::Member& member) {
-    if (set && authenticates(request.cipher.mode)) {
+    if (set && request.cipher.mode == Mode::gcm) {
         DAEL_LET(ready, set->on(host));
         request.keys = ready;
     }
@@ -342,7 +342,7 @@ Result<Ran> Engine::State::run_short(const Cipher& cipher, const Key& key, KeySe
         code = modes::check(cipher, message, keys.list.size()).code();
         return host.ran(1, 0);
     }
-    if (set && authenticates(cipher.mode)) {
+    if (set && cipher.mode == Mode::gcm) {
         DAEL_LET(ready, set->on(host));
         keys = ready;
     }
@@ -358,8 +358,9 @@ Result<Ran> Engine::State::run(const Cipher& cipher, std::span<const Key> keys, 
     const Survey survey = pipeline::survey(cipher, messages, pool_);
     Told told{codes};
     if (modes::traits(cipher.mode).start_once && modes::encrypts(cipher) &&
-        !survey.starts_distinct && pipeline::starts_repeat(messages, pool_))
-        if (auto checked = modes::check_starts(messages); !checked)
+        !survey.starts_distinct &&
+        pipeline::starts_repeat(messages, pool_, has_start_rest(cipher.mode)))
+        if (auto checked = modes::check_starts(messages, has_start_rest(cipher.mode)); !checked)
             return told.nothing_touched(std::move(checked).error());
     Request request{cipher, {set ? std::span<const Key>(set->list) : keys}, messages, codes};
     Job job{cipher, request.keys.list.front().bits(), survey.bytes, messages.size()};

@@ -391,6 +391,21 @@ Result<Worker> Engine::State::worker_for_pieces(const Cipher& cipher, int key_bi
     return static_cast<Worker>(*paths_.front());
 }
 
+namespace {
+
+// Whether the backend has the mode, and the mode such keys.
+core::Can can_do(const core::Backend& backend, const Job& job) {
+    const auto size = modes::KeyKinds(1 << (job.key_bits / 64 - 2));
+    const modes::KeyKinds kinds = modes::key_kinds(job.cipher.mode);
+    if (kinds != modes::kXts && (kinds & size) == 0)
+        return {core::Can::no, kinds == modes::kAes128   ? "it takes keys of 128 bits"
+                               : kinds == modes::kAes256 ? "it takes keys of 256 bits"
+                                                         : "it takes keys of 128 and 256 bits"};
+    return backend.can(job.cipher, job.key_bits);
+}
+
+}  // namespace
+
 Option Engine::State::host_option(std::size_t number, const Job& job) const {
     const core::Backend& host = *hosts_[number];
     const bool shared = host.profile().shared_by_threads;
@@ -406,7 +421,7 @@ Option Engine::State::host_option(std::size_t number, const Job& job) const {
                   estimate.measured,
                   pipeline::why(name, job, estimate),
                   estimate.possible};
-    const core::Can can = host.can(job.cipher, job.key_bits);
+    const core::Can can = can_do(host, job);
     if (option.possible && can.answer == core::Can::no) {
         option.possible = false;
         option.why = "the backend lacks this mode: " + std::string(can.why);
@@ -426,7 +441,7 @@ Option Engine::State::device_option(const DevicePath& path, const Job& job) cons
                   estimate.measured,
                   pipeline::why(path.name(), job, estimate),
                   estimate.possible};
-    const core::Can can = path.backend->can(job.cipher, job.key_bits);
+    const core::Can can = can_do(*path.backend, job);
     if (path.failed || forked()) {
         option.possible = false;
         option.why = path.failed ? path.failed.why() : "the device was opened before fork()";

@@ -120,7 +120,7 @@ Result<double> measure_kernel(core::Backend& backend, const Cipher& cipher, cons
     DAEL_TRY(borrowed.open());
     DAEL_LET(in, borrowed.memory(size));
     DAEL_LET(out, borrowed.memory(size));
-    DAEL_LET(tag, borrowed.memory(kBlockSize));
+    DAEL_LET(tag, borrowed.memory(2 * kBlockSize));
     DAEL_LET(begin, borrowed.event());
     DAEL_LET(end, borrowed.event());
     DAEL_TRY(device.memory().fill(in, 0x5a, size, borrowed.stream));

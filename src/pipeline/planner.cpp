@@ -41,7 +41,10 @@ double rounds(int key_bits) {
 HostRate built_in(const core::Expected& figures, const Cipher& cipher, int key_bits) {
     const double scale = rounds(128) / rounds(key_bits);
     HostRate rate{{}, cipher.mode, cipher.direction, key_bits};
-    if (parallel_within_message(cipher.mode, cipher.direction)) {
+    if (is_aegis(cipher.mode)) {
+        rate.one_core = rate.batch_core = rate.all_cores = figures.aegis;
+        rate.batch_all = std::max(kHostMemory, rate.one_core);
+    } else if (parallel_within_message(cipher.mode, cipher.direction)) {
         rate.one_core = scale * (cipher.mode == Mode::cfb   ? figures.cfb_decrypt
                                  : cipher.mode == Mode::gcm ? figures.gcm
                                                             : figures.parallel);
@@ -161,7 +164,8 @@ Estimate Planner::host(std::size_t host, const Job& job, int threads) const noex
     const std::uint64_t bytes = total_bytes(job);
     estimate.threads = threads_worth(job.cipher, bytes, job.messages, threads);
     const double count = estimate.threads;
-    if (parallel_within_message(job.cipher.mode, job.cipher.direction)) {
+    if (is_aegis(job.cipher.mode) ||
+        parallel_within_message(job.cipher.mode, job.cipher.direction)) {
         const double all = job.messages > 1 ? rate.batch_all : rate.all_cores;
         estimate.rate = count == 1 ? rate.one_core : std::min(rate.one_core * count, all);
         estimate.limit = count == 1 ? "one core" : "the cores";

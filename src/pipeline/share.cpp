@@ -20,8 +20,9 @@ constexpr std::uint64_t kLargestPiece = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLargestWhole = std::uint64_t{4} << 20;  // of messages that are not cut
 constexpr std::uint64_t kSharesPerThread = 8;
 
+// AEGIS is sequential, and yet as fast in one message as in several.
 bool sequential(const Cipher& cipher) noexcept {
-    return !parallel_within_message(cipher.mode, cipher.direction);
+    return !is_aegis(cipher.mode) && !parallel_within_message(cipher.mode, cipher.direction);
 }
 
 // The weight of a share.

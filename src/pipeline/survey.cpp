@@ -103,8 +103,8 @@ Survey survey(const Cipher& cipher, std::span<const Message> messages, ThreadPoo
     }
 }
 
-bool starts_repeat(std::span<const Message> messages, ThreadPool& pool) {
-    modes::SeenStarts seen(messages);
+bool starts_repeat(std::span<const Message> messages, ThreadPool& pool, bool with_rest) {
+    modes::SeenStarts seen(messages, with_rest);
     std::atomic<bool> twice = false;
     const std::size_t parts = (messages.size() + kPart - 1) / kPart;
     const auto ran = pool.run(parts, pool.threads(), [&](std::size_t index) -> Result<> {

@@ -55,6 +55,6 @@ Survey survey(const Cipher& cipher, std::span<const Message> messages, ThreadPoo
 
 // Whether two messages may have the same key and the same start; modes::check_starts() names them.
 // Throws std::bad_alloc.
-bool starts_repeat(std::span<const Message> messages, ThreadPool& pool);
+bool starts_repeat(std::span<const Message> messages, ThreadPool& pool, bool with_rest = false);
 
 }  // namespace dael::pipeline

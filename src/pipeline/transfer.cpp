@@ -46,7 +46,7 @@ bool are_long(std::span<const Piece> pieces) noexcept {
 }  // namespace
 
 bool takes_mixed_keys(const Cipher& cipher) noexcept {
-    return cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr ||
+    return authenticates(cipher.mode) || cipher.mode == Mode::gcm_ctr ||
            (cipher.mode == Mode::cbc && modes::encrypts(cipher));
 }
 

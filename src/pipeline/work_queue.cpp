@@ -16,10 +16,10 @@ constexpr std::uint64_t kKnownBytes = std::uint64_t{32} << 20, kKnownChunks = 4;
 constexpr double kSetUp = 4;
 
 // Whether what was written of it, in part, may have been its input.
-bool overwrites_input(const Message& m) noexcept {
+bool overwrites_input(const Cipher& cipher, const Message& m) noexcept {
     if (m.size != 0 && m.in == m.out) return true;
-    return m.tag && (modes::overlap(m.tag, kBlockSize, m.in, m.size) ||
-                     modes::overlap(m.tag, kBlockSize, m.aad, m.aad_size));
+    return m.tag && (modes::overlap(m.tag, cipher.tag, m.in, m.size) ||
+                     modes::overlap(m.tag, cipher.tag, m.aad, m.aad_size));
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ void WorkQueue::finish(Member& member, Taken taken) noexcept {
         if (piece.stand == Stand::done) {
             member.bytes_ += bytes_of(piece.message);
             undone_ -= bytes_of(piece.message);
-        } else if (overwrites_input(piece.message)) {
+        } else if (overwrites_input(cipher_, piece.message)) {
             lost_bytes_ += bytes_of(piece.message);
             request_.codes[piece.index] = Code::internal;
         } else {

@@ -42,7 +42,7 @@ class Bounds : public ModesTest {
                                  (where == Side::begin ? "begin" : "end") +
                                  (in_place ? ", in place" : "") + (keystream ? ", keystream" : "");
         now_running(what);
-        const KeyRing& keys = cipher.mode == Mode::xts ? xts_keys_ : keys_;
+        const KeyRing& keys = keys_for(cipher);
         const Bytes content = pattern(size, size), aad = pattern(aad_size, 3);
         Guarded& source = size <= kPage ? small_in_ : in_;
         Guarded& target = in_place ? source : size <= kPage ? small_out_ : out_;
@@ -55,6 +55,7 @@ class Bounds : public ModesTest {
         message.aad = place(aad_, where, aad).data();
         message.aad_size = aad_size;
         message.start = fitting_start(cipher, random_);
+        message.start_rest = fitting_rest(cipher, random_);
         if (makes_keystream(cipher.mode)) message.skip = static_cast<std::uint8_t>(size % 19 % 16);
         const Answer answer = oracle(keys.raw[0], cipher, message);
         const bool tagged = authenticates(cipher.mode);
@@ -82,7 +83,10 @@ class Bounds : public ModesTest {
         }
     }
 
-    const KeyRing keys_{random_, 3}, xts_keys_{random_, 2, true};
+    const KeyRing& keys_for(const Cipher& cipher) {
+        return keys_.try_emplace(cipher.mode, random_, 3, cipher).first->second;
+    }
+    std::map<Mode, KeyRing> keys_;
     static constexpr std::size_t kPage = 4096, kLargest = (1 << 20) + 64;
     Guarded small_in_{kPage}, small_out_{kPage}, in_{kLargest}, out_{kLargest}, aad_{kPage},
         tag_{kPage};
@@ -142,7 +146,7 @@ TEST_P(Bounds, BatchesAgainstGuards) {
     for (std::size_t i = 0; i < 4 * kCount; ++i) memory.emplace_back(4096);
     for_each_cipher([&](const Cipher& cipher) {
         now_running(GetParam().name + ", a batch in " + std::string(name(cipher.mode)));
-        const KeyRing& keys = cipher.mode == Mode::xts ? xts_keys_ : keys_;
+        const KeyRing& keys = keys_for(cipher);
         const bool tagged = authenticates(cipher.mode);
         std::vector<Message> messages;
         std::vector<Answer> answers;
@@ -181,7 +185,7 @@ TEST_P(Bounds, NothingIsTouchedForNoBytes) {
     for_each_cipher([&](const Cipher& cipher) {
         for (std::uint8_t* pointer : {static_cast<std::uint8_t*>(nullptr), forbidden}) {
             now_running(GetParam().name + ", no bytes in " + std::string(name(cipher.mode)));
-            const KeyRing& keys = cipher.mode == Mode::xts ? xts_keys_ : keys_;
+            const KeyRing& keys = keys_for(cipher);
             Message message{pointer, pointer, 0, pointer};
             if (makes_keystream(cipher.mode)) message.skip = 5;
             Bytes tag(16);
@@ -197,7 +201,7 @@ TEST_P(Bounds, NothingIsTouchedForNoBytes) {
 
 TEST_P(Bounds, NullWithASizeIsRefused) {
     for_each_cipher([&](const Cipher& cipher) {
-        const KeyRing& keys = cipher.mode == Mode::xts ? xts_keys_ : keys_;
+        const KeyRing& keys = keys_for(cipher);
         Bytes data(32), tag(16);
         const bool tagged = authenticates(cipher.mode);
         const Message good{data.data(), data.data(), 32, nullptr, 0, tagged ? tag.data() : nullptr};
@@ -218,7 +222,7 @@ TEST_P(Bounds, NothingIsTouchedForBadInput) {
     std::uint8_t* const forbidden = in_.at_end(0).data();  // the guard itself
     for_each_cipher([&](const Cipher& cipher) {
         now_running(GetParam().name + ", bad input in " + std::string(name(cipher.mode)));
-        const KeyRing& keys = cipher.mode == Mode::xts ? xts_keys_ : keys_;
+        const KeyRing& keys = keys_for(cipher);
         const auto expect = [&](const Message& message, Code code) {
             EXPECT_EQ(subject().run(cipher, keys.keys[0], message).code(), code)
                 << name(cipher.mode);

@@ -46,7 +46,7 @@ void plan_tests(dael_engine* engine) {
     job.key_bits = 100;
     REFUSED(dael_explain(engine, &job, &plan), DAEL_INVALID_ARGUMENT, "100");
     job.key_bits = 128;
-    job.cipher.mode = 8;
+    job.cipher.mode = 99;
     EXPECT(dael_explain(engine, &job, &plan) == DAEL_INVALID_ARGUMENT);
     job.cipher.mode = DAEL_CTR;
     job.cipher.direction = 2;

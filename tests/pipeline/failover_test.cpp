@@ -140,7 +140,7 @@ TEST(Failover, WalkOverJobsAndTheCallsThatFail) {
         SCOPED_TRACE(walks.text());
         Random random(walks.seed());
         const Cipher cipher = ciphers[random.below(std::size(ciphers))];
-        const KeyRing ring(random, 1 + random.below(3), cipher.mode == Mode::xts);
+        const KeyRing ring(random, 1 + random.below(3), cipher.mode);
         HostDevice device({.reads_lists = random.below(4) != 0,
                            .reach = random.below(4) == 0 ? std::size_t{4} << 20 : 0});
         const bool pinned = random.below(2) != 0, in_place = random.below(4) != 0;

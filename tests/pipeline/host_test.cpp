@@ -15,6 +15,7 @@
 #include "pipeline/engine_state.hpp"
 #include "pipeline/share.hpp"
 #include "support/test_batch.hpp"
+#include "support/whole_backend.hpp"
 
 namespace {
 
@@ -59,7 +60,7 @@ struct Sharing {
     }
 
     const Cipher cipher;
-    const KeyRing keys{{pattern(32)}, cipher.mode == Mode::xts};
+    const KeyRing keys{{pattern_key(cipher.mode)}, cipher.mode};
     std::vector<Message> messages;
     std::vector<Code> codes;
     pipeline::ThreadPool pool{2};
@@ -222,7 +223,7 @@ class Recorder final : public core::Backend {
     explicit Recorder(Notes& notes, bool shared = true)
         : notes_(notes),
           profile_{"recorder", "notes what it is asked", shared},
-          inner_(*core::open_backend("openssl")) {}
+          inner_(std::make_unique<WholeBackend>()) {}
     const core::Profile& profile() const override { return profile_; }
     core::Can can(const Cipher& cipher, int bits) const override {
         return inner_->can(cipher, bits);
@@ -270,7 +271,7 @@ TEST(HostRun, LongMessagesAreCutForAllThreadsAndEveryByteIsRight) {
         for (const Direction direction : kDirections)
             for (const bool in_place : {false, true}) {
                 const Cipher cipher{mode, direction};
-                const KeyRing keys(random, 1, mode == Mode::xts);
+                const KeyRing keys(random, 1, mode);
                 Recorder::Notes notes;
                 Engine engine =
                     pipeline::make_engine(std::make_unique<Recorder>(notes), {.threads = 4});
@@ -289,7 +290,7 @@ TEST(HostRun, BatchesOfUnequalMessagesUnderManyKeys) {
     for (const Mode mode : kModes)
         for (const Direction direction : kDirections) {
             const Cipher cipher{mode, direction};
-            const KeyRing keys(random, 4, mode == Mode::xts);
+            const KeyRing keys(random, 4, mode);
             Recorder::Notes notes;
             Engine engine =
                 pipeline::make_engine(std::make_unique<Recorder>(notes), {.threads = 3});
@@ -424,7 +425,7 @@ TEST_F(OneCall, IsRefusedAsAWhole) {
     }
     EXPECT_EQ(engine.run(gcm::sealing(11), *set, messages, codes).code(), Code::invalid_argument);
     EXPECT_EQ(engine.run({Mode::xts}, *set, messages, codes).code(), Code::invalid_argument);
-    EXPECT_EQ(engine.run({static_cast<Mode>(8)}, *set, messages, codes).code(),
+    EXPECT_EQ(engine.run({static_cast<Mode>(99)}, *set, messages, codes).code(),
               Code::invalid_argument);
     std::vector<Key> mixed;
     mixed.push_back(std::move(*key_.duplicate()));

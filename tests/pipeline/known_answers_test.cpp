@@ -3,6 +3,7 @@
 // of threads computes AES.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "core/guard.hpp"
@@ -10,6 +11,7 @@
 #include "support/bytes.hpp"
 #include "support/host_device.hpp"
 #include "support/short_memory_child.hpp"
+#include "support/test_batch.hpp"
 
 namespace dael::test {
 namespace {
@@ -38,7 +40,10 @@ TEST_F(KnownAnswers, InEveryModeAndWay) {
                     for (const std::uint32_t keys : {1u, 2u})
                         for (const std::uint32_t shift : {0u, 1u}) {
                             const bool gcm = authenticates(mode);
-                            if (mode == Mode::xts && bits == 192) continue;
+                            if (mode == Mode::xts
+                                    ? bits == 192
+                                    : !std::ranges::count(KeysFor(mode).sizes, bits / 8))
+                                continue;
                             // One message alone has no code.
                             if (gcm && (by == By::message || by == By::reach)) continue;
                             Question q{.name = "q",

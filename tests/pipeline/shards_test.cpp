@@ -194,7 +194,7 @@ TEST(Shards, WalkOverModesCutsAndFailures) {
         SCOPED_TRACE(walks.text());
         Random random(walks.seed());
         const Cipher cipher = kCiphers[random.below(std::size(kCiphers))];
-        const KeyRing ring(random, 1 + random.below(3), cipher.mode == Mode::xts);
+        const KeyRing ring(random, 1 + random.below(3), cipher.mode);
         HostDeviceOptions options;
         options.reads_lists = random.below(3) != 0;
         options.gives_up = random.below(8) == 0;

@@ -223,7 +223,8 @@ TEST_P(Repeats, AreRefusedInABatch) {
     for (const Mode mode : kModes)
         for (const Direction direction : kDirections) {
             const Cipher cipher{mode, direction};
-            const KeyRing ring(random, 2, mode == Mode::xts);
+            if (is_aegis(mode) && !GetParam()) continue;  // which OpenSSL lacks
+            const KeyRing ring(random, 2, mode);
             auto set = engine_->keys(ring.keys);
             ASSERT_TRUE(set);
             std::string backend;
@@ -232,7 +233,9 @@ TEST_P(Repeats, AreRefusedInABatch) {
                 const Block start = fitting_start(cipher, random);
                 for (std::uint32_t i = 0; i < 40; ++i) batch.add({.size = 64, .key = i % 2});
                 std::vector<Message> list = batch.messages;
-                list[11].start = list[same_key ? 31 : 30].start = start;
+                Message& same = list[same_key ? 31 : 30];
+                list[11].start = same.start = start;
+                same.start_rest = list[11].start_rest;
                 std::vector<Code> codes(list.size(), Code::ok);
                 const auto ran = engine_->run(cipher, *set, list, codes);
                 const bool both_ways = mode == Mode::ofb || makes_keystream(mode);

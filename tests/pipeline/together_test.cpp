@@ -79,7 +79,7 @@ TEST(Together, EveryModeInPlaceAndApartPageLockedAndNot) {
     Set set(std::vector<HostDeviceOptions>(2));
     std::uint64_t kernels[2] = {};
     for (const Cipher& cipher : kCiphers) {
-        const KeyRing ring(random, 3, cipher.mode == Mode::xts);
+        const KeyRing ring(random, 3, cipher.mode);
         for (const bool in_place : {true, false})
             for (const bool pinned : {true, false})
                 for (const bool many : {true, false}) {
@@ -368,7 +368,7 @@ TEST(Together, WalkOverSetsJobsAndTheCallsThatFail) {
         SCOPED_TRACE(walks.text());
         Random random(walks.seed());
         const Cipher cipher = kCiphers[random.below(std::size(kCiphers))];
-        const KeyRing ring(random, 1 + random.below(3), cipher.mode == Mode::xts);
+        const KeyRing ring(random, 1 + random.below(3), cipher.mode);
         std::vector<HostDeviceOptions> options(1 + random.below(3));
         for (auto& its : options) {
             its.reads_lists = random.below(4) != 0;

@@ -90,7 +90,7 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
                     const Cipher cipher{mode, direction, 16, 0, sector};
                     if (!parallel_within_message(mode, direction)) continue;
                     const Bytes raw = random.bytes(32);
-                    const KeyRing keys({raw}, mode == Mode::xts);
+                    const KeyRing keys({raw}, mode);
                     for (std::size_t size :
                          {std::size_t{0}, std::size_t{16}, kChunk - 16, kChunk, kChunk + 16,
                           thorough(4, 2) * kChunk, thorough(9, 5) * kChunk + 4112}) {
@@ -305,7 +305,7 @@ TEST(Transfer, BatchesOfManyMessagesUnderManyKeys) {
                 for (const auto& sizes : jobs)
                     for (const std::size_t key_count : {1, 3}) {
                         const Cipher cipher{mode, direction};
-                        const KeyRing keys(random, key_count, mode == Mode::xts);
+                        const KeyRing keys(random, key_count, mode);
                         TestBatch batch(random, keys, cipher);
                         batch.add_sizes(sizes);
                         Through through{engine};
@@ -330,13 +330,14 @@ TEST(Transfer, NeighboursInPlace) {
         for (const Mode mode : kModes)
             for (const Direction direction : kDirections) {
                 const Cipher cipher{mode, direction};
-                const KeyRing keys(random, 1, mode == Mode::xts);
+                const KeyRing keys(random, 1, mode);
                 Bytes data = random.bytes(kCount * kSize), tags(kCount * 16), expected;
                 std::vector<Message> messages;
                 for (std::size_t i = 0; i < kCount; ++i) {
                     std::uint8_t* const here = data.data() + i * kSize;
                     Message& m = messages.emplace_back(Message{here, here, kSize});
                     m.start = fitting_start(cipher, random);
+                    m.start_rest = fitting_rest(cipher, random);
                     if (authenticates(mode)) m.tag = tags.data() + 16 * i;
                     const Answer answer = oracle(keys.raw[0], cipher, m);
                     expected.insert(expected.end(), answer.out.begin(), answer.out.end());
@@ -394,7 +395,7 @@ TEST(Transfer, NothingToDoIsNeverRefused) {
         for (const Mode mode : kModes)
             for (const Direction direction : kDirections) {
                 const Cipher cipher{mode, direction};
-                const KeyRing keys(random, 1, mode == Mode::xts);
+                const KeyRing keys(random, 1, mode);
                 auto set = engine.keys(keys.keys);
                 ASSERT_TRUE(set);
                 for (const std::size_t messages : {0, 1, 5}) {
@@ -673,7 +674,7 @@ TEST(Measure, BusAndKernelsOfEveryMode) {
         EXPECT_TRUE(std::ranges::equal(in.bytes, out.bytes));  // the bytes did cross
         EXPECT_EQ(device.kernels(), 0u);
         for (const Mode mode : kModes) {
-            const KeyRing keys({random_bytes(32, 19)}, mode == Mode::xts);
+            const KeyRing keys({pattern_key(mode)}, mode);
             const auto seconds =
                 pipeline::measure_kernel(backend, {mode}, keys.keys[0], 1 << 16, 3);
             ASSERT_TRUE(seconds) << name(mode) << ": " << seconds.error().message;

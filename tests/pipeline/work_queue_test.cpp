@@ -28,28 +28,28 @@ using pipeline::WorkQueue;
 TEST(WorkQueue, ChunksCoverEveryByteOnceAndFitTheirBuffers) {
     std::vector<std::uint8_t> memory(5 << 20);
     Bytes tag(16);
-    const KeyRing plain({pattern(32)}), xts({pattern(32)}, true);
-    for (const Mode mode : kModes)
+
+    for (const Mode mode : kModes) {
+        const KeyRing ring({pattern_key(mode)}, mode);
         for (const std::uint32_t sector : {16, 512, 520, 4096, 100'001, 1 << 20})
             for (const std::size_t size : {16, 4096, 65536, 65552, 1 << 20, (5 << 20) - 16})
                 for (const std::size_t wanted : {65536, 1 << 20}) {
                     if (mode != Mode::xts && sector != 512) continue;
                     const Cipher cipher{mode, Direction::decrypt, 16, 0, sector};
-                    std::vector<Message> list(mode == Mode::gcm ? 3 : 1);
+                    std::vector<Message> list(authenticates(mode) ? 3 : 1);
                     for (std::size_t i = 0; i < list.size(); ++i) {
                         Message& m = list[i];
                         m.size = fitting(cipher, size / list.size());
                         m.in = m.out = memory.data() + i * (memory.size() / 3);
-                        if (mode == Mode::gcm) m.tag = tag.data();
-                        if (mode == Mode::gcm) m.aad = tag.data(), m.aad_size = 13;
+                        if (authenticates(mode)) m.tag = tag.data();
+                        if (authenticates(mode)) m.aad = tag.data(), m.aad_size = 13;
                         if (makes_keystream(mode)) m.skip = 5;
                         m.start[3] = 1;
                     }
                     std::vector<Code> codes(list.size());
-                    const pipeline::Request request{
-                        cipher, {mode == Mode::xts ? xts.keys : plain.keys}, list, codes};
+                    const pipeline::Request request{cipher, {ring.keys}, list, codes};
                     for (const std::size_t listed : {std::size_t{0}, std::size_t{176}}) {
-                        if (listed != 0 && mode != Mode::gcm) continue;
+                        if (listed != 0 && !authenticates(mode)) continue;
                         WorkQueue queue(request, false);
                         WorkQueue::Member member(queue, 1);
                         const std::size_t room = std::max(wanted, queue.largest());
@@ -87,7 +87,7 @@ TEST(WorkQueue, ChunksCoverEveryByteOnceAndFitTheirBuffers) {
                             }
                             ASSERT_LE(end, chunk.data_end);
                             for (const auto& piece : chunk.pieces) {
-                                if (mode != Mode::gcm) continue;
+                                if (!authenticates(mode)) continue;
                                 ASSERT_GE(piece.tag, chunk.data_end);
                                 ASSERT_LE(piece.tag + 16, chunk.tags_end);
                                 ASSERT_GE(piece.aad, chunk.tags_end);
@@ -104,6 +104,7 @@ TEST(WorkQueue, ChunksCoverEveryByteOnceAndFitTheirBuffers) {
                         EXPECT_EQ(member.bytes(), queue.size());
                     }
                 }
+    }
 }
 
 // The faster of two takes more at once, and both take less towards the end.
@@ -155,7 +156,7 @@ TEST(WorkQueue, WalkAgainstAModel) {
         SCOPED_TRACE(walks.text());
         Random random(walks.seed());
         const Cipher cipher = ciphers[random.below(std::size(ciphers))];
-        const KeyRing ring(random, 3, cipher.mode == Mode::xts);
+        const KeyRing ring(random, 3, cipher.mode);
         const bool in_place = random.below(2) != 0, by_key = random.below(2) != 0;
         const std::size_t count = 1 + random.below(random.below(2) == 0 ? 3 : 40);
         std::vector<Message> list(count);

@@ -181,7 +181,7 @@ class DeviceSubject final : public Subject {
         }
         const bool from_lists =
             calls_->info().reads_lists &&
-            (cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr ||
+            (authenticates(cipher.mode) || cipher.mode == Mode::gcm_ctr ||
              (cipher.mode == Mode::cbc && cipher.direction == Direction::encrypt));
         Messages batch{messages.data(), static_cast<std::uint32_t>(messages.size())};
         if (from_lists && toss()) {

@@ -14,13 +14,17 @@ namespace {
 // What an engine says that it can do.
 core::Can can_of(const Engine& engine, const Cipher& cipher, int key_bits, Job::From from) {
     Job job{cipher, key_bits, 4096, 1, from};
+    std::string why = "there is no backend";
     const auto possible = [&] {
         const Plan plan = engine.explain(job);
-        return !plan.options.empty() && plan.options.front().possible;
+        if (plan.options.empty()) return false;
+        why = plan.options.front().why;
+        return plan.options.front().possible;
     };
     if (possible()) return {};
     job.messages = 64;
-    return {possible() ? core::Can::batches : core::Can::no, "as explain() says"};
+    const auto answer = possible() ? core::Can::batches : core::Can::no;
+    return {answer, core::lasting(why)};
 }
 
 Result<> judge(Result<Ran> ran, const std::string& expected) {

@@ -11,6 +11,7 @@
 #include "core/registry.hpp"
 #include "support/bytes.hpp"
 #include "support/host_device_parts.hpp"
+#include "support/whole_backend.hpp"
 
 namespace dael::test {
 namespace {
@@ -36,7 +37,7 @@ bool wiped(std::span<const std::uint8_t> memory) {
 
 HostDevice::HostDevice(HostDeviceOptions options)
     : options_(std::move(options)),
-      maths_(*core::open_backend("openssl")),
+      maths_(std::make_unique<WholeBackend>()),
       default_stream_(std::make_unique<Queue>()) {
     info_.name = "threads";
     info_.architecture = "host";

@@ -102,7 +102,10 @@ Code HostDevice::compute(Cipher cipher, const core::KeyList& keys, Message messa
         violation("a kernel failed: " + std::string(dael::name(cipher.mode)));
         return Code::internal;
     }
-    if (code == Code::ok) std::ranges::copy(apart, out);
+    if (code == Code::ok)
+        std::ranges::copy(apart, out);
+    else if (is_aegis(cipher.mode) && message.in != out)
+        std::memset(out, 0, message.size);  // which opens in one pass
     return code;
 }
 
@@ -147,7 +150,7 @@ Result<> HostDevice::check_host_list(const Cipher& cipher, const Tables& tables,
         one_key = one_key && m.key == list.front().key;
         wraps = wraps || (m.skip + m.size + 15) / 16 > modes::blocks_before_wrap32(m.start);
     }
-    const bool takes_keys = cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr ||
+    const bool takes_keys = authenticates(cipher.mode) || cipher.mode == Mode::gcm_ctr ||
                             (cipher.mode == Mode::ctr && !wraps) ||
                             (cipher.mode == Mode::cbc && modes::encrypts(cipher));
     if (!one_key && !takes_keys)
@@ -156,7 +159,7 @@ Result<> HostDevice::check_host_list(const Cipher& cipher, const Tables& tables,
 }
 
 Result<> HostDevice::check_device_list(const Cipher& cipher, const Messages& messages) {
-    if (!options_.reads_lists || (cipher.mode != Mode::gcm && cipher.mode != Mode::gcm_ctr &&
+    if (!options_.reads_lists || (!authenticates(cipher.mode) && cipher.mode != Mode::gcm_ctr &&
                                   (cipher.mode != Mode::cbc || !modes::encrypts(cipher))))
         return Error{Code::unsupported, name() + ": no lists in device memory in this mode"};
     check_device_range(messages.list, messages.count * sizeof(Message), "prepare's list");

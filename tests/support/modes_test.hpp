@@ -29,11 +29,11 @@ class ModesTest : public SubjectTest {
         return list;
     }
     Bytes random_key(const Cipher& cipher) {
-        return random_.bytes(cipher.mode == Mode::xts ? 32 << random_.below(2)
-                                                      : kKeySizes[random_.below(3)]);
+        const auto sizes = KeysFor(cipher).sizes;
+        return random_.bytes(sizes[random_.below(sizes.size())]);
     }
     KeyRing ring(const Cipher& cipher, std::size_t count) {
-        return KeyRing(random_, count, cipher.mode == Mode::xts);
+        return KeyRing(random_, count, cipher);
     }
 
     // One message, by itself, under a key of any size.
@@ -41,7 +41,7 @@ class ModesTest : public SubjectTest {
         check(cipher, shape, random_key(cipher));
     }
     void check(const Cipher& cipher, const Shape& shape, const Bytes& key) {
-        const KeyRing alone({key}, cipher.mode == Mode::xts);
+        const KeyRing alone({key}, cipher.mode);
         TestBatch batch(random_, alone, cipher);
         batch.add(shape);
         const auto by_itself = [&](const Cipher& c, std::span<const Key> keys,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "modes/gcm.hpp"
+#include "support/aegis_plain.hpp"
 
 namespace dael::test {
 namespace {
@@ -61,6 +62,22 @@ Bytes gcm(std::span<const std::uint8_t> key, bool seal, std::span<const std::uin
         require(EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, gcm::kTagSize, tag), "tag");
     }
     return out;
+}
+
+// AEGIS, which OpenSSL does not have.
+Answer aegis_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& m,
+                    std::span<const std::uint8_t> in, std::span<const std::uint8_t> aad) {
+    const std::size_t degree = cipher.mode == Mode::aegis256     ? 0
+                               : cipher.mode == Mode::aegis128x2 ? 2
+                               : cipher.mode == Mode::aegis128x4 ? 4
+                                                                 : 1;
+    Bytes nonce(m.start.begin(), m.start.end());
+    nonce.insert(nonce.end(), m.start_rest.begin(), m.start_rest.end());
+    plain::Aegis one(degree, key, nonce);
+    one.aad(aad);
+    Answer answer{one.crypt(in, cipher.direction == Direction::decrypt), {}};
+    answer.tag = one.tag(aad.size(), in.size(), cipher.tag);
+    return answer;
 }
 
 }  // namespace
@@ -158,6 +175,11 @@ Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Mes
         }
         case Mode::gcm_ctr:
             return {oracle(key, {Mode::ctr, cipher.direction, m.start, m.skip}, in), {}};
+        case Mode::aegis128l:
+        case Mode::aegis256:
+        case Mode::aegis128x2:
+        case Mode::aegis128x4:
+            return aegis_oracle(key, cipher, m, in, aad);
         default:
             return {oracle(key, {cipher.mode, cipher.direction, m.start, m.skip}, in), {}};
     }

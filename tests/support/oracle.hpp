@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the right answer is: OpenSSL, called here directly, sharing no code with the backends, the
-// modes' offsets or their chaining.
+// What the right answer is: OpenSSL, called here directly, or AEGIS by bytes (aegis_plain.hpp),
+// sharing no code with the backends, the modes' offsets or their chaining.
 #pragma once
 
 #include <span>

@@ -5,17 +5,32 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "modes/traits.hpp"
+
 namespace dael::test {
 
-KeyRing::KeyRing(Random& random, std::size_t count, bool xts) {
-    for (std::size_t k = 0; k < count; ++k)
-        raw.push_back(random.bytes(xts ? 32 << (k % 2) : kKeySizes[k % 3]));
-    *this = KeyRing(std::move(raw), xts);
+std::vector<std::size_t> KeysFor::size_list(Mode mode) {
+    const modes::KeyKinds kinds = modes::key_kinds(mode);
+    if (kinds == modes::kXts) return {32, 64};
+    std::vector<std::size_t> list;
+    for (std::size_t i = 0; i < 3; ++i)
+        if (kinds >> i & 1) list.push_back(kKeySizes[i]);
+    return list;
 }
 
-KeyRing::KeyRing(std::vector<Bytes> raw_keys, bool xts) : raw(std::move(raw_keys)) {
+Bytes pattern_key(Mode mode) {
+    return pattern(std::min<std::size_t>(KeysFor(mode).sizes.back(), 32));
+}
+
+KeyRing::KeyRing(Random& random, std::size_t count, const KeysFor& whom) {
+    for (std::size_t k = 0; k < count; ++k)
+        raw.push_back(random.bytes(whom.sizes[k % whom.sizes.size()]));
+    *this = KeyRing(std::move(raw), whom);
+}
+
+KeyRing::KeyRing(std::vector<Bytes> raw_keys, const KeysFor& whom) : raw(std::move(raw_keys)) {
     for (const Bytes& bytes : raw) {
-        auto key = xts ? Key::import_xts(bytes) : Key::import(bytes);
+        auto key = whom.xts ? Key::import_xts(bytes) : Key::import(bytes);
         if (!key) throw std::runtime_error(key.error().message);
         keys.push_back(std::move(*key));
     }
@@ -37,6 +52,10 @@ Block fitting_start(const Cipher& cipher, Random& random) {
     return start;
 }
 
+Block fitting_rest(const Cipher& cipher, Random& random) {
+    return has_start_rest(cipher.mode) ? random.block() : Block{};
+}
+
 Shape any_shape(const Cipher& cipher, std::size_t size, Random& random) {
     Shape shape{fitting(cipher, size), random.below(16), random.below(16), random.below(3) == 0};
     shape.keystream = makes_keystream(cipher.mode) && random.below(5) == 0;
@@ -48,6 +67,7 @@ Shape any_shape(const Cipher& cipher, std::size_t size, Random& random) {
 TestBatch& TestBatch::add(const Shape& given) {
     Shape shape = given;
     if (!shape.start) shape.start = fitting_start(cipher, random_);
+    if (!shape.start_rest) shape.start_rest = fitting_rest(cipher, random_);
     if (!shape.skip)
         shape.skip = static_cast<std::uint8_t>(
             makes_keystream(cipher.mode) ? random_.below(2) * random_.below(16) : 0);
@@ -60,6 +80,7 @@ TestBatch& TestBatch::add(const Shape& given) {
     message.aad = aad.data();
     message.aad_size = aad.size();
     message.start = *shape.start;
+    message.start_rest = *shape.start_rest;
     message.skip = *shape.skip;
     Answer answer = oracle(ring_.raw.at(*shape.key), cipher, message);
     if (authenticates(cipher.mode)) answer.tag.resize(cipher.tag);
@@ -95,6 +116,7 @@ Message TestBatch::fill(Item& item) {
         message.tag = item.tag.data();
     }
     message.start = *item.shape.start;
+    message.start_rest = *item.shape.start_rest;
     message.skip = *item.shape.skip;
     message.key = *item.shape.key;
     item.code = Code::ok;

@@ -17,10 +17,24 @@ namespace dael::test {
 inline constexpr Direction kDirections[] = {Direction::encrypt, Direction::decrypt};
 inline constexpr std::size_t kKeySizes[] = {16, 24, 32};
 
-// Keys of all sizes in turn, for XTS or for the other modes.
+// What keys are for: XTS or any of the modes of SP 800-38, or a mode.
+struct KeysFor {
+    KeysFor(bool is_xts = false) : xts(is_xts), sizes(size_list(is_xts ? Mode::xts : Mode::gcm)) {}
+    KeysFor(Mode mode) : xts(mode == Mode::xts), sizes(size_list(mode)) {}
+    KeysFor(const Cipher& cipher) : KeysFor(cipher.mode) {}
+    bool xts;
+    std::vector<std::size_t> sizes;  // that the mode takes
+
+  private:
+    static std::vector<std::size_t> size_list(Mode mode);
+};
+// The bytes of a key that the mode takes: pattern(32) or, where it takes no such, less of it.
+Bytes pattern_key(Mode mode);
+
+// Keys of all sizes in turn.
 struct KeyRing {
-    KeyRing(Random& random, std::size_t count, bool xts = false);
-    explicit KeyRing(std::vector<Bytes> raw_keys, bool xts = false);
+    KeyRing(Random& random, std::size_t count, const KeysFor& whom = {});
+    explicit KeyRing(std::vector<Bytes> raw_keys, const KeysFor& whom = {});
     std::vector<Bytes> raw;
     std::vector<Key> keys;
 };
@@ -29,6 +43,8 @@ struct KeyRing {
 std::size_t fitting(const Cipher& cipher, std::size_t size);
 // A start at random that a message of `size` bytes may have: in GCM one in four is of no nonce.
 Block fitting_start(const Cipher& cipher, Random& random);
+// What goes on behind it, in modes that read that.
+Block fitting_rest(const Cipher& cipher, Random& random);
 
 // What a message is like. What is left out is chosen at random, where the mode leaves a choice.
 struct Shape {
@@ -37,7 +53,7 @@ struct Shape {
     bool in_place = false;
     bool keystream = false;  // without input
     std::size_t aad_size = 0;
-    std::optional<Block> start = {};
+    std::optional<Block> start = {}, start_rest = {};
     std::optional<std::uint8_t> skip = {};
     std::optional<std::uint32_t> key = {};
 };

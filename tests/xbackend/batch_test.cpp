@@ -157,7 +157,7 @@ TEST_P(XBatch, ManyThreadsAtOnce) {
                 threads.emplace_back([&, t] {
                     Random random(t);
                     for (int round = 0; round < (sampled() ? 4 : 8) && faults[t].empty(); ++round) {
-                        const KeyRing own(random, 3, cipher.mode == Mode::xts);
+                        const KeyRing own(random, 3, cipher.mode);
                         TestBatch batch(random, round % 2 ? shared : own, cipher);
                         const bool alone = round % 4 == 3;
                         for (std::size_t i = 0; i < (alone       ? 1u

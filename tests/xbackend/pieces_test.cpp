@@ -2,6 +2,7 @@
 // Messages in pieces: GCM of every backend gives OpenSSL's bytes and tag however the pieces are
 // cut; and through every engine so does every mode, from any clone and after any restart.
 #include "core/registry.hpp"
+#include "modes/traits.hpp"
 #include "support/engine_test.hpp"
 #include "support/test_batch.hpp"
 
@@ -127,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(OpenCl, GcmStreams,
 struct Whole {
     Cipher cipher;
     Bytes raw, in, aad;
-    Block start{};
+    Start start;
     Answer answer;
 
     Whole(Random& random, const Cipher& its_cipher, std::size_t size, Bytes key)
@@ -136,10 +137,11 @@ struct Whole {
     }
     // From another start.
     void again(Random& random) {
-        start = fitting_start(cipher, random);
+        start = {fitting_start(cipher, random), fitting_rest(cipher, random)};
         if (authenticates(cipher.mode)) aad = random.bytes(random.below(60));
         Message message{in.data(), nullptr, in.size(), aad.data(), aad.size()};
-        message.start = start;
+        message.start = start.first;
+        message.start_rest = start.rest;
         answer = oracle(raw, cipher, message);
         if (authenticates(cipher.mode)) answer.tag.resize(cipher.tag);
     }
@@ -192,7 +194,7 @@ class InPieces : public EngineTest {
             for (const Direction direction : kDirections) {
                 const Cipher cipher{mode, direction, 16, 0, 48};
                 // A device does sequential modes for many messages only.
-                const Plan plan = engine().explain({cipher, 128, 4096, 1});
+                const Plan plan = engine().explain({cipher, usual_bits(mode), 4096, 1});
                 if (!plan.options.front().possible) continue;
                 SCOPED_TRACE(std::string(name(mode)) + " " + std::string(name(direction)));
                 visit(cipher);
@@ -200,14 +202,14 @@ class InPieces : public EngineTest {
             }
     }
     Bytes random_key(const Cipher& cipher) {
-        return random_.bytes(cipher.mode == Mode::xts ? 32 << random_.below(2)
-                                                      : kKeySizes[random_.below(3)]);
+        const auto sizes = KeysFor(cipher).sizes;
+        return random_.bytes(sizes[random_.below(sizes.size())]);
     }
     Whole message(const Cipher& cipher, std::size_t size) {
         return Whole(random_, cipher, size, random_key(cipher));
     }
     Result<Pieces> begin(const Whole& w) {
-        const KeyRing key({w.raw}, w.cipher.mode == Mode::xts);  // which pieces outlive
+        const KeyRing key({w.raw}, w.cipher.mode);  // which pieces outlive
         DAEL_LET(pieces, engine().begin(w.cipher, key.keys[0], w.start));
         if (!w.aad.empty()) DAEL_TRY(pieces.aad(w.aad));
         return std::move(pieces);
@@ -446,7 +448,8 @@ TEST_P(InPieces, WhatIsHeldBack) {
         ASSERT_EQ(*pieces->finish(out), 20u);  // a last sector that is short
         EXPECT_EQ(
             Bytes(out.begin(), out.begin() + 20),
-            oracle(w.raw, cipher, {w.in.data(), nullptr, 20, nullptr, 0, nullptr, w.start}).out);
+            oracle(w.raw, cipher, {w.in.data(), nullptr, 20, nullptr, 0, nullptr, w.start.first})
+                .out);
     });
 }
 
@@ -503,7 +506,10 @@ TEST_P(InPieces, NothingButATag) {
         Whole w = message(cipher, 0);
         if (!authenticates(cipher.mode)) return;
         w.aad.clear();
-        w.answer = oracle(w.raw, cipher, {nullptr, nullptr, 0, nullptr, 0, nullptr, w.start});
+        Message nothing;
+        nothing.start = w.start.first;
+        nothing.start_rest = w.start.rest;
+        w.answer = oracle(w.raw, cipher, nothing);
         auto pieces = begin(w);
         ASSERT_TRUE(pieces) << pieces.error().message;
         Bytes tag(16);
@@ -538,7 +544,8 @@ TEST_P(InPieces, BadInputAndLimits) {
             EXPECT_EQ(pieces->aad(HostIn(nothing, 5)).code(), Code::invalid_argument);
             // Spans of more bytes than there are: refused by their size, and never read.
             EXPECT_EQ(pieces->aad(HostIn(in.data(), gcm::kMaxAad + 1)).code(), Code::limit);
-            const HostOut much(out.data(), gcm::kMaxData + 1);
+            const std::uint64_t most = modes::most(cipher.mode).data;
+            const HostOut much(out.data(), most + 1);
             EXPECT_EQ(w.seals() ? pieces->update(much, much).code()
                                 : pieces->update_unverified(much, much).code(),
                       Code::limit);
@@ -546,12 +553,11 @@ TEST_P(InPieces, BadInputAndLimits) {
             if (!w.seals()) {
                 EXPECT_EQ(pieces->authenticate(HostIn(nothing, 5)).code(), Code::invalid_argument);
                 ASSERT_TRUE(pieces->authenticate(HostIn(in).first(1)));
-                EXPECT_EQ(pieces->authenticate(HostIn(in.data(), gcm::kMaxData)).code(),
-                          Code::limit);
+                EXPECT_EQ(pieces->authenticate(HostIn(in.data(), most)).code(), Code::limit);
             }
         }
         if (cipher.mode == Mode::gcm_ctr && w.seals()) {  // its counter of 32 bits would wrap
-            Block last = w.start;
+            Block last = w.start.first;
             std::fill(last.end() - 4, last.end(), std::uint8_t{0xff});
             ASSERT_TRUE(pieces->restart(last));
             EXPECT_TRUE(pieces->update(HostIn(in).first(9), HostOut(out).first(9)));
@@ -581,8 +587,9 @@ TEST_P(InPieces, WhatCannotBeDoneIsSaid) {
     for (const Mode mode : kModes)
         for (const Direction direction : kDirections) {
             const Cipher cipher{mode, direction};
-            if (engine().explain({cipher, 128, 4096, 1}).options.front().possible) continue;
-            const KeyRing key({pattern(32)}, mode == Mode::xts);
+            if (engine().explain({cipher, usual_bits(mode), 4096, 1}).options.front().possible)
+                continue;
+            const KeyRing key({pattern_key(mode)}, mode);
             Bytes in = pattern(2048), out(2048, Poisoned::kPoison);
             auto pieces = engine().begin(cipher, key.keys[0], {});
             const Code code = pieces ? pieces->update(in, out).code() : pieces.code();

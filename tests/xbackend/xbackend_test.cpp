@@ -97,14 +97,12 @@ TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
         if (!other) continue;
         ++present;
         for (const Mode mode : kModes)
-            for (const std::size_t key_size : kKeySizes) {
+            for (const std::size_t key_size : KeysFor(mode).sizes) {
                 const Cipher forth{mode, Direction::encrypt}, back{mode, Direction::decrypt};
                 if (!can(mode, Direction::encrypt) ||
-                    (*other)->can(back, 128).answer == core::Can::no)
+                    (*other)->can(back, usual_bits(mode)).answer == core::Can::no)
                     continue;
-                const bool xts = mode == Mode::xts;
-                const KeyRing ring({random_.bytes(xts ? (key_size == 16 ? 32 : 64) : key_size)},
-                                   xts);
+                const KeyRing ring({random_.bytes(key_size)}, mode);
                 const Key& key = ring.keys[0];
                 const std::size_t size =
                     fitting(forth, 16 + random_.below(target.slow || slow() ? 300 : 3000));
@@ -117,6 +115,7 @@ TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
                     there.tag = tag.data();
                 }
                 there.start = fitting_start(forth, random_);
+                there.start_rest = fitting_rest(forth, random_);
                 Message again = there;
                 again.in = cipher.data();
                 again.out = opened.data();
@@ -135,7 +134,7 @@ TEST_P(XBackend, EncryptsForEveryOtherToDecrypt) {
 TEST_P(XBackend, RefusesWhatHasNoMeaning) {
     Bytes in = pattern(80), out(80, Poisoned::kPoison), tag(16);
     const auto expect = [&](const Cipher& cipher, const Message& message, Code code) {
-        const KeyRing keys({pattern(32)}, cipher.mode == Mode::xts);
+        const KeyRing keys({pattern_key(cipher.mode)}, cipher.mode);
         const auto done = subject().run(cipher, keys.keys[0], message);
         EXPECT_EQ(done.code(), code)
             << name(cipher.mode) << " " << name(cipher.direction) << " of " << message.size;
@@ -201,7 +200,7 @@ TEST_P(XBackend, WhatIsMissingIsSaidWithTheMend) {
         for (const Direction direction : kDirections) {
             if (can(mode, direction)) continue;
             const Cipher cipher{mode, direction};
-            const KeyRing keys({pattern(32)}, mode == Mode::xts);
+            const KeyRing keys({pattern_key(mode)}, mode);
             const Bytes in(64);
             Bytes out(64, Poisoned::kPoison), tag(16);
             Message message{in.data(), out.data(), 64};

@@ -120,7 +120,8 @@ core::Expected expected(const std::string& form) {
             .cfb_decrypt = 8,
             .sequential = 0.8,
             .sequential_batch = 6,
-            .gcm = vaes ? 7.0 : 2.0};
+            .gcm = vaes ? 7.0 : 2.0,
+            .aegis = 10.0};
 }
 
 std::vector<std::string> forms() {

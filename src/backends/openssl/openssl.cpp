@@ -27,6 +27,10 @@ class Openssl final : public core::Backend {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS takes keys of 128 and 256 bits"};
+        if (authenticates(cipher.mode) && cipher.mode != Mode::gcm)
+            return {
+                core::Can::no,
+                "of the modes that authenticate it has GCM alone; use the backend 'auto' or 'cpu'"};
         return {};
     }
 

@@ -22,6 +22,11 @@ using State = Block;
 // cipher "iinput", "istart", "is_row", "is_box", "ik_sch", "ik_add", "ioutput".
 using Observer = std::function<void(int round, std::string_view value, const State& state)>;
 
+inline Block operator^(Block a, const Block& b) noexcept {
+    for (std::size_t i = 0; i < kBlockSize; ++i) a[i] ^= b[i];
+    return a;
+}
+
 // The key schedule w[0 .. 4*(rounds+1)-1] of FIPS 197 5.2, four words to a round key. Wipes itself.
 class ExpandedKey {
   public:

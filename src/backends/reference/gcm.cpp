@@ -62,8 +62,8 @@ Gcm::~Gcm() {
     wipe(keystream_.data(), keystream_.size());
 }
 
-void Gcm::restart(const Block& j0) noexcept {
-    j0_ = counter_ = to_bits(j0);
+void Gcm::restart(const Start& j0) noexcept {
+    j0_ = counter_ = to_bits(j0.first);
     ghash_ = Ghash(h_);
     aad_size_ = size_ = 0;
 }

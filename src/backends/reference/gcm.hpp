@@ -54,7 +54,7 @@ class Gcm {
     Gcm& operator=(const Gcm&) = default;
     ~Gcm();
 
-    void restart(const Block& j0) noexcept;
+    void restart(const Start& j0) noexcept;  // of one block
     void aad(std::span<const std::uint8_t> bytes) noexcept;
     void update(const std::uint8_t* in, std::uint8_t* out, std::size_t size);
     // The ciphertext of a message without its plaintext, in place of update().

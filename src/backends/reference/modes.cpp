@@ -8,11 +8,6 @@
 namespace dael::reference {
 namespace {
 
-Block operator^(Block a, const Block& b) noexcept {
-    for (std::size_t i = 0; i < kBlockSize; ++i) a[i] ^= b[i];
-    return a;
-}
-
 // The 128-bit big-endian standard incrementing function (SP 800-38A B.1), over all 16 bytes.
 // Touches every byte whatever the counter is.
 void increment(Block& counter) noexcept {

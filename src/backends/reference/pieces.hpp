@@ -10,5 +10,7 @@
 namespace dael::reference {
 
 std::unique_ptr<core::Pieces> begin(const Cipher& cipher, const ExpandedKey& w, const Block& start);
+std::unique_ptr<core::Pieces> begin_aegis(const Cipher& cipher, std::span<const std::uint8_t> key,
+                                          const Start& start);
 
 }  // namespace dael::reference

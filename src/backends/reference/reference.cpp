@@ -3,6 +3,7 @@
 #include <deque>
 #include <optional>
 
+#include "backends/reference/aegis.hpp"
 #include "backends/reference/gcm.hpp"
 #include "backends/reference/modes.hpp"
 #include "backends/reference/packet_cipher.hpp"
@@ -49,6 +50,10 @@ class Reference final : public core::Backend {
         for (std::size_t i = 0; i < messages.size(); ++i) {
             const Message& message = messages[i];
             const Key& key = keys.list[message.key];
+            if (is_aegis(cipher.mode)) {
+                codes[i] = reference::aegis(cipher, key.schedule().key(), message);
+                continue;
+            }
             const ExpandedKey w(key.schedule().key());
             if (cipher.mode == Mode::gcm)
                 codes[i] = reference::gcm(cipher, w, message);
@@ -62,6 +67,8 @@ class Reference final : public core::Backend {
 
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Start& start) override {
+        if (is_aegis(cipher.mode))
+            return reference::begin_aegis(cipher, keys.list[key].schedule().key(), start);
         return reference::begin(cipher, static_cast<const Tables&>(*keys.tables)[key], start.first);
     }
     Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
