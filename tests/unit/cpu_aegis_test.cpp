@@ -12,15 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "core/registry.hpp"
 #include "modes/aegis.hpp"
 #include "support/aegis_plain.hpp"
-#include "support/must.hpp"
-#include "support/thorough.hpp"
+#include "unit/cpu_aead.hpp"
 
 namespace {
 
 using namespace dael;
+using test::AeadCase;
 using test::Bytes;
 using test::Random;
 
@@ -33,128 +32,34 @@ std::size_t key_size(Mode mode) {
     return mode == Mode::aegis256 ? 32 : 16;
 }
 
-// A message with all that it needs, a byte around each thing.
-struct Case {
-    Bytes key, nonce, aad, plain, ciphertext, tag;
+AeadCase case_of(Mode mode, Random& random, std::size_t size, std::size_t aad_size,
+                 std::size_t tag_size) {
+    AeadCase c{random.bytes(key_size(mode)),
+               random.bytes(key_size(mode)),
+               random.bytes(aad_size),
+               random.bytes(size),
+               {},
+               {}};
+    auto made =
+        test::plain::aegis_seal(plain_degree(mode), c.key, c.nonce, c.aad, c.plain, tag_size);
+    c.ciphertext = std::move(made.out);
+    c.tag = std::move(made.tag);
+    return c;
+}
 
-    Case() = default;
-    Case(Mode mode, Random& random, std::size_t size, std::size_t aad_size, std::size_t tag_size)
-        : key(random.bytes(key_size(mode))),
-          nonce(random.bytes(key_size(mode))),
-          aad(random.bytes(aad_size)),
-          plain(random.bytes(size)) {
-        auto made = test::plain::aegis_seal(plain_degree(mode), key, nonce, aad, plain, tag_size);
-        ciphertext = std::move(made.out);
-        tag = std::move(made.tag);
-    }
-    Start start() const {
-        Start all;
-        std::copy_n(nonce.begin(), 16, all.first.begin());
-        if (nonce.size() == 32) std::copy_n(nonce.begin() + 16, 16, all.rest.begin());
-        return all;
-    }
-};
-
-// Where a case is done: away from any boundary, with bytes around that must stay.
-struct Work {
-    static constexpr std::uint8_t kAround = 0xa5;
-    Work(const Case& c, bool encrypts, std::size_t shift, bool in_place)
-        : shift_(1 + shift), in_place_(in_place) {
-        const Bytes& from = encrypts ? c.plain : c.ciphertext;
-        size_ = from.size();
-        in_.assign(size_ + shift_, 0);
-        std::copy(from.begin(), from.end(), in_.begin() + at());
-        out_.assign(size_ + shift_ + 1, kAround);
-        if (in_place) std::copy(from.begin(), from.end(), out_.begin() + at());
-        tag_.assign(c.tag.size() + 2, kAround);
-        if (!encrypts) std::copy(c.tag.begin(), c.tag.end(), tag_.begin() + 1);
-        aad_.assign(c.aad.size() + shift_, 0);
-        std::copy(c.aad.begin(), c.aad.end(), aad_.begin() + at());
-        start_ = c.start();
-    }
-    Message message(std::uint32_t key) {
-        Message m;
-        m.out = size_ != 0 ? out_.data() + shift_ : nullptr;
-        m.in = in_place_ || size_ == 0 ? m.out : in_.data() + shift_;
-        m.size = size_;
-        m.aad_size = aad_.size() - shift_;
-        m.aad = m.aad_size != 0 ? aad_.data() + shift_ : nullptr;
-        m.tag = tag_.data() + 1;
-        m.start = start_.first;
-        m.start_rest = start_.rest;
-        m.key = key;
-        return m;
-    }
-    Bytes out() const { return Bytes(out_.begin() + at(), out_.begin() + at() + size()); }
-    Bytes tag() const { return Bytes(tag_.begin() + 1, tag_.end() - 1); }
-    Bytes& tag_bytes() { return tag_; }
-    Bytes& aad_bytes() { return aad_; }
-    std::uint8_t& input(std::size_t i) { return (in_place_ ? out_ : in_)[shift_ + i]; }
-    bool untouched_around() const {
-        return tag_.front() == kAround && tag_.back() == kAround && out_.back() == kAround &&
-               std::all_of(out_.begin(), out_.begin() + at(),
-                           [](std::uint8_t byte) { return byte == kAround; });
-    }
-
-  private:
-    std::ptrdiff_t at() const { return static_cast<std::ptrdiff_t>(shift_); }
-    std::ptrdiff_t size() const { return static_cast<std::ptrdiff_t>(size_); }
-    std::size_t shift_, size_;
-    bool in_place_;
-    Bytes in_, out_, tag_, aad_;
-    Start start_;
-};
-
-class CpuAegis : public testing::TestWithParam<const char*> {
+class CpuAegis : public test::CpuAead {
   protected:
-    void SetUp() override {
-        auto opened = core::open_backend("cpu", {.form = GetParam()});
-        if (opened.code() == Code::backend_absent) GTEST_SKIP() << opened.error().message;
-        ASSERT_TRUE(opened) << opened.error().message;
-        backend_ = std::move(*opened);
-    }
-    // Both ways, all in one call.
-    void check(Mode mode, const std::vector<Case>& cases, const std::string& what) {
-        const std::vector<Key> keys = keys_of(cases);
-        for (const bool encrypts : {true, false}) {
-            std::vector<Work> work;
-            for (const Case& c : cases)
-                work.emplace_back(c, encrypts, random_.below(17), random_.below(2) != 0);
-            const std::vector<Code> codes = run(cipher(mode, encrypts, cases), keys, work);
-            for (std::size_t i = 0; i < cases.size(); ++i) {
-                const Case& c = cases[i];
-                const auto which = [&] {
-                    return what + ", " + std::to_string(c.plain.size()) + " bytes, " +
-                           std::to_string(c.aad.size()) + " of AAD, message " + std::to_string(i) +
-                           (encrypts ? ", sealing" : ", opening");
-                };
-                ASSERT_EQ(codes[i], Code::ok) << which();
-                ASSERT_EQ(work[i].out(), encrypts ? c.ciphertext : c.plain) << which();
-                ASSERT_EQ(work[i].tag(), c.tag) << which();
-                ASSERT_TRUE(work[i].untouched_around()) << which();
+    template <class Run>
+    void for_every_kind(Run run) {
+        for (const Mode mode : kAegis)
+            for (const std::uint8_t tag_size : {std::uint8_t{16}, std::uint8_t{32}}) {
+                run(Cipher{mode, Direction::encrypt, tag_size}, aegis::rate(mode),
+                    [&](std::size_t size, std::size_t aad_size) {
+                        return case_of(mode, random_, size, aad_size, tag_size);
+                    });
+                if (HasFatalFailure()) return;
             }
-        }
     }
-    static Cipher cipher(Mode mode, bool encrypts, const std::vector<Case>& cases) {
-        return {mode, encrypts ? Direction::encrypt : Direction::decrypt,
-                static_cast<std::uint8_t>(cases[0].tag.size())};
-    }
-    static std::vector<Key> keys_of(const std::vector<Case>& cases) {
-        std::vector<Key> keys;
-        for (const Case& c : cases) keys.push_back(test::must(Key::import(c.key)));
-        return keys;
-    }
-    std::vector<Code> run(const Cipher& cipher, const std::vector<Key>& keys,
-                          std::vector<Work>& work) {
-        std::vector<Message> messages;
-        for (std::uint32_t i = 0; i < work.size(); ++i) messages.push_back(work[i].message(i));
-        std::vector<Code> codes(messages.size(), Code::ok);
-        test::must(backend_->run(cipher, {keys}, messages, codes));
-        return codes;
-    }
-
-    std::unique_ptr<core::Backend> backend_;
-    Random random_{27};
 };
 
 std::string text(Mode mode, std::size_t tag_size) {
@@ -232,8 +137,8 @@ const Vector kVectors[] = {
      "0e56ab94e2e85db80f9d54010caabfb4",
      "69abf0f64a137dd6e122478d777e98bc422823006cf57f5ee822dd78397230b2"},
 };
-Case case_of(const Vector& v, std::size_t tag_size) {
-    Case c;
+AeadCase case_of(const Vector& v, std::size_t tag_size) {
+    AeadCase c;
     const bool parallel = aegis::degree(v.mode) > 1;
     c.key =
         bytes(parallel ? "000102030405060708090a0b0c0d0e0f" : "10010000000000000000000000000000");
@@ -255,127 +160,40 @@ Case case_of(const Vector& v, std::size_t tag_size) {
 TEST_P(CpuAegis, GivesTheVectorsOfTheRfc) {
     for (const Vector& v : kVectors)
         for (const std::size_t tag_size : {16, 32}) {
-            const Case c = case_of(v, tag_size);
+            const AeadCase c = case_of(v, tag_size);
             check(v.mode, {c}, text(v.mode, tag_size));
-            check(v.mode, std::vector<Case>(5, c), text(v.mode, tag_size));
+            check(v.mode, std::vector<AeadCase>(5, c), text(v.mode, tag_size));
             if (HasFatalFailure()) return;
         }
 }
 
 TEST_P(CpuAegis, EveryLengthByItself) {
-    for (const Mode mode : kAegis)
-        for (const std::size_t tag_size : {16, 32}) {
-            const std::size_t most = aegis::rate(mode) * test::thorough(4, 2) + 20;
-            for (std::size_t size = 0; size <= most; ++size) {
-                const std::size_t aad_size = random_.below(2) ? random_.below(most) : 0;
-                check(mode, {Case(mode, random_, size, aad_size, tag_size)}, text(mode, tag_size));
-                check(mode, {Case(mode, random_, aad_size, size, tag_size)}, text(mode, tag_size));
-                if (HasFatalFailure()) return;
-            }
-        }
+    for_every_kind([this](const Cipher& kind, std::size_t rate, const Make& make) {
+        every_length(kind, rate * test::thorough(4, 2) + 20, make);
+    });
 }
 
-// Lists in which neighbours have one size, or none has, or only their AAD differs.
 TEST_P(CpuAegis, MessagesSideBySide) {
-    for (const Mode mode : kAegis)
-        for (int round = 0; round < test::thorough(60, 10); ++round) {
-            const std::size_t tag_size = round % 2 ? 16 : 32, count = 1 + random_.below(9);
-            const bool one_size = round % 3 != 0, one_aad = round % 4 != 0;
-            const std::size_t most = aegis::rate(mode) * 5 + 3;
-            const std::size_t size = random_.below(most), aad_size = random_.below(2 * most) / 2;
-            std::vector<Case> cases;
-            for (std::size_t i = 0; i < count; ++i)
-                cases.emplace_back(mode, random_, one_size ? size : random_.below(most),
-                                   one_aad ? aad_size : random_.below(most), tag_size);
-            check(mode, cases, text(mode, tag_size) + " of " + std::to_string(count));
-            if (HasFatalFailure()) return;
-        }
+    for_every_kind([this](const Cipher& kind, std::size_t rate, const Make& make) {
+        side_by_side(kind, rate * 5 + 3, make);
+    });
 }
 
 TEST_P(CpuAegis, MoreMessagesThanAreHandedOverTogether) {
-    const Case c(Mode::aegis128l, random_, 70, 5, 16);
-    check(Mode::aegis128l, std::vector<Case>(150, c), text(Mode::aegis128l, 16));
+    const AeadCase c = case_of(Mode::aegis128l, random_, 70, 5, 16);
+    check(Mode::aegis128l, std::vector<AeadCase>(150, c), text(Mode::aegis128l, 16));
 }
 
-// Of a list some are forged, each in another way: they alone are refused, with nothing of the
-// plaintext, and in place the ciphertext as before.
 TEST_P(CpuAegis, RefusesForgeries) {
-    for (const Mode mode : kAegis)
-        for (const std::size_t tag_size : {16, 32})
-            for (int round = 0; round < test::thorough(40, 8); ++round) {
-                const std::size_t size = 1 + random_.below(3 * aegis::rate(mode));
-                std::vector<Case> cases;
-                for (int i = 0; i < 7; ++i)
-                    cases.emplace_back(mode, random_, round % 2 ? size : 1 + random_.below(size),
-                                       20, tag_size);
-                const std::vector<Key> keys = keys_of(cases);
-                std::vector<Work> work;
-                std::vector<bool> in_place, forged;
-                for (const Case& c : cases) {
-                    in_place.push_back(random_.below(2) != 0);
-                    work.emplace_back(c, false, random_.below(17), in_place.back());
-                    const std::size_t way = random_.below(4);
-                    forged.push_back(way != 0);
-                    const auto bit = static_cast<std::uint8_t>(1u << random_.below(8));
-                    if (way == 1) work.back().tag_bytes()[1 + random_.below(tag_size)] ^= bit;
-                    if (way == 2) work.back().aad_bytes().back() ^= bit;
-                    if (way == 3) work.back().input(random_.below(c.plain.size())) ^= bit;
-                }
-                std::vector<Bytes> inputs;
-                for (std::size_t i = 0; i < work.size(); ++i) {
-                    inputs.emplace_back();
-                    for (std::size_t k = 0; k < cases[i].plain.size(); ++k)
-                        inputs.back().push_back(work[i].input(k));
-                }
-                const std::vector<Code> codes = run(cipher(mode, false, cases), keys, work);
-                for (std::size_t i = 0; i < work.size(); ++i) {
-                    const std::string which = text(mode, tag_size) + " message " +
-                                              std::to_string(i) + (in_place[i] ? " in place" : "");
-                    ASSERT_EQ(codes[i], forged[i] ? Code::authentication : Code::ok) << which;
-                    ASSERT_EQ(work[i].out(), !forged[i]    ? cases[i].plain
-                                             : in_place[i] ? inputs[i]
-                                                           : Bytes(cases[i].plain.size()))
-                        << which;
-                    ASSERT_TRUE(work[i].untouched_around()) << which;
-                }
-            }
+    for_every_kind([this](const Cipher& kind, std::size_t rate, const Make& make) {
+        forgeries(kind, 3 * rate, make);
+    });
 }
 
 TEST_P(CpuAegis, PiecesOfAnySizeMakeTheWhole) {
-    for (const Mode mode : kAegis)
-        for (int round = 0; round < test::thorough(60, 10); ++round) {
-            const std::size_t tag_size = round % 2 ? 16 : 32, most = 4 * aegis::rate(mode);
-            const Case c(mode, random_, random_.below(most), random_.below(most), tag_size);
-            const Key key = test::must(Key::import(c.key));
-            const auto tables = test::must(backend_->tables({&key, 1}));
-            for (const bool encrypts : {true, false}) {
-                auto pieces = test::must(backend_->begin(cipher(mode, encrypts, {c}),
-                                                         {{&key, 1}, tables.get()}, 0, c.start()));
-                if (round % 3 == 0) {  // what came before a restart is of no account
-                    test::must(pieces->aad(c.plain));
-                    test::must(pieces->restart(c.start()));
-                }
-                const auto some = [&](std::size_t left) {
-                    return std::min(left, random_.below(left + 2 + left / 3));
-                };
-                for (std::size_t done = 0; done < c.aad.size();) {
-                    const std::size_t count = some(c.aad.size() - done);
-                    test::must(pieces->aad(std::span(c.aad).subspan(done, count)));
-                    done += count;
-                }
-                const Bytes& in = encrypts ? c.plain : c.ciphertext;
-                Bytes out(in.size());
-                for (std::size_t done = 0; done < in.size();) {
-                    const std::size_t count = some(in.size() - done);
-                    test::must(pieces->update(in.data() + done, out.data() + done, count));
-                    done += count;
-                    if (random_.below(4) == 0) pieces = test::must(pieces->clone());
-                }
-                const core::Tag tag = test::must(pieces->finish());
-                ASSERT_EQ(out, encrypts ? c.ciphertext : c.plain) << text(mode, tag_size);
-                ASSERT_EQ(Bytes(tag.data(), tag.data() + tag.size), c.tag) << text(mode, tag_size);
-            }
-        }
+    for_every_kind([this](const Cipher& kind, std::size_t rate, const Make& make) {
+        pieces(kind, 4 * rate, make);
+    });
 }
 
 // ---------------------------------------------------------------- what is left
@@ -395,7 +213,7 @@ Plain all(const Block& block) {
 }
 
 // Every block of every state of a message without AAD, of whole steps.
-std::vector<Block> states_of(Mode mode, const Case& c) {
+std::vector<Block> states_of(Mode mode, const AeadCase& c) {
     std::vector<Block> found;
     const auto keep = [&](const auto& state) {
         for (const Plain& part : state.s) found.push_back(part.bits);
@@ -446,13 +264,13 @@ TEST_P(CpuAegis, LeavesNoStateOnTheStack) {
     for (const Mode mode : kAegis)
         for (const bool encrypts : {true, false})
             for (const bool one_size : {true, false}) {
-                std::vector<Case> cases;
+                std::vector<AeadCase> cases;
                 for (std::size_t i = 0; i < 4; ++i)
-                    cases.emplace_back(mode, random_, aegis::rate(mode) * (one_size ? 3 : 1 + i), 0,
-                                       16);
+                    cases.push_back(
+                        case_of(mode, random_, aegis::rate(mode) * (one_size ? 3 : 1 + i), 0, 16));
                 const std::vector<Key> keys = keys_of(cases);
-                std::vector<Work> work;
-                for (const Case& c : cases) work.emplace_back(c, encrypts, 0, false);
+                std::vector<test::AeadWork> work;
+                for (const AeadCase& c : cases) work.emplace_back(c, encrypts, 0, false);
                 std::vector<Message> messages;
                 for (std::uint32_t i = 0; i < 4; ++i) messages.push_back(work[i].message(i));
                 std::vector<Code> codes(4, Code::ok);

@@ -8,6 +8,8 @@
 #include "backends/cpu/modes_avx512.hpp"
 #include "backends/cpu/packet_cipher.hpp"
 #include "backends/cpu/pieces.hpp"
+#include "backends/cpu/siv.hpp"
+#include "backends/cpu/xaes.hpp"
 #include "core/backend.hpp"
 
 namespace dael::backends {
@@ -39,6 +41,10 @@ class Cpu final : public core::Backend {
             cpu::aegis::run(aegis_, cipher, keys.list, messages, codes);
             return {};
         }
+        if (cipher.mode == Mode::gcm_siv)
+            return cpu::siv::run(siv_, cipher, keys.list, messages, codes);
+        if (avx512_ && cipher.mode == Mode::xaes256gcm)
+            return cpu::xaes::run_avx512(cipher, keys.list, messages, codes);
         if (avx512_ && cipher.mode == Mode::gcm)
             return cpu::gcm_avx512_run(cipher, keys, messages, codes);
         if (avx512_ && cpu::has_avx512_code(cipher.mode, cipher.direction)) {
@@ -51,6 +57,10 @@ class Cpu final : public core::Backend {
             return {};
         }
         DAEL_LET(workspace, cpu::workspace(level_));
+        if (cipher.mode == Mode::xaes256gcm) {
+            cpu::xaes::run(*workspace, cipher, keys.list, messages, codes);
+            return {};
+        }
         if (cipher.mode != Mode::gcm) return cpu::run(*workspace, cipher, keys.list, messages);
         cpu::gcm(workspace, cipher, keys, messages, codes);
         return {};
@@ -58,6 +68,11 @@ class Cpu final : public core::Backend {
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Start& start) override {
         if (is_aegis(cipher.mode)) return cpu::aegis::begin(aegis_, cipher, keys.list[key], start);
+        if (cipher.mode == Mode::xaes256gcm)
+            return cpu::xaes::begin(*this, cipher, keys.list[key], start);
+        if (cipher.mode == Mode::gcm_siv)
+            return Error{Code::unsupported,
+                         "GCM-SIV has no pieces: what is encrypted depends on the whole message"};
         if (avx512_) {
             const auto& tables = static_cast<const cpu::GcmAvx512Tables&>(*keys.tables);
             return cpu::begin_gcm_avx512(cipher.direction, tables[key], keys.list[key],
@@ -75,6 +90,7 @@ class Cpu final : public core::Backend {
     const Level level_;
     const bool avx512_ = level_ == Level::avx512 && cpu::vectorised(level_);
     const cpu::aegis::Form& aegis_ = cpu::aegis::form(level_);
+    const cpu::siv::Form& siv_ = avx512_ ? cpu::siv::kAvx512 : cpu::siv::kAesni;
     const core::Profile profile_;
 };
 

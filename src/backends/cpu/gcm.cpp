@@ -61,9 +61,9 @@ GcmCalls gcm_calls(const IMB_MGR& m, int key_bytes) noexcept {
     }
 }
 
-void GcmKey::set(const IMB_MGR& manager, const core::KeySchedule& key) noexcept {
-    calls = gcm_calls(manager, key.key_bytes);
-    calls.expand(key.raw.data(), &data);
+void GcmKey::set(const IMB_MGR& manager, std::span<const std::uint8_t> raw) noexcept {
+    calls = gcm_calls(manager, static_cast<int>(raw.size()));
+    calls.expand(raw.data(), &data);
 }
 
 Result<std::unique_ptr<core::KeyTables>> Tables::make(const IMB_MGR& manager,
@@ -104,6 +104,25 @@ GcmIv::GcmIv(const core::KeySchedule& key, const Block& start) noexcept
     size_ = bytes_.size();
 }
 
+bool gcm_message(const Cipher& cipher, const GcmKey& key, const core::KeySchedule& schedule,
+                 GcmContext& context, const Message& m) noexcept {
+    Block tag;
+    if (cipher.direction == Direction::encrypt) {
+        const bool whole = cipher.tag == gcm::kTagSize;
+        transform(Direction::encrypt, key, schedule, context, m, whole ? m.tag : tag.data());
+        if (!whole) std::copy_n(tag.begin(), cipher.tag, m.tag);
+        return true;
+    }
+    transform(Direction::decrypt, key, schedule, context, m, tag.data());
+    if (modes::equal_tags(tag.data(), m.tag, cipher.tag)) return true;
+    // In place, the same keystream once more makes it the ciphertext that it was.
+    if (m.in == m.out)
+        transform(Direction::encrypt, key, schedule, context, m, tag.data());
+    else
+        wipe(m.out, m.size);
+    return false;
+}
+
 void gcm(Workspace* workspace, const Cipher& cipher, const core::KeyList& keys,
          std::span<const Message> messages, std::span<Code> codes) {
     const auto* const tables = static_cast<const Tables*>(keys.tables);
@@ -113,26 +132,12 @@ void gcm(Workspace* workspace, const Cipher& cipher, const core::KeyList& keys,
         const Message& m = messages[i];
         const Key& of_message = keys.list[m.key];
         if (!tables && expanded != &of_message) {
-            workspace->gcm_key->set(*workspace->manager, of_message.schedule());
+            workspace->gcm_key->set(*workspace->manager, of_message.schedule().key());
             expanded = &of_message;
         }
         const GcmKey& key = tables ? (*tables)[m.key] : *workspace->gcm_key;
-        Block tag;
-        if (cipher.direction == Direction::encrypt) {
-            const bool whole = cipher.tag == gcm::kTagSize;
-            transform(Direction::encrypt, key, of_message.schedule(), context, m,
-                      whole ? m.tag : tag.data());
-            if (!whole) std::copy_n(tag.begin(), cipher.tag, m.tag);
-            continue;
-        }
-        transform(Direction::decrypt, key, of_message.schedule(), context, m, tag.data());
-        if (modes::equal_tags(tag.data(), m.tag, cipher.tag)) continue;
-        // In place, the same keystream once more makes it the ciphertext that it was.
-        if (m.in == m.out)
-            transform(Direction::encrypt, key, of_message.schedule(), context, m, tag.data());
-        else
-            wipe(m.out, m.size);
-        codes[i] = Code::authentication;
+        if (!gcm_message(cipher, key, of_message.schedule(), context, m))
+            codes[i] = Code::authentication;
     }
     if (expanded) wipe(workspace->gcm_key, sizeof(GcmKey));
 }

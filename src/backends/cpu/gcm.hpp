@@ -35,7 +35,7 @@ struct alignas(64) GcmKey {
     gcm_key_data data;
     GcmCalls calls;
 
-    void set(const IMB_MGR& manager, const core::KeySchedule& key) noexcept;
+    void set(const IMB_MGR& manager, std::span<const std::uint8_t> raw) noexcept;
 };
 
 // A GcmKey for each key, in locked memory that wipes itself.
@@ -74,6 +74,11 @@ class GcmIv {
     Block bytes_;
     std::size_t size_;
 };
+
+// One message, to its tag, and back where that does not match: whether it did. `schedule` is the
+// same key, which is asked where J0 is of no nonce.
+bool gcm_message(const Cipher& cipher, const GcmKey& key, const core::KeySchedule& schedule,
+                 GcmContext& context, const Message& message) noexcept;
 
 // Messages under prepared keys; or where there are no tables, under keys expanded one after the
 // other in the workspace, which is not needed else.

@@ -56,7 +56,7 @@ class Chain {
                 __m512i x[count()], ciphertext[count()];
                 counters.take(x);
                 transform<Direction::encrypt>(keys_, x);
-                finish_part(x, m.in, m.out, m.size, ciphertext);
+                finish_part<direction>(x, m.in, m.out, m.size, ciphertext);
                 Sum sum = begun(m, h, mask);
 #pragma GCC unroll 4
                 for (std::size_t i = 0; i < count(); ++i)
@@ -84,7 +84,7 @@ class Chain {
             constexpr std::size_t kEmpty = 4 - count();  // zeros, which go before the others
             __m512i x[count()], ciphertext[count()];
             encipher<true>(keys_, counters, x, sum_, waiting_, h_);
-            finish_part(x, in, out, size, ciphertext);
+            finish_part<direction>(x, in, out, size, ciphertext);
 #pragma GCC unroll 4
             for (std::size_t i = 0; i < 4; ++i)
                 waiting_[i] = i < kEmpty ? _mm512_setzero_si512() : ciphertext[i - kEmpty];
@@ -118,42 +118,6 @@ class Chain {
         __m512i keystream[4];
         encipher<true>(keys_, counters, keystream, sum_, waiting_, h_);
         finish<direction>(keystream, in, out, waiting_);
-    }
-    // As finish(), but the last vector has its end somewhere.
-    template <std::size_t count>
-    static DAEL_AVX512_INLINE void finish_part(const __m512i (&keystream)[count],
-                                               const std::uint8_t* in, std::uint8_t* out,
-                                               std::size_t size,
-                                               __m512i (&ciphertext)[count]) noexcept {
-        const __mmask64 mask = first_of_64((size - 1) % kVector + 1);
-#pragma GCC unroll 4
-        for (std::size_t i = 0; i < count; ++i) {
-            const bool last = i + 1 == count;
-            const __m512i data = last ? _mm512_maskz_loadu_epi8(mask, in + kVector * i)
-                                      : _mm512_loadu_si512(in + kVector * i);
-            __m512i result = _mm512_xor_si512(data, keystream[i]);
-            if (last) {
-                _mm512_mask_storeu_epi8(out + kVector * i, mask, result);
-                result = _mm512_maskz_mov_epi8(mask, result);
-            } else {
-                _mm512_storeu_si512(out + kVector * i, result);
-            }
-            ciphertext[i] = reversed(direction == Direction::encrypt ? result : data);
-        }
-    }
-    // Calls run() with the number of vectors, at most four.
-    template <class Run>
-    static DAEL_AVX512_INLINE void by_vectors(std::size_t size, Run run) noexcept {
-        switch ((size - 1) / kVector) {
-            case 0:
-                return run(std::integral_constant<std::size_t, 1>{});
-            case 1:
-                return run(std::integral_constant<std::size_t, 2>{});
-            case 2:
-                return run(std::integral_constant<std::size_t, 3>{});
-            default:
-                return run(std::integral_constant<std::size_t, 4>{});
-        }
     }
 
     const RoundKeys<rounds> keys_;

@@ -73,11 +73,12 @@ struct Counters {
 
 // Enciphers vectors of counters, and hashes others of ciphertext meanwhile, if `hashes`: a few
 // products with each round, so that the units for both have work all the time, also where two
-// threads share a core.
-template <bool hashes, int rounds, std::size_t count, std::size_t waits>
-DAEL_AVX512_INLINE void encipher(const RoundKeys<rounds>& schedule, Counters& counters,
+// threads share a core. `h`: powers in memory, or whatever else add_two() takes them from.
+template <bool hashes, int rounds, std::size_t stride, std::size_t count, std::size_t waits,
+          class PowersAt>
+DAEL_AVX512_INLINE void encipher(const RoundKeys<rounds, stride>& schedule, Counters& counters,
                                  __m512i (&to)[count], Sum& sum, const __m512i (&x)[waits],
-                                 const std::uint8_t* h) noexcept {
+                                 PowersAt h) noexcept {
     constexpr int kEach = 8 / (waits / 2);  // rounds to a pair of vectors
     const auto keys = schedule.here();
     counters.take(to);
@@ -95,9 +96,8 @@ DAEL_AVX512_INLINE void encipher(const RoundKeys<rounds>& schedule, Counters& co
 #pragma GCC unroll 8
     for (__m512i& four : to) four = _mm512_aesenclast_epi128(four, keys[rounds]);
 }
-template <std::size_t count>
-DAEL_AVX512_INLINE void add_all(Sum& sum, const __m512i (&x)[count],
-                                const std::uint8_t* h) noexcept {
+template <std::size_t count, class PowersAt>
+DAEL_AVX512_INLINE void add_all(Sum& sum, const __m512i (&x)[count], PowersAt h) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < count; i += 2) add_two(sum, x[i], x[i + 1], h + kVector * i);
 }
@@ -112,6 +112,42 @@ DAEL_AVX512_INLINE void finish(const __m512i (&keystream)[count], const std::uin
         const __m512i result = _mm512_xor_si512(data, keystream[i]);
         _mm512_storeu_si512(out + kVector * i, result);
         waiting[i] = reversed(direction == Direction::encrypt ? result : data);
+    }
+}
+
+// As finish(), but the last vector has its end somewhere.
+template <Direction direction, std::size_t count>
+DAEL_AVX512_INLINE void finish_part(const __m512i (&keystream)[count], const std::uint8_t* in,
+                                    std::uint8_t* out, std::size_t size,
+                                    __m512i (&ciphertext)[count]) noexcept {
+    const __mmask64 mask = first_of_64((size - 1) % kVector + 1);
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < count; ++i) {
+        const bool last = i + 1 == count;
+        const __m512i data = last ? _mm512_maskz_loadu_epi8(mask, in + kVector * i)
+                                  : _mm512_loadu_si512(in + kVector * i);
+        __m512i result = _mm512_xor_si512(data, keystream[i]);
+        if (last) {
+            _mm512_mask_storeu_epi8(out + kVector * i, mask, result);
+            result = _mm512_maskz_mov_epi8(mask, result);
+        } else {
+            _mm512_storeu_si512(out + kVector * i, result);
+        }
+        ciphertext[i] = reversed(direction == Direction::encrypt ? result : data);
+    }
+}
+// Calls run() with the number of vectors, at most four.
+template <class Run>
+DAEL_AVX512_INLINE void by_vectors(std::size_t size, Run run) noexcept {
+    switch ((size - 1) / kVector) {
+        case 0:
+            return run(std::integral_constant<std::size_t, 1>{});
+        case 1:
+            return run(std::integral_constant<std::size_t, 2>{});
+        case 2:
+            return run(std::integral_constant<std::size_t, 3>{});
+        default:
+            return run(std::integral_constant<std::size_t, 4>{});
     }
 }
 

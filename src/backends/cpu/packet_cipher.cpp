@@ -235,7 +235,7 @@ Result<std::unique_ptr<core::PacketCipher>> packets(Level level, const IMB_MGR& 
         level == Level::avx512 && vectorised(level) ? kXorGhashAvx512 : kXorGhashPclmul;
     mine->schedule = key.schedule();
     xor_ghash.expand(mine->schedule, mine->powers);
-    if (!xor_ghash.message) mine->gcm.set(manager, mine->schedule);
+    if (!xor_ghash.message) mine->gcm.set(manager, mine->schedule.key());
     return std::unique_ptr<core::PacketCipher>(
         std::make_unique<Packets>(xor_ghash, std::move(mine)));
 }

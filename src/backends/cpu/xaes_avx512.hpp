@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// XAES-256-GCM (C2SP) by AVX-512: AES-256-GCM under a key that is derived of each message's nonce.
+// Keys of sixteen messages are derived and expanded together, a message a lane; a
+// message's last vectors are hashed between the rounds of the next one's first, as in
+// gcm_avx512_lists.cpp.
+//
+// Constant time: no branch and no address depends on anything but sizes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <daelstrom/message.hpp>
+
+#include "core/key_schedule.hpp"
+
+namespace dael::cpu::xaes_avx512 {
+
+inline constexpr std::size_t kTogether = 16;
+
+// The keys of messages that are derived together.
+struct alignas(64) Keys {
+    static constexpr std::size_t kLanes = 4, kGroups = kTogether / kLanes, kRounds = 14;
+    std::uint8_t round_keys[kGroups][kRounds + 1][kLanes][kBlockSize];
+    // Powers of the hash subkey, byte-reversed and times x: H^16, H^12, H^8, H^4 and 1 by lanes,
+    // and of each message H^5 to H^1, with room behind them, so that four may be read from any
+    // place: what is there is multiplied by zeros.
+    std::uint8_t far[kGroups][5][kLanes][kBlockSize];
+    std::uint8_t near[kTogether][5 + 3][kBlockSize];
+    std::uint8_t masks[kTogether][kBlockSize];  // E(J0), byte-reversed
+    Block j0[kTogether];
+};
+
+// For as long as a call runs: in locked memory, wiped afterwards. The last message of some is not
+// at its end when the first of the next begins.
+using KeysOfCall = std::array<Keys, 2>;
+
+// Messages under one key; `keys` is where theirs may lie meanwhile. Tags go to
+// `tags`, as many, and decryption does not look at those that the messages have; null: to where
+// each message has its own, `tag_size` bytes, 1 to 16.
+void messages(Direction direction, const core::KeySchedule& key, std::span<const Message> messages,
+              KeysOfCall& keys, Block* tags, std::size_t tag_size) noexcept;
+
+}  // namespace dael::cpu::xaes_avx512
