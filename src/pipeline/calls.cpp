@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes' named calls: each makes a message and gives it to the engine.
+#include <daelstrom/aegis.hpp>
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/unauthenticated.hpp>
@@ -166,6 +167,43 @@ Result<Ran> gcm::open(Engine& engine, const Key& key, std::span<const std::uint8
     DAEL_LET(cipher, with_tag(opening(), tag.size()));
     // A message's tag is not const, since sealing writes it; opening does not.
     return gcm_one(engine, cipher, key, iv, aad, in, out, const_cast<std::uint8_t*>(tag.data()));
+}
+
+namespace {
+
+Result<Ran> aegis_one(Engine& engine, Cipher cipher, const Key& key,
+                      std::span<const std::uint8_t> nonce, HostIn aad, HostIn in, HostOut out,
+                      std::span<std::uint8_t> tag) {
+    if (!is_aegis(cipher.mode))
+        return Error{Code::invalid_argument,
+                     std::string(name(cipher.mode)) + " is not a mode of AEGIS"};
+    if (!aegis::valid_tag_size(tag.size())) return modes::no_such_tag(cipher.mode, tag.size());
+    if (nonce.size() != aegis::nonce_size(cipher.mode))
+        return Error{Code::iv_size, "the nonce is " + std::to_string(nonce.size()) + " bytes; " +
+                                        std::string(name(cipher.mode)) + " takes " +
+                                        std::to_string(aegis::nonce_size(cipher.mode))};
+    if (!nonce.data()) return Error{Code::invalid_argument, "the nonce is null"};
+    if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
+    cipher.tag = static_cast<std::uint8_t>(tag.size());
+    Message message{in.data(), out.data(), in.size(), aad.data(), aad.size(), tag.data()};
+    aegis::set_start(message, cipher.mode, nonce.data());
+    return engine.run(cipher, key, message);
+}
+
+}  // namespace
+
+Result<Ran> aegis::seal(Engine& engine, Mode mode, const Key& key,
+                        std::span<const std::uint8_t> nonce, HostIn aad, HostIn in, HostOut out,
+                        std::span<std::uint8_t> tag) {
+    return aegis_one(engine, sealing(mode), key, nonce, aad, in, out, tag);
+}
+
+Result<Ran> aegis::open(Engine& engine, Mode mode, const Key& key,
+                        std::span<const std::uint8_t> nonce, HostIn aad, HostIn in, HostOut out,
+                        std::span<const std::uint8_t> tag) {
+    // As of GCM.
+    return aegis_one(engine, opening(mode), key, nonce, aad, in, out,
+                     {const_cast<std::uint8_t*>(tag.data()), tag.size()});
 }
 
 }  // namespace dael

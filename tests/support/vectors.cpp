@@ -262,4 +262,17 @@ std::vector<GcmVector> load_gcm_rsp(const std::filesystem::path& file) {
     return vectors;
 }
 
+AegisVectors load_aegis_json(const std::string& file) {
+    const auto json = read_json(file);
+    AegisVectors all;
+    for (const auto& v : json.at("vectors"))
+        all.vectors.push_back({v.at("name").get<std::string>(),
+                               mode_of(v.at("mode").get<std::string>()), hex_of(v, "key"),
+                               hex_of(v, "nonce"), hex_of(v, "aad"), hex_of(v, "plaintext"),
+                               hex_of(v, "ciphertext"), hex_of(v, "tag128"), hex_of(v, "tag256"),
+                               v.at("refused").get<bool>()});
+    all.digests = json.at("digests").get<std::map<std::string, std::string>>();
+    return all;
+}
+
 }  // namespace dael::test

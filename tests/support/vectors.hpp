@@ -54,6 +54,18 @@ struct GcmVector {
     bool refused = false;  // opening must fail, and there is no plaintext
 };
 
+// One known answer of AEGIS, with both its tags; and digests of many, by mode and bits of the tag.
+struct AegisVector {
+    std::string name;
+    Mode mode = Mode::aegis128l;
+    Bytes key, nonce, aad, plaintext, ciphertext, tag128, tag256;
+    bool refused = false;  // opening must fail, and there is no plaintext
+};
+struct AegisVectors {
+    std::vector<AegisVector> vectors;
+    std::map<std::string, std::string> digests;  // "aegis128l 256"
+};
+
 // The folder of our vectors: DAEL_TEST_DATA of the environment, else where the source tree lies.
 std::filesystem::path vectors_folder();
 std::vector<Vector> load_json(const std::string& file);
@@ -67,5 +79,7 @@ std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file);
 
 std::vector<GcmVector> load_gcm_json(const std::string& file);
 std::vector<GcmVector> load_gcm_rsp(const std::filesystem::path& file);
+
+AegisVectors load_aegis_json(const std::string& file);
 
 }  // namespace dael::test
