@@ -9,6 +9,7 @@
 #include "backends/cuda/memory_access.cuh"
 #include "support/aegis_plain.hpp"
 #include "support/bytes.hpp"
+#include "support/vectors.hpp"
 
 #undef __shared__
 #define __shared__ static
@@ -203,6 +204,101 @@ TYPED_TEST(AegisKernels, WhatIsForgedIsWipedOrRestored) {
                              .forged = all || i % 2 ? static_cast<decltype(Item::forged)>(1 + i % 3)
                                                     : Item::good});
         ASSERT_EQ(subject.fault_of(items, all ? 32 : 16, true), "");
+    }
+}
+
+// Every lane looks up what it needs in its own bank of shared memory, whatever key and data are
+// (SIDE-CHANNELS.md): with all other banks empty the outcome is the same, with its own it is not.
+TEST(AegisBanks, LanesStayInTheirOwn) {
+    using Lines = AegisForm<false, 1, 1, 32, true>;
+    using Blocks = AegisForm<false, 8, 4, 32>;
+    const auto faults = [](auto subject, unsigned by) {
+        const OwnBanks only(cuda::table_image + cuda::kAegisTables, 4 * cuda::shapes::kTable, by);
+        return subject.fault_of({{.size = 300, .aad_size = 5}, {.size = 1100}}, 16, false);
+    };
+    EXPECT_EQ(faults(Subject<Lines>(), 0), "");
+    EXPECT_EQ(faults(Subject<Blocks>(), 0), "");
+    EXPECT_NE(faults(Subject<Lines>(), 1), "");
+    EXPECT_NE(faults(Subject<Blocks>(), 1), "");
+}
+
+// A list that travels as a parameter, with its AAD or without.
+TEST(AegisFew, TheListAndItsAadTravel) {
+    using Form = AegisForm<false, 8, 1, 64, false, 1>;
+    Random random(5);
+    std::vector<cuda::GcmKey> keys(1);
+    const Bytes key = random.bytes(16);
+    std::memcpy(keys[0].encrypt.w, key.data(), 16);
+    keys[0].rounds = 10;
+    for (const bool travels : {false, true}) {
+        cuda::AegisLaunch launch{};
+        std::vector<Bytes> in, out, tags, aads, nonces;
+        std::size_t aad_at = 0;
+        std::uint32_t results[5] = {77, 77, 77, 77, 77};
+        for (std::size_t i = 0; i < 5; ++i) {
+            in.push_back(random.bytes(i * 200));
+            out.push_back(Bytes(i * 200 + 1));
+            tags.push_back(Bytes(16));
+            aads.push_back(random.bytes(i * 9));
+            nonces.push_back(random.bytes(16));
+        }
+        for (std::size_t i = 0; i < 5; ++i) {
+            Message& m = launch.messages[i];
+            m.in = in[i].data();
+            m.out = out[i].data();
+            m.size = in[i].size();
+            m.tag = tags[i].data();
+            m.aad_size = aads[i].size();
+            m.aad = travels ? reinterpret_cast<const std::uint8_t*>(aad_at) : aads[i].data();
+            std::memcpy(&m.start, nonces[i].data(), 16);
+            if (travels)
+                std::ranges::copy(aads[i], reinterpret_cast<std::uint8_t*>(launch.aad) + aad_at);
+            aad_at += aads[i].size();
+        }
+        unsigned long long ended = 0;
+        launch.aad_words = travels ? static_cast<std::uint32_t>((aad_at + 3) / 4) : 0;
+        launch.batch.keys = keys.data();
+        launch.batch.results = results;
+        launch.batch.ended = &ended;
+        launch.batch.count = 5;
+        launch.batch.key_count = 1;
+        launch.batch.tag_size = 16;
+        launch_blocks(2, Form::kThreads, [&] { cuda::aegis_few<Form, false>(launch); });
+        EXPECT_EQ(ended, 2u);  // blocks
+        for (std::size_t i = 0; i < 5; ++i) {
+            const auto sealed = plain::aegis_seal(1, key, nonces[i], aads[i], in[i], 16);
+            out[i].pop_back();
+            EXPECT_EQ(results[i], 0u);
+            EXPECT_EQ(out[i], sealed.out) << i;
+            EXPECT_EQ(tags[i], sealed.tag) << i;
+        }
+    }
+}
+
+// Plain AEGIS itself, by test vectors of RFC 10032 (Appendix A): AEGIS-128L 1 and 4, AEGIS-256 1,
+// AEGIS-128X2 1, AEGIS-128X4 1.
+TEST(PlainAegis, GivesTheVectors) {
+    struct Vector {
+        std::size_t degree;
+        const char *key, *nonce, *aad, *in, *out, *tag16;
+    };
+    const char *k1 = "10010000000000000000000000000000", *n1 = "10000200000000000000000000000000",
+               *k2 = "000102030405060708090a0b0c0d0e0f", *n2 = "101112131415161718191a1b1c1d1e1f",
+               *z = "00000000000000000000000000000000";
+    const std::string zeros(32, '0'), k256 = k1 + zeros, n256 = n1 + zeros;
+    for (const Vector& v :
+         {Vector{1, k1, n1, "", z, "c1c0e58bd913006feba00f4b3cc3594e",
+                 "abe0ece80c24868a226a35d16bdae37a"},
+          Vector{1, k1, n1, "0001020304050607", "000102030405060708090a0b0c0d",
+                 "79d94593d8c2119d7e8fd9b8fc77", "5c04b3dba849b2701effbe32c7f0fab7"},
+          Vector{0, k256.c_str(), n256.c_str(), "", z, "754fc3d8c973246dcc6d741412a4b236",
+                 "3fe91994768b332ed7f570a19ec5896e"},
+          Vector{2, k2, n2, "", "", "", "63117dc57756e402819a82e13eca8379"},
+          Vector{4, k2, n2, "", "", "", "5bef762d0947c00455b97bb3af30dfa3"}}) {
+        const auto sealed = plain::aegis_seal(v.degree, from_hex(v.key), from_hex(v.nonce),
+                                              from_hex(v.aad), from_hex(v.in), 16);
+        EXPECT_EQ(sealed.out, from_hex(v.out)) << v.degree;
+        EXPECT_EQ(sealed.tag, from_hex(v.tag16)) << v.degree;
     }
 }
 

@@ -19,6 +19,8 @@
 
 #undef __launch_bounds__
 #define __launch_bounds__(...)
+#undef __noinline__
+#define __noinline__
 
 struct HostDim3 {
     unsigned x = 0, y = 0, z = 0;

@@ -126,6 +126,18 @@ struct AegisState {
         }
     }
 
+    // The same in the messages that go on; the others' states stay.
+    __device__ __forceinline__ void update_if(bool goes_on, const Words4& m, const Words4& m1) {
+        if constexpr (kLanesOf == 1) {
+            if (goes_on) update(m, m1);
+        } else {
+            AegisState after = *this;
+            after.update(m, m1);
+#pragma unroll
+            for (std::uint32_t i = 0; i < N; ++i) s[i] = choose(goes_on, after.s[i], s[i]);
+        }
+    }
+
     // z0 or z1, in the lanes that own a block; both where there is one lane.
     __device__ __forceinline__ void keystream(Words4& z, Words4& z1) const {
         if constexpr (kLanesOf == 1) {

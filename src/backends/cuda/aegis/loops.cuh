@@ -55,11 +55,77 @@ __device__ __forceinline__ void store_stage(std::uint32_t at, const Words4& v) {
 #endif
 }
 
-__device__ __forceinline__ const unsigned char* shuffle_pointer(const void* p, std::uint32_t lane) {
-    const auto at = reinterpret_cast<std::uintptr_t>(p);
-    const std::uint64_t low = __shfl_sync(~0u, static_cast<std::uint32_t>(at), lane),
-                        high = __shfl_sync(~0u, static_cast<std::uint32_t>(at >> 32), lane);
-    return reinterpret_cast<const unsigned char*>(high << 32 | low);
+__device__ __forceinline__ std::uint64_t shuffle(std::uint64_t v, std::uint32_t lane) {
+    const std::uint64_t low = __shfl_sync(~0u, static_cast<std::uint32_t>(v), lane),
+                        high = __shfl_sync(~0u, static_cast<std::uint32_t>(v >> 32), lane);
+    return high << 32 | low;
+}
+template <class T>
+__device__ __forceinline__ T* shuffle(T* p, std::uint32_t lane) {
+    return reinterpret_cast<T*>(shuffle(std::uint64_t{reinterpret_cast<std::uintptr_t>(p)}, lane));
+}
+
+// The first `size` (1 to 16) bytes of a block, zeros after them.
+__device__ __forceinline__ Words4 load_some(const unsigned char* p, int size) {
+    if (size == 16 && aligned16(p, p)) return load_line(p);
+    return load_part(p, 0, size);
+}
+__device__ __forceinline__ void store_some(unsigned char* p, const Words4& v, int size) {
+    if (size == 16 && aligned16(p, p))
+        store_line(p, v);
+    else
+        store_part(p, v, 0, size);
+}
+// Of 16 bytes from byte `at` on, how many a message of `size` has.
+__device__ __forceinline__ int bytes_at(std::uint64_t at, std::uint64_t size) {
+    return at >= size ? 0 : size - at < 16 ? static_cast<int>(size - at) : 16;
+}
+
+// What a message's lanes need of its entry in the list, which is read once: six words of 16 bytes,
+// for the entries of a warp lie apart, and each load of them costs as many lines as there are.
+struct AegisJob {
+    const unsigned char *in, *aad;
+    unsigned char *out, *tag;
+    std::uint64_t size, aad_size;
+    std::uint32_t key, skip;
+    Words4 nonce[2];
+
+    __device__ __forceinline__ static std::uint64_t join(std::uint32_t low, std::uint32_t high) {
+        return std::uint64_t{high} << 32 | low;
+    }
+    // word(i): word i of the entry.
+    template <class Word>
+    __device__ __forceinline__ static AegisJob of(bool rest, Word word) {
+        const Words4 places = word(0), data = word(1), more = word(2), key = word(4);
+        AegisJob job;
+        job.in = reinterpret_cast<const unsigned char*>(join(places.x, places.y));
+        job.out = reinterpret_cast<unsigned char*>(join(places.z, places.w));
+        job.size = join(data.x, data.y);
+        job.aad = reinterpret_cast<const unsigned char*>(join(data.z, data.w));
+        job.aad_size = join(more.x, more.y);
+        job.tag = reinterpret_cast<unsigned char*>(join(more.z, more.w));
+        job.nonce[0] = word(3);
+        job.key = key.x;
+        job.skip = key.y & 0xff;
+        job.nonce[1] = rest ? word(5) : Words4{};
+        return job;
+    }
+};
+static_assert(offsetof(Message, out) == 8 && offsetof(Message, size) == 16 &&
+              offsetof(Message, aad) == 24 && offsetof(Message, aad_size) == 32 &&
+              offsetof(Message, tag) == 40 && offsetof(Message, start) == 48 &&
+              offsetof(Message, key) == 64 && offsetof(Message, skip) == 68 &&
+              offsetof(Message, start_rest) == 80);
+
+// The entry of a lane's own message; lists of others' may be aligned to no more than 8 bytes.
+template <class F>
+__device__ __forceinline__ AegisJob fetch_job(const Message* entry) {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(entry);
+    const bool aligned = aligned16(bytes, bytes);
+    return AegisJob::of(F::k256, [&](std::uint32_t i) -> Words4 {
+        if (aligned) return kernels::load_aligned(bytes + 16 * i);
+        return load_part(bytes + 16 * i, 0, 16);
+    });
 }
 
 // Lines of 128 bytes: eight lanes load and store a message's line at once, and between the two a
@@ -70,28 +136,56 @@ class AegisLines {
   public:
     static constexpr std::uint32_t kBytes = 128;
 
+    __device__ __forceinline__ static std::uint32_t stage() {
+        return kAegisTables + 4 * shapes::kTable +
+               uniform(threadIdx.x / kLanes) * F::kMessages * F::kStageStride;
+    }
+
+    // The entry of every lane's message, each read by eight lanes at once. `reads`: those that
+    // there are. The list lies at a multiple of 16. The whole warp calls it.
+    __device__ __forceinline__ static AegisJob fetch(const Message* messages, std::uint32_t index,
+                                                     bool reads) {
+        const std::uint32_t lane = threadIdx.x % kLanes, rows = stage();
+        Words4 words[kMoves];
+#pragma unroll
+        for (std::uint32_t k = 0; k < kMoves; ++k) {
+            const std::uint32_t row = (4 * k + lane / 8) * F::kLanesOf;
+            const std::uint32_t its = __shfl_sync(~0u, reads ? index : kNoMessage, row);
+            words[k] = {};
+            if (its != kNoMessage && lane % 8 < sizeof(Message) / 16)
+                words[k] = kernels::load_aligned(
+                    reinterpret_cast<const unsigned char*>(messages + its) + lane % 8 * 16);
+        }
+#pragma unroll
+        for (std::uint32_t k = 0; k < kMoves; ++k)
+            store_stage(rows + (4 * k + lane / 8) * F::kStageStride + lane % 8 * 16, words[k]);
+        __syncwarp();
+        const std::uint32_t own = rows + lane / F::kLanesOf * F::kStageStride;
+        const AegisJob job =
+            AegisJob::of(F::k256, [own](std::uint32_t i) { return load_stage(own + 16 * i); });
+        __syncwarp();
+        return job;
+    }
+
     // Whether the warp's messages lie near enough to each other. The whole warp asks.
     __device__ static bool can(const unsigned char* in, const unsigned char* out) {
         constexpr std::int64_t kReach = std::int64_t{1} << 35;
         const auto near = [](const unsigned char* p) {
             const auto by =
                 static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p) -
-                                          reinterpret_cast<std::uintptr_t>(shuffle_pointer(p, 0)));
+                                          reinterpret_cast<std::uintptr_t>(shuffle(p, 0)));
             return by > -kReach && by < kReach;
         };
-        return __ballot_sync(~0u, near(in) && near(out)) == ~0u;
+        const bool from = near(in), to = near(out);  // which all lanes ask for
+        return __ballot_sync(~0u, from && to) == ~0u;
     }
 
     // `owners`: lanes whose messages are written. Asks for the first lines, which may come before
     // the state is ready.
     __device__ __forceinline__ AegisLines(const AegisState<F>& state, const unsigned char* in,
                                           unsigned char* out, std::uint32_t owners,
-                                          std::uint64_t count)
-        : in_(shuffle_pointer(in, 0)),
-          out_(const_cast<unsigned char*>(shuffle_pointer(out, 0))),
-          lane_(state.lane),
-          stage_(kAegisTables + 4 * shapes::kTable +
-                 uniform(threadIdx.x / kLanes) * F::kMessages * F::kStageStride) {
+                                          std::uint32_t count)
+        : in_(shuffle(in, 0)), out_(shuffle(out, 0)), lane_(state.lane), stage_(stage()) {
         const auto distance = [](const unsigned char* p, const unsigned char* from) {
             return static_cast<std::int32_t>(
                 (reinterpret_cast<std::intptr_t>(p) - reinterpret_cast<std::intptr_t>(from)) >> 4);
@@ -110,7 +204,7 @@ class AegisLines {
             for (std::uint32_t k = 0; k < kMoves; ++k) ahead_[k] = load(in_, k);
     }
 
-    __device__ __forceinline__ void run(AegisState<F>& state, std::uint64_t count) {
+    __device__ __forceinline__ void run(AegisState<F>& state, std::uint32_t count) {
         constexpr std::uint32_t kSteps = kBytes / F::kStep;
         constexpr bool kTwo = F::kRate == 2 && F::kLanesOf == 1;
         const unsigned char* in = in_;
@@ -118,7 +212,7 @@ class AegisLines {
         const std::uint32_t own =
             stage_ + lane_ / F::kLanesOf * F::kStageStride + state.which() * 16;
 #pragma unroll 1
-        for (std::uint64_t left = count; left != 0; --left) {
+        for (std::uint32_t left = count; left != 0; --left) {
             // The last line is asked for again rather than what is behind it.
             in += left != 1 ? kBytes : 0;
 #pragma unroll
@@ -144,6 +238,79 @@ class AegisLines {
             }
             __syncwarp();
             out += kBytes;
+        }
+    }
+
+    // Lines of any address and size, from byte `from` on up to the longest message's end, `to`.
+    __device__ __forceinline__ static void rest(AegisState<F>& state, const unsigned char* in,
+                                                unsigned char* out, std::uint64_t size,
+                                                std::uint64_t from, std::uint64_t to, bool writes) {
+        constexpr bool kTwo = F::kRate == 2 && F::kLanesOf == 1;
+        const std::uint32_t lane = state.lane, rows = stage();
+        const std::uint32_t own = rows + lane / F::kLanesOf * F::kStageStride + state.which() * 16;
+        const auto row = [lane](std::uint32_t k) { return (4 * k + lane / 8) * F::kLanesOf; };
+        const auto place = [lane, rows](std::uint32_t k) {
+            return rows + (4 * k + lane / 8) * F::kStageStride + lane % 8 * 16;
+        };
+#pragma unroll 1
+        for (std::uint64_t line = from; line < to; line += kBytes) {
+            const std::uint64_t at = line + lane % 8 * 16;
+            std::uint32_t parts = 0;  // words that are not whole, or not aligned
+            Words4 words[kMoves];
+#pragma unroll
+            for (std::uint32_t k = 0; k < kMoves; ++k) {
+                const unsigned char* const p = shuffle(in, row(k)) + at;
+                const int have = bytes_at(at, shuffle(size, row(k)));
+                const bool whole = have == 16 && aligned16(p, p);
+                words[k] = {};
+                if (whole) words[k] = load_line(p);
+                parts |= (have != 0 && !whole ? 1u : 0u) << k;
+            }
+#pragma unroll
+            for (std::uint32_t k = 0; k < kMoves; ++k) store_stage(place(k), words[k]);
+#pragma unroll 1
+            for (std::uint32_t k = 0; k < kMoves; ++k) {
+                if (__ballot_sync(~0u, parts >> k & 1) == 0) continue;
+                const unsigned char* const p = shuffle(in, row(k)) + at;
+                const int have = bytes_at(at, shuffle(size, row(k)));
+                if (parts >> k & 1) store_stage(place(k), load_part(p, 0, have));
+            }
+            __syncwarp();
+#pragma unroll 1
+            for (std::uint32_t step = 0; step < kBytes && line + step < to; step += F::kStep) {
+                const std::uint64_t mine = line + step;
+                Words4 m = load_stage(own + step),
+                       m1 = kTwo ? load_stage(own + step + 16) : Words4{};
+                Words4 z, z1{};
+                state.keystream(z, z1);
+                const Words4 o = m ^ z, o1 = kTwo ? m1 ^ z1 : Words4{};
+                store_stage(own + step, o);
+                if constexpr (kTwo) store_stage(own + step + 16, o1);
+                if constexpr (kOpen) {
+                    m = first_bytes(o, bytes_at(mine + state.which() * 16, size));
+                    if constexpr (kTwo) m1 = first_bytes(o1, bytes_at(mine + 16, size));
+                }
+                state.update_if(mine < size, m, m1);
+            }
+            __syncwarp();
+            parts = 0;
+#pragma unroll
+            for (std::uint32_t k = 0; k < kMoves; ++k) {
+                unsigned char* const p = shuffle(out, row(k)) + at;
+                const std::uint64_t its_size = shuffle(writes ? size : std::uint64_t{0}, row(k));
+                const int have = bytes_at(at, its_size);
+                const bool whole = have == 16 && aligned16(p, p);
+                if (whole) store_line(p, load_stage(place(k)));
+                parts |= (have != 0 && !whole ? 1u : 0u) << k;
+            }
+#pragma unroll 1
+            for (std::uint32_t k = 0; k < kMoves; ++k) {
+                if (__ballot_sync(~0u, parts >> k & 1) == 0) continue;
+                unsigned char* const p = shuffle(out, row(k)) + at;
+                const int have = bytes_at(at, shuffle(size, row(k)));
+                if (parts >> k & 1) store_part(p, load_stage(place(k)), 0, have);
+            }
+            __syncwarp();
         }
     }
 
@@ -180,9 +347,13 @@ class AegisBlocks {
 
     __device__ static bool can(const unsigned char*, const unsigned char*) { return true; }
 
+    __device__ __forceinline__ static void rest(AegisState<F>& state, const unsigned char* in,
+                                                unsigned char* out, std::uint64_t size,
+                                                std::uint64_t from, std::uint64_t to, bool writes);
+
     __device__ __forceinline__ AegisBlocks(const AegisState<F>& state, const unsigned char* in,
                                            unsigned char* out, std::uint32_t owners,
-                                           std::uint64_t count)
+                                           std::uint32_t count)
         : writes_((owners >> state.lane & 1) != 0) {
         constexpr std::uint32_t kStep = F::kStep, kHalf = kStep / 2;
         const std::uint32_t j = state.j;
@@ -205,17 +376,17 @@ class AegisBlocks {
             for (std::uint32_t i = 0; i < kHeld; ++i) m_[i] = load_line(in_ + at(i));
     }
 
-    __device__ __forceinline__ void run(AegisState<F>& state, std::uint64_t count) {
+    __device__ __forceinline__ void run(AegisState<F>& state, std::uint32_t count) {
         const unsigned char* in = in_;
         unsigned char* out = out_;
 #pragma unroll 1
-        for (std::uint64_t left = count; left != 0; --left) {
+        for (std::uint32_t left = count; left != 0; --left) {
             // The last body's blocks are asked for again rather than what is behind them.
             const unsigned char* const next = in + (left != 1 ? kBytes : 0);
             if constexpr (kAhead) {
                 constexpr std::uint32_t kLines = (kBytes + 127) / 128, kDistance = 2048;
                 const std::uint32_t line = kDistance + state.lane % F::kGroup * 128;
-                if (state.lane % F::kGroup < kLines && line < left * kBytes) ask_ahead(in + line);
+                if (state.lane % F::kGroup < kLines && line / kBytes < left) ask_ahead(in + line);
             }
             if constexpr (kLanesOf <= 2)
                 rows(state, next, out);
@@ -327,18 +498,6 @@ class AegisBlocks {
 template <class F, bool kOpen>
 using AegisFast = std::conditional_t<F::kStaged, AegisLines<F, kOpen>, AegisBlocks<F, kOpen>>;
 
-// The first `size` (1 to 16) bytes of a block, zeros after them.
-__device__ __forceinline__ Words4 load_some(const unsigned char* p, int size) {
-    if (size == 16 && aligned16(p, p)) return kernels::load_aligned(p);
-    return load_part(p, 0, size);
-}
-__device__ __forceinline__ void store_some(unsigned char* p, const Words4& v, int size) {
-    if (size == 16 && aligned16(p, p))
-        kernels::store_aligned(p, v);
-    else
-        store_part(p, v, 0, size);
-}
-
 // Bytes `from` to `size` of data, `size` being this lane's message's, or of AAD, which has no
 // output; a step at a time up to the longest of the warp's, which is `to`. What is past a message's
 // end is zeros for its state (ZeroPad of RFC 10032), and steps after its last leave the state
@@ -349,9 +508,7 @@ __device__ __forceinline__ void aegis_steps(AegisState<F>& state, const unsigned
                                             std::uint64_t to, std::uint64_t size, bool opens,
                                             bool writes) {
     constexpr bool kTwo = F::kRate == 2 && F::kLanesOf == 1;
-    const auto have = [&](std::uint64_t at) {
-        return !state.owns() || at >= size ? 0 : size - at < 16 ? static_cast<int>(size - at) : 16;
-    };
+    const auto have = [&](std::uint64_t at) { return state.owns() ? bytes_at(at, size) : 0; };
 #pragma unroll 1
     for (std::uint64_t at = from; at < to; at += F::kStep) {
         const std::uint64_t first = at + state.place(), second = first + F::kStep / 2;
@@ -367,16 +524,17 @@ __device__ __forceinline__ void aegis_steps(AegisState<F>& state, const unsigned
             m = first_bytes(o, n);
             m1 = first_bytes(o1, n1);
         }
-        if constexpr (F::kLanesOf == 1) {
-            if (at < size) state.update(m, m1);
-        } else {
-            AegisState<F> after = state;
-            after.update(m, m1);
-#pragma unroll
-            for (std::uint32_t i = 0; i < F::kBlocks; ++i)
-                state.s[i] = choose(at < size, after.s[i], state.s[i]);
-        }
+        state.update_if(at < size, m, m1);
     }
+}
+
+template <class F, bool kOpen>
+__device__ __forceinline__ void AegisBlocks<F, kOpen>::rest(AegisState<F>& state,
+                                                            const unsigned char* in,
+                                                            unsigned char* out, std::uint64_t size,
+                                                            std::uint64_t from, std::uint64_t to,
+                                                            bool writes) {
+    aegis_steps(state, in, out, from, to, size, kOpen, writes);
 }
 
 }  // namespace dael::cuda

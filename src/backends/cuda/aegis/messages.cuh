@@ -13,7 +13,12 @@ namespace dael::cuda {
 // The least and the most of 64-bit values among a warp's lanes.
 template <bool kMost>
 __device__ __forceinline__ std::uint64_t warp_extreme(std::uint64_t v) {
-#pragma unroll
+#ifdef __CUDA_ARCH__
+    int same = 0;  // mostly they are
+    __match_all_sync(~0u, static_cast<unsigned long long>(v), &same);
+    if (same) return v;
+#endif
+#pragma unroll 1
     for (int distance = 16; distance != 0; distance /= 2) {
         const std::uint64_t low = __shfl_xor_sync(~0u, static_cast<std::uint32_t>(v), distance),
                             high =
@@ -25,99 +30,162 @@ __device__ __forceinline__ std::uint64_t warp_extreme(std::uint64_t v) {
 }
 
 __device__ __forceinline__ Words4 key_words(const GcmKey& key, std::uint32_t half) {
-    const std::uint32_t* const w = key.encrypt.w + 4 * half;
-    return {w[0], w[1], w[2], w[3]};
+    return kernels::load_aligned(reinterpret_cast<const unsigned char*>(key.encrypt.w) + 16 * half);
 }
 
-// Zeros over a message that was forged, by the whole warp.
-__device__ __forceinline__ void wipe_message(unsigned char* out, std::uint64_t size) {
-    const std::uint32_t lane = threadIdx.x % kLanes;
-#pragma unroll 1
-    for (std::uint64_t at = lane * 16; at < size; at += kLanes * 16)
-        store_some(out + at, {}, size - at < 16 ? static_cast<int>(size - at) : 16);
+__device__ __forceinline__ Code validity(const AegisBatch& batch, const AegisJob& job) {
+    Message m;
+    m.in = job.in;
+    m.out = job.out;
+    m.size = job.size;
+    m.aad = job.aad;
+    m.aad_size = job.aad_size;
+    m.tag = job.tag;
+    m.key = job.key;
+    m.skip = static_cast<std::uint8_t>(job.skip);
+    return validity(batch, m);
 }
+
+// Of shared memory that is filled.
+template <class F>
+__device__ __forceinline__ typename F::Tables view_tables() {
+    if constexpr (F::kTables == 4)
+        return FixedTables(threadIdx.x % kLanes);
+    else
+        return typename F::Tables(table_image, threadIdx.x % kLanes);
+}
+
+// Messages of the warp that were forged, `forged`, their lanes' alike: wiped, or where they were
+// opened in place encrypted again from the beginning, which the others' lanes go along with. Apart
+// from the code that every message takes.
+template <class F>
+__device__ __noinline__ void undo_forged(const AegisBatch& batch, const Message* messages,
+                                         std::uint32_t index, bool forged) {
+    AegisState<F> state(view_tables<F>());
+    const AegisJob job = fetch_job<F>(messages + index);
+    const GcmKey& its_key = batch.keys[job.key];
+    const Words4 key[2] = {key_words(its_key, 0), key_words(its_key, 1)};
+    const std::uint64_t longest = warp_extreme<true>(job.size),
+                        most_aad = warp_extreme<true>(job.aad_size);
+    const bool again = forged && job.in == job.out;
+    if (__ballot_sync(~0u, again) != 0) {
+        state.begin(key, job.nonce);
+        aegis_steps(state, job.aad, nullptr, 0, most_aad, job.aad_size, false, false);
+        aegis_steps(state, job.out, job.out, 0, longest, job.size, false, again);
+    }
+#pragma unroll 1
+    for (std::uint32_t left = __ballot_sync(~0u, forged && !again && state.lane % F::kGroup == 0);
+         left != 0; left &= left - 1) {
+        const std::uint32_t whose = __ffs(static_cast<int>(left)) - 1;
+        unsigned char* const out = shuffle(job.out, whose);
+        const std::uint64_t size = shuffle(job.size, whose);
+#pragma unroll 1
+        for (std::uint64_t at = state.lane * 16; at < size; at += kLanes * 16)
+            store_some(out + at, {}, bytes_at(at, size));
+    }
+    __threadfence();
+    __syncwarp();
+}
+
+// What is still needed behind the fast loop is kept in local memory meanwhile, rather than in
+// registers that the loop has better use for.
+struct AegisKept {
+    std::uint64_t in, out, size, aad_size, longest, done, tag;
+    std::uint32_t index, owners;
+};
 
 template <class F, bool kOpen>
 __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Message* messages,
-                                            AegisState<F>& state, std::uint64_t wanted,
-                                            std::uint32_t count) {
+                                            bool aligned, AegisState<F>& state,
+                                            std::uint64_t wanted, std::uint32_t count) {
+    using Fast = AegisFast<F, kOpen>;
     const std::uint32_t lane = state.lane;
     const bool tells = lane % F::kGroup == 0;
     bool own = wanted < count;
     std::uint32_t index = 0;
+    if (own) index = batch.order ? batch.order[wanted] : static_cast<std::uint32_t>(wanted);
+    AegisJob job;
+    if constexpr (F::kStaged) {
+        if (aligned)
+            job = Fast::fetch(messages, index, own);
+        else
+            job = fetch_job<F>(messages + index);
+    } else {
+        job = fetch_job<F>(messages + index);
+    }
     if (own) {
-        index = batch.order ? batch.order[wanted] : static_cast<std::uint32_t>(wanted);
-        const Message& m = messages[index];
-        Code code = validity(batch, m);
+        Code code = validity(batch, job);
         // A key of another size, which was put in its place on a stream beside.
-        if (code == Code::ok && batch.keys[m.key].rounds != (F::k256 ? 14 : 10))
+        if (code == Code::ok && batch.keys[job.key].rounds != (F::k256 ? 14 : 10))
             code = Code::internal;
         own = code == Code::ok;
         if (!own && tells && batch.results) batch.results[index] = static_cast<std::uint32_t>(code);
     }
     const std::uint32_t owners = __ballot_sync(~0u, own);
     if (owners == 0) return;
-    // Lanes without a message do as others do, and write nothing.
-    const std::uint32_t another = __shfl_sync(~0u, index, __ffs(static_cast<int>(owners)) - 1);
-    if (!own) index = another;
-    const Message& m = messages[index];
-    const std::uint64_t size = m.size, aad_size = m.aad_size;
-    const GcmKey& its_key = batch.keys[m.key];
-    const Words4 key[2] = {key_words(its_key, 0), F::k256 ? key_words(its_key, 1) : Words4{}},
-                 nonce[2] = {start_of(m), F::k256 ? start_rest_of(m) : Words4{}};
-    const std::uint64_t shortest = warp_extreme<false>(size), longest = warp_extreme<true>(size),
-                        most_aad = warp_extreme<true>(aad_size);
+    if (owners != ~0u) {
+        // Lanes without a message do as others do, and write nothing.
+        const std::uint32_t another = __shfl_sync(~0u, index, __ffs(static_cast<int>(owners)) - 1);
+        if (!own) {
+            index = another;
+            job = fetch_job<F>(messages + index);
+        }
+        __syncwarp();
+    }
+    volatile AegisKept kept;
+    kept.index = index;
+    kept.owners = owners;
+    kept.in = reinterpret_cast<std::uintptr_t>(job.in);
+    kept.out = reinterpret_cast<std::uintptr_t>(job.out);
+    kept.size = job.size;
+    kept.aad_size = job.aad_size;
+    kept.tag = reinterpret_cast<std::uintptr_t>(job.tag);
+    const GcmKey& its_key = batch.keys[job.key];
+    const Words4 key[2] = {key_words(its_key, 0), F::k256 ? key_words(its_key, 1) : Words4{}};
+    const std::uint64_t longest = warp_extreme<true>(job.size);
+    kept.longest = longest;
     const bool fast =
-        __ballot_sync(~0u, aligned16(m.in, m.out)) == ~0u && AegisFast<F, kOpen>::can(m.in, m.out);
-    const std::uint64_t bodies = fast ? shortest / AegisFast<F, kOpen>::kBytes : 0,
-                        done = bodies * AegisFast<F, kOpen>::kBytes;
-    Words4 tag[2];
+        __ballot_sync(~0u, aligned16(job.in, job.out)) == ~0u && Fast::can(job.in, job.out);
+    const std::uint64_t all_have = fast ? warp_extreme<false>(job.size) / Fast::kBytes : 0;
+    const auto bodies = static_cast<std::uint32_t>(all_have < 0xffffffffu ? all_have : 0xffffffffu);
+    kept.done = std::uint64_t{bodies} * Fast::kBytes;
+    if (longest != kept.done && tells) ask_ahead(job.in + (job.size != 0 ? job.size - 1 : 0));
     {
-        AegisFast<F, kOpen> loop(state, m.in, m.out, owners, bodies);
-        state.begin(key, nonce);
-        aegis_steps(state, m.aad, nullptr, 0, most_aad, aad_size, false, false);
+        Fast loop(state, job.in, job.out, owners, bodies);
+        state.begin(key, job.nonce);
+        aegis_steps(state, job.aad, nullptr, 0, warp_extreme<true>(job.aad_size), job.aad_size,
+                    false, false);
         loop.run(state, bodies);
     }
-    const Message& same = messages[index];  // nothing of it is kept over the loop
-    aegis_steps(state, same.in, same.out, done, longest, size, kOpen, own);
-    state.end(kernels::aegis_lengths(same.aad_size, size), batch.tag_size, tag);
+    const bool still_own = (kept.owners >> lane & 1) != 0;
+    const std::uint64_t size = kept.size;
+    if (kept.done != kept.longest)
+        Fast::rest(state, reinterpret_cast<const unsigned char*>(kept.in),
+                   reinterpret_cast<unsigned char*>(kept.out), size, kept.done, kept.longest,
+                   still_own);
+    Words4 tag[2];
+    state.end(kernels::aegis_lengths(kept.aad_size, size), batch.tag_size, tag);
 
+    auto* const its_tag = reinterpret_cast<unsigned char*>(kept.tag);
+    const std::uint32_t its_index = kept.index;
     const auto write_code = [&](Code code) {
-        if (batch.results) batch.results[index] = static_cast<std::uint32_t>(code);
+        if (batch.results) batch.results[its_index] = static_cast<std::uint32_t>(code);
     };
     if constexpr (!kOpen) {
-        if (!own || !tells) return;
-        store_some(same.tag, tag[0], 16);
-        if (batch.tag_size == 32) store_some(same.tag + 16, tag[1], 16);
+        if (!still_own || !tells) return;
+        store_some(its_tag, tag[0], 16);
+        if (batch.tag_size == 32) store_some(its_tag + 16, tag[1], 16);
         write_code(Code::ok);
     } else {
-        Words4 wrong = tag[0] ^ load_some(same.tag, 16);
+        Words4 wrong = tag[0] ^ load_some(its_tag, 16);
         std::uint32_t difference = wrong.x | wrong.y | wrong.z | wrong.w;
         if (batch.tag_size == 32) {
-            wrong = tag[1] ^ load_some(same.tag + 16, 16);
+            wrong = tag[1] ^ load_some(its_tag + 16, 16);
             difference |= wrong.x | wrong.y | wrong.z | wrong.w;
         }
-        const bool forged = own && difference != 0;
-        if (own && !forged && tells) write_code(Code::ok);
-        std::uint32_t left = __ballot_sync(~0u, forged && tells);
-        if (left == 0) return;
-        __syncwarp();
-        // In place: encrypted again from the beginning. The others' lanes go along.
-        const bool again = forged && same.in == same.out;
-        if (__ballot_sync(~0u, again) != 0) {
-            state.begin(key, nonce);
-            aegis_steps(state, same.aad, nullptr, 0, most_aad, aad_size, false, false);
-            aegis_steps(state, same.out, same.out, 0, longest, size, false, again);
-        }
-#pragma unroll 1
-        for (; left != 0; left &= left - 1) {
-            const std::uint32_t whose = __ffs(static_cast<int>(left)) - 1;
-            const Message& its = messages[__shfl_sync(~0u, index, whose)];
-            if (its.in != its.out) wipe_message(its.out, its.size);
-        }
-        __threadfence();
-        __syncwarp();
-        if (forged && tells) write_code(Code::authentication);
+        const bool forged = still_own && difference != 0;
+        if (__ballot_sync(~0u, forged) != 0) undo_forged<F>(batch, messages, its_index, forged);
+        if (still_own && tells) write_code(forged ? Code::authentication : Code::ok);
     }
 }
 
@@ -132,10 +200,10 @@ __device__ __forceinline__ typename F::Tables aegis_tables() {
         constexpr std::uint32_t begin = 0;
 #endif
         fill_tables<4, false>(kAegisTables - begin);
-        return FixedTables(threadIdx.x % kLanes);
     } else {
-        return fill_tables<F::kTables, false>();
+        fill_tables<F::kTables, false>();
     }
+    return view_tables<F>();
 }
 
 // Zeros over what a warp staged, at the kernel's end.
@@ -159,12 +227,13 @@ __device__ __forceinline__ void aegis_messages(const AegisBatch& batch, const Me
     const std::uint32_t count = number_of(batch.number, batch.count);
     // There and back, as those that come first may be longer.
     const std::uint64_t groups = (std::uint64_t{count} + F::kMessages - 1) / F::kMessages;
+    const bool aligned = aligned16(messages, messages);
 #pragma unroll 1
     for (std::uint64_t n = 0; n * warps < groups; ++n) {
         const std::uint64_t group = n * warps + (n % 2 == 0 ? warp : warps - 1 - warp);
         if (group >= groups) continue;
-        aegis_group<F, kOpen>(batch, messages, state, group * F::kMessages + state.lane / F::kGroup,
-                              count);
+        aegis_group<F, kOpen>(batch, messages, aligned, state,
+                              group * F::kMessages + state.lane / F::kGroup, count);
     }
     wipe_stage<F>();
 }
