@@ -33,7 +33,7 @@ TEST(KernelShapes, FitEveryArchitecture) {
                 EXPECT_EQ(shape.threads % 32, 0u) << kernel;
                 ++kernels;
             });
-            EXPECT_EQ(kernels, sm == 90 ? 29 : 23);
+            EXPECT_EQ(kernels, (sm == 90 ? 30 : 24) + (layout.forward == 4) + layout.aegis_rows);
         }
 }
 
@@ -63,6 +63,8 @@ TEST(KernelShapes, TakeTheMostTablesThatFit) {
         EXPECT_EQ(layout(sm).gcm_ctr_keys, 4) << sm;
     }
     EXPECT_EQ(layout(80).xts_inverse, 2);
+    EXPECT_FALSE(layout(80).aegis_rows);
+    EXPECT_TRUE(layout(90).aegis_rows);
     EXPECT_EQ(layout(90).xts_inverse, 4);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AES inside your own CUDA kernels: blocks, counter mode, a key for every thread, and hashing under
-// a fixed key. Headers only; no library to link, no state, no allocation, no launch.
+// AES inside your own CUDA kernels: blocks, counter mode, AEGIS, a key for every thread, and
+// hashing under a fixed key. Headers only; no library to link, no state, no allocation, no launch.
 //
 // Safety:
-// - This is the bare cipher. It authenticates nothing, and CTR shows your data if a counter block
-//   ever repeats under a key. For data in GPU memory that is encrypted as a whole, Engine
-//   (<daelstrom/engine.hpp>) is safer and faster, and has GCM.
+// - All but AEGIS is the bare cipher. It authenticates nothing, and CTR shows your data if a
+//   counter block ever repeats under a key. For data in GPU memory that is encrypted as a whole,
+//   Engine (<daelstrom/engine.hpp>) is safer and faster, and has GCM.
 // - On the device use SharedTables: their lookups take the same time whatever key and data are. On
 //   the host use NoTables, which are slow and constant in time.
 // - Keys are plain structs. Nothing locks or wipes them; a kernel's registers, shared and local
@@ -28,6 +28,7 @@
 // functions compile for the host alone. Little-endian processors only, as all that CUDA runs on.
 #pragma once
 
+#include <daelstrom/device/aegis.cuh>   // aegis_seal(), aegis_open()
 #include <daelstrom/device/ctr.cuh>     // ctr(), counter_block()
 #include <daelstrom/device/keys.cuh>    // Block, EncryptionKey, DecryptionKey, expand_key()
 #include <daelstrom/device/mmo.cuh>     // mmo(), mmo_sigma(), tmmo()

@@ -102,6 +102,11 @@ class SharedTables : public TablesInSharedMemory<kTables, false> {
     DAEL_HD std::uint32_t sub_word(std::uint32_t word) const {
         return this->lane_.last_column(word, word, word, word);
     }
+    // A column of a round (FIPS 197 5.1): bytes 0 of a, 1 of b, 2 of c, 3 of d. For aegis.cuh.
+    DAEL_HD std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d,
+                                 std::uint32_t round_key) const {
+        return this->lane_.column(a, b, c, d, round_key);
+    }
 };
 
 // The inverse cipher by `kTables` (4, 2 or 1) tables: 160, 96 or 64 KiB of shared memory. Both
@@ -144,6 +149,13 @@ struct NoTables {
         return kernels::decrypt_table_free<DecryptionKey<kBits>::kRounds>(key, block);
     }
     DAEL_HD std::uint32_t sub_word(std::uint32_t word) const { return core::sub_each(word); }
+    DAEL_HD std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d,
+                                 std::uint32_t round_key) const {
+        const std::uint32_t shifted =
+            (a & 0xff) | (b & 0xff00) | (c & 0xff0000) | (d & 0xff000000u);
+        return static_cast<std::uint32_t>(core::mix_columns_each(core::sub_each(shifted))) ^
+               round_key;
+    }
 };
 
 }  // namespace dael::device

@@ -133,6 +133,12 @@ constexpr Shape aegis(std::uint32_t threads, int tables, std::uint32_t rows) {
 }
 // A list that travels with its launch, and its AAD.
 inline constexpr std::uint32_t kAegisList = 32 * 96 + 1024;
+// The most that rows take: of 16 warps with 32 messages each.
+inline constexpr std::uint32_t kAegisRows = 16 * 32 * 144;
+// Whether there is room for them beside four tables.
+constexpr bool has_aegis_rows(std::size_t limit) {
+    return aegis(512, 4, kAegisRows).shared() <= limit;
+}
 // With one key for all it is a parameter of the kernel, else each warp keeps its message's.
 constexpr Shape gcm_ctr(int tables, bool many_keys) {
     return {kGcmCtrWarps * kernels::kLanes,
@@ -172,11 +178,12 @@ constexpr Shape gcm_stream_tag() {
 // How many T-tables each family of kernels keeps in shared memory: 4, 2 or 1.
 struct Layout {
     int forward = 4;
-    int inverse = 4;       // with room for one more, the inverse S-box
-    int gcm_short = 4;     // beside the round keys of every warp
-    int gcm_ctr = 4;       // one key for all messages
-    int gcm_ctr_keys = 4;  // beside the round keys of every warp
-    int xts_inverse = 4;   // beside one for the tweaks; 0: one, and none for them
+    int inverse = 4;         // with room for one more, the inverse S-box
+    int gcm_short = 4;       // beside the round keys of every warp
+    int gcm_ctr = 4;         // one key for all messages
+    int gcm_ctr_keys = 4;    // beside the round keys of every warp
+    int xts_inverse = 4;     // beside one for the tweaks; 0: one, and none for them
+    bool aegis_rows = true;  // beside four, rows of AEGIS's messages
 };
 
 // The largest tables, up to `most`, with which a thread block of `shape(tables)` fits into the
@@ -199,6 +206,7 @@ constexpr Layout layout_for(std::size_t limit, int most = 4) {
         tables_that_fit(limit, most, 1, [](int tables) { return shapes::gcm_ctr(tables, false); });
     layout.gcm_ctr_keys =
         tables_that_fit(limit, most, 1, [](int tables) { return shapes::gcm_ctr(tables, true); });
+    layout.aegis_rows = layout.forward == 4 && shapes::has_aegis_rows(limit);
     layout.xts_inverse = tables_that_fit(limit, layout.inverse, 0, shapes::xts_decrypt);
     return layout;
 }
@@ -231,6 +239,9 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
         visit("GCM of long messages with many keys", shapes::gcm_fused(true));
         visit("its matrices", shapes::gcm_fused_setup());
     }
+    if (layout.forward == 4) visit("AEGIS of many messages", shapes::aegis(1024, 4, 0));
+    if (layout.aegis_rows) visit("AEGIS by lines", shapes::aegis(512, 4, shapes::kAegisRows));
+    visit("AEGIS with one table", shapes::aegis(256, 1, 0));
     visit("GHASH on tensor cores, a warp each", shapes::ghash_mma());
     visit("its keys", shapes::ghash_mma_setup());
     visit("GHASH", shapes::ghash_rows());

@@ -67,13 +67,13 @@ struct AegisForm {
     static constexpr std::uint32_t kStep = 16 * kRate * tDegree;  // bytes
     static constexpr std::uint32_t kStageStride = tLanes == 1 ? 144 : 160;
     static_assert(k256 ? tLanes == 1 && tDegree == 1 : kState % tLanes == 0);
+    static constexpr std::uint32_t kRows =
+        tStaged ? tThreads / kLanes * kMessages * kStageStride : 0;
+    static_assert(kRows <= shapes::kAegisRows);
     static_assert(!tStaged || (tLanes <= 2 && tDegree == 1 && tTables == 4));
     using Tables = std::conditional_t<tTables == 4, FixedTables, kernels::Tables<tTables, false>>;
 
-    static constexpr Shape shape() {
-        return shapes::aegis(tThreads, tTables,
-                             tStaged ? tThreads / kLanes * kMessages * kStageStride : 0);
-    }
+    static constexpr Shape shape() { return shapes::aegis(tThreads, tTables, kRows); }
 };
 
 template <class F>
@@ -165,10 +165,12 @@ struct AegisState {
             for (std::uint32_t i = 0; i < kernels::kAegisBegin256; ++i)
                 update(kernels::aegis_begin_256(i, key, nonce), {});
         } else {
+            constexpr bool kShort = kLanesOf == 1 && kDegree == 1;
+            if constexpr (kShort) kernels::aegis_third_128(tables, s, key[0], nonce[0]);
             const std::uint32_t context = kernels::aegis_context(d, kDegree);
             const Words4 m = choose(owns(), choose(which() != 0, key[0], nonce[0]), {});
 #pragma unroll 1
-            for (std::uint32_t i = 0; i < kernels::kAegisBegin128; ++i) {
+            for (std::uint32_t i = kShort ? 3 : 0; i < kernels::kAegisBegin128; ++i) {
                 if constexpr (kDegree > 1) {  // to S3 and S7
                     if (kLanesOf == 1) s[N / 2 - 1].x ^= context;
                     if (kLanesOf <= 2 || j % (kLanesOf / 2) == kLanesOf / 2 - 1)

@@ -423,10 +423,10 @@ class AegisBlocks {
             state.keystream(z, z1);
             const Words4 o = m_[i] ^ z, o1 = m_[i + kEach - 1] ^ z1;
             const Words4 x = kOpen ? o : m_[i], x1 = kOpen ? o1 : m_[i + kEach - 1];
-            m_[i] = load_line(next + at(i));
-            if constexpr (kEach == 2) m_[i + 1] = load_line(next + at(i + 1));
             store(out + at(i), o);
             if constexpr (kEach == 2) store(out + at(i + 1), o1);
+            m_[i] = load_line(next + at(i));
+            if constexpr (kEach == 2) m_[i + 1] = load_line(next + at(i + 1));
             state.update(x, x1);
         }
     }

@@ -113,11 +113,17 @@ __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Messa
     } else {
         job = fetch_job<F>(messages + index);
     }
+    Words4 key[2] = {};
     if (own) {
         Code code = validity(batch, job);
-        // A key of another size, which was put in its place on a stream beside.
-        if (code == Code::ok && batch.keys[job.key].rounds != (F::k256 ? 14 : 10))
-            code = Code::internal;
+        if (code == Code::ok) {
+            const GcmKey& its_key = batch.keys[job.key];
+            const std::uint32_t rounds = its_key.rounds;
+            key[0] = key_words(its_key, 0);
+            if constexpr (F::k256) key[1] = key_words(its_key, 1);
+            // One of another size may have been put in its place, on a stream beside.
+            if (rounds != (F::k256 ? 14 : 10)) code = Code::internal;
+        }
         own = code == Code::ok;
         if (!own && tells && batch.results) batch.results[index] = static_cast<std::uint32_t>(code);
     }
@@ -128,7 +134,7 @@ __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Messa
         const std::uint32_t another = __shfl_sync(~0u, index, __ffs(static_cast<int>(owners)) - 1);
         if (!own) {
             index = another;
-            job = fetch_job<F>(messages + index);
+            job = fetch_job<F>(messages + index);  // and any key
         }
         __syncwarp();
     }
@@ -140,8 +146,6 @@ __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Messa
     kept.size = job.size;
     kept.aad_size = job.aad_size;
     kept.tag = reinterpret_cast<std::uintptr_t>(job.tag);
-    const GcmKey& its_key = batch.keys[job.key];
-    const Words4 key[2] = {key_words(its_key, 0), F::k256 ? key_words(its_key, 1) : Words4{}};
     const std::uint64_t longest = warp_extreme<true>(job.size);
     kept.longest = longest;
     const bool fast =
@@ -221,10 +225,17 @@ __device__ __forceinline__ void wipe_stage() {
 
 template <class F, bool kOpen>
 __device__ __forceinline__ void aegis_messages(const AegisBatch& batch, const Message* messages) {
-    AegisState<F> state(aegis_tables<F>());
     const std::uint32_t warps = gridDim.x * (F::kThreads / kLanes),
                         warp = uniform(threadIdx.x / kLanes) * gridDim.x + blockIdx.x;
     const std::uint32_t count = number_of(batch.number, batch.count);
+    // What the first messages begin with comes while the tables are filled.
+    const std::uint64_t first =
+        std::uint64_t{warp} * F::kMessages + threadIdx.x % kLanes / F::kGroup;
+    if (F::kTables == 4 && threadIdx.x % F::kGroup == 0 && first < count) {
+        const Message& m = messages[batch.order ? batch.order[first] : first];
+        if (validity(batch, m) == Code::ok && m.size != 0) ask_ahead(m.in);
+    }
+    AegisState<F> state(aegis_tables<F>());
     // There and back, as those that come first may be longer.
     const std::uint64_t groups = (std::uint64_t{count} + F::kMessages - 1) / F::kMessages;
     const bool aligned = aligned16(messages, messages);

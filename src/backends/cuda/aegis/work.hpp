@@ -4,9 +4,9 @@
 #pragma once
 
 #include <daelstrom/aegis.hpp>
+#include <daelstrom/device/detail/aegis.hpp>
 
 #include "backends/cuda/gcm/work.hpp"
-#include "kernels/aegis.hpp"
 
 namespace dael::cuda {
 

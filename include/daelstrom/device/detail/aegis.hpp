@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of AEGIS (RFC 10032) on T-tables: blocks as four words of memory, a whole state in
-// one lane. An AES round of AEGIS is AESENC, which is what a T-table round is: SubBytes, ShiftRows,
-// MixColumns, and a round key that here is another block of the state.
+// one lane. For daelstrom's own use. An AES round of AEGIS is AESENC, which is what a T-table round
+// is: SubBytes, ShiftRows, MixColumns, and a round key that here is another block of the state.
 //
 // States whose blocks are spread over several lanes: backends/cuda/aegis/lanes.cuh.
 #pragma once
 
 #include <cstdint>
 
+#include <daelstrom/device/detail/aes_math.hpp>
 #include <daelstrom/device/detail/block_access.hpp>
 #include <daelstrom/device/detail/hd.hpp>
 #include <daelstrom/device/detail/ttable.hpp>
@@ -53,6 +54,20 @@ template <class Tables>
 DAEL_HD Words4 aes_round(const Tables& tables, const Words4& s, const Words4& k = {}) {
     return {tables.column(s.x, s.y, s.z, s.w, k.x), tables.column(s.y, s.z, s.w, s.x, k.y),
             tables.column(s.z, s.w, s.x, s.y, k.z), tables.column(s.w, s.x, s.y, s.z, k.w)};
+}
+
+// AESRound(s, 0) of what is known when compiling.
+DAEL_HD constexpr Words4 known_round(const Words4& s) {
+    const auto column = [](std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+        const std::uint32_t shifted =
+            (a & 0xff) | (b & 0xff00) | (c & 0xff0000) | (d & 0xff000000u);
+        return static_cast<std::uint32_t>(core::mix_columns_each(core::sub_each(shifted)));
+    };
+    return {column(s.x, s.y, s.z, s.w), column(s.y, s.z, s.w, s.x), column(s.z, s.w, s.x, s.y),
+            column(s.w, s.x, s.y, s.z)};
+}
+DAEL_HD constexpr Words4 known_sum(const Words4& a, const Words4& b) {
+    return {a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w};
 }
 
 // Update() of AEGIS-128L, and of one state of AEGIS-128X.
@@ -103,6 +118,42 @@ DAEL_HD Words4 aegis_first_256(std::uint32_t i, const Words4 (&key)[2], const Wo
 DAEL_HD Words4 aegis_begin_256(std::uint32_t i, const Words4 (&key)[2], const Words4 (&nonce)[2]) {
     const Words4 k = i % 2 != 0 ? key[1] : key[0], n = i % 2 != 0 ? nonce[1] : nonce[0];
     return i % 4 < 2 ? k : k ^ n;
+}
+
+// AEGIS-128L's state after the first three updates of Init(). The blocks that begin as C0 and C1
+// are constants for a while, S4 begins as S0 and S7 as S5: 16 rounds do instead of 24.
+template <class Tables>
+DAEL_HD void aegis_third_128(const Tables& tables, Words4 (&s)[8], const Words4& key,
+                             const Words4& nonce) {
+    constexpr Words4 c0 = aegis_c0(), c1 = aegis_c1(), s2 = known_sum(known_round(c1), c0),
+                     s3 = known_sum(known_round(c0), c1), s3_next = known_sum(known_round(s2), s3),
+                     a1 = known_round(c1), a3 = known_round(s3), a3_next = known_round(s3_next);
+    const Words4 t = aes_round(tables, key ^ nonce), u = aes_round(tables, key ^ c0);
+    s[0] = u ^ key;  // S7 ^ S0 ^ nonce, and S0 is key ^ nonce
+    s[1] = t ^ c1;
+    s[4] = a1 ^ nonce;
+    s[5] = xor3(t, key, c0);
+    s[6] = xor3(u, key, c1);
+    s[7] = aes_round(tables, key ^ c1, key ^ c0);
+
+    Words4 last = aes_round(tables, s[7]);
+    s[7] = aes_round(tables, s[6], s[7]);
+    s[6] = aes_round(tables, s[5], s[6]);
+    s[5] = aes_round(tables, s[4], s[5]);
+    s[4] = xor3(s[4], a3, key);
+    s[2] = aes_round(tables, s[1], s2);
+    s[1] = aes_round(tables, s[0], s[1]);
+    s[0] = xor3(last, s[0], nonce);
+
+    last = aes_round(tables, s[7]);
+    s[7] = aes_round(tables, s[6], s[7]);
+    s[6] = aes_round(tables, s[5], s[6]);
+    s[5] = aes_round(tables, s[4], s[5]);
+    s[4] = xor3(s[4], a3_next, key);
+    s[3] = aes_round(tables, s[2], s3_next);
+    s[2] = aes_round(tables, s[1], s[2]);
+    s[1] = aes_round(tables, s[0], s[1]);
+    s[0] = xor3(last, s[0], nonce);
 }
 
 // ctx[d] of a state of AEGIS-128X: its first word, of which the others are 0.
