@@ -111,7 +111,9 @@ typedef enum dael_mode {
     DAEL_AEGIS128L = 8,
     DAEL_AEGIS256 = 9,
     DAEL_AEGIS128X2 = 10,
-    DAEL_AEGIS128X4 = 11
+    DAEL_AEGIS128X4 = 11,
+    DAEL_XAES256GCM = 12, /* C2SP's XAES-256-GCM, any length, authenticated; keys of 32 bytes */
+    DAEL_GCM_SIV = 13     /* RFC 8452, any length, authenticated; keys of 16 or 32 bytes */
 } dael_mode;
 typedef enum dael_direction { DAEL_ENCRYPT = 0, DAEL_DECRYPT = 1 } dael_direction;
 
@@ -125,7 +127,8 @@ typedef enum dael_direction { DAEL_ENCRYPT = 0, DAEL_DECRYPT = 1 } dael_directio
 typedef struct dael_cipher {
     uint8_t mode;      /* dael_mode */
     uint8_t direction; /* dael_direction; CTR and OFB do the same both ways */
-    uint8_t tag;       /* bytes of the messages' tags. GCM: 4, 8, or 12 to 16; AEGIS: 16 or 32 */
+    uint8_t tag;       /* bytes of the messages' tags. GCM: 4, 8, or 12 to 16; AEGIS: 16 or 32;
+                        * XAES-256-GCM, GCM-SIV: 16 */
     uint8_t unused;    /* 0 */
     uint32_t sector;   /* XTS: bytes of a sector, 16 to 16777216 */
 } dael_cipher;
@@ -144,14 +147,14 @@ typedef struct dael_message {
     uint64_t aad_size;
     uint8_t* tag;
     /* CBC, CFB, OFB: the IV. CTR, gcm_ctr: the first counter block. GCM: the pre-counter block, and
-     * XTS: the first sector's number, which dael_gcm_start() and dael_xts_start() fill in. AEGIS:
-     * the nonce's first 16 bytes, all but AEGIS-256's have no more. */
+     * XTS: the first sector's number, which dael_gcm_start() and dael_xts_start() fill in. AEGIS,
+     * XAES-256-GCM, GCM-SIV: the nonce's first 16 bytes, with zeros behind what it has. */
     uint8_t start[DAEL_BLOCK_SIZE];
     uint32_t key; /* index into the key set; 0 where there is one key */
     uint8_t skip; /* CTR, gcm_ctr: bytes of the first keystream block to leave out, 0 to 15 */
     uint8_t unused[11];
     /* Bytes 16 to 31 of what `start` begins, for modes whose nonces are longer than a block:
-     * AEGIS-256. No other reads it. */
+     * AEGIS-256 (32 bytes), XAES-256-GCM (24). No other reads it. */
     uint8_t start_rest[DAEL_BLOCK_SIZE];
 } dael_message;
 
@@ -408,7 +411,8 @@ DAEL_API void dael_nonces_free(dael_nonces* nonces);
 
 typedef struct dael_pieces dael_pieces;
 
-/* `start`: as in a dael_message, 16 bytes, of AEGIS-256 32; null in ECB. Keeps engine and key
+/* `start`: as in a dael_message, 16 bytes, of AEGIS-256 and XAES-256-GCM 32; null in ECB. Not
+ * for GCM-SIV, which needs the whole message: DAEL_UNSUPPORTED. Keeps engine and key
  * alive. Errors: as dael_run. */
 DAEL_API dael_status dael_begin(dael_engine* engine, const dael_cipher* cipher, const dael_key* key,
                                 const uint8_t* start, dael_pieces** pieces);

@@ -36,9 +36,10 @@ enum class Mode : std::uint8_t {
 };
 enum class Direction : std::uint8_t { encrypt = 0, decrypt = 1 };
 
-inline constexpr std::array<Mode, 12> kModes{
-    Mode::ecb,     Mode::cbc, Mode::cfb,       Mode::ofb,      Mode::ctr,        Mode::gcm,
-    Mode::gcm_ctr, Mode::xts, Mode::aegis128l, Mode::aegis256, Mode::aegis128x2, Mode::aegis128x4};
+inline constexpr std::array<Mode, 14> kModes{
+    Mode::ecb,        Mode::cbc,        Mode::cfb,        Mode::ofb,       Mode::ctr,
+    Mode::gcm,        Mode::gcm_ctr,    Mode::xts,        Mode::aegis128l, Mode::aegis256,
+    Mode::aegis128x2, Mode::aegis128x4, Mode::xaes256gcm, Mode::gcm_siv};
 // Those of SP 800-38A, which keep secrets and nothing else.
 inline constexpr std::array<Mode, 5> kModes38a{Mode::ecb, Mode::cbc, Mode::cfb, Mode::ofb,
                                                Mode::ctr};
@@ -155,9 +156,9 @@ struct Messages {
     // writes a new `start` into every message of the list, and advances the counter. Null: the
     // starts are as they stand in the list.
     DeviceNonces* nonces = nullptr;
-    // For lists in device memory of GCM, gcm_ctr and AEGIS: bytes that no message has more of, data and
-    // AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves most. A
-    // message that is longer all the same is not done, and has Code::limit. 0: any size.
+    // For lists in device memory of GCM, gcm_ctr and AEGIS: bytes that no message has more of, data
+    // and AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves
+    // most. A message that is longer all the same is not done, and has Code::limit. 0: any size.
     std::uint64_t longest = 0;
 };
 

@@ -97,7 +97,10 @@ std::vector<Message> messages_at(std::uint8_t* base, const Layout& layout, const
             m.start[15] = 0xf0;
         }
         if (q.cipher.mode == Mode::gcm) std::ranges::copy("\0\0\0\1", m.start.begin() + 12);
+        if (q.cipher.mode == Mode::gcm_siv) std::fill(m.start.begin() + 12, m.start.end(), 0);
         if (has_start_rest(q.cipher.mode)) bytes.fill(m.start_rest);
+        if (q.cipher.mode == Mode::xaes256gcm)
+            std::fill(m.start_rest.begin() + 8, m.start_rest.end(), 0);
         m.key = static_cast<std::uint32_t>(i % q.keys);
         list.push_back(m);
     }

@@ -51,6 +51,11 @@ Error tagged_refusal(const Cipher& cipher, const Message& m) {
     if (m.size > limits.data) return too_long(cipher.mode, std::to_string(m.size) + " bytes");
     if (m.aad_size > limits.aad)
         return too_much_aad(cipher.mode, std::to_string(m.aad_size) + " bytes");
+    if (!ends_in_zeros(cipher.mode, m))
+        return {Code::invalid_argument,
+                cipher.mode == Mode::gcm_siv
+                    ? "a nonce of GCM-SIV has 12 bytes; the last 4 of the start are not zero"
+                    : "a nonce of XAES-256-GCM has 24 bytes; the last 8 of the start are not zero"};
     if (!m.tag) return null_with_size("the tag", cipher.tag);
     if (!m.aad && m.aad_size != 0) return null_with_size("the additional data", m.aad_size);
     if (overlap(m.tag, cipher.tag, m.out, m.size))
@@ -123,11 +128,12 @@ constexpr std::array<Traits, kModes.size()> kTraits{{
     {"aegis256", kNever, true, false, block_unit, tagged_takes, tagged_refusal, same_start},
     {"aegis128x2", kNever, true, false, block_unit, tagged_takes, tagged_refusal, same_start},
     {"aegis128x4", kNever, true, false, block_unit, tagged_takes, tagged_refusal, same_start},
+    {"xaes256gcm", kNever, true, false, block_unit, tagged_takes, tagged_refusal, same_start},
+    {"gcm_siv", kNever, false, false, block_unit, tagged_takes, tagged_refusal, same_start},
 }};
 
 // A mode without a row would have one of nulls; and what <daelstrom/message.hpp> says of a mode is
 // what its row says. Of a mode that authenticates a message may be parallel and yet not be cut.
-// Values beyond kModes have no row yet.
 consteval bool rows_are_right() {
     for (std::size_t i = 0; i < kModes.size(); ++i) {
         const Mode mode{static_cast<std::uint8_t>(i)};

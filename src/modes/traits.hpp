@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include <daelstrom/aegis.hpp>
 #include <daelstrom/error.hpp>
 #include <daelstrom/gcm.hpp>
+#include <daelstrom/gcm_siv.hpp>
 #include <daelstrom/key.hpp>
 #include <daelstrom/message.hpp>
 #include <daelstrom/xts.hpp>
@@ -138,14 +140,21 @@ struct Most {
 };
 constexpr Most most(Mode mode) noexcept {
     return is_aegis(mode)          ? Most{aegis::kMaxData, aegis::kMaxAad}
-           : mode == Mode::gcm_siv ? Most{std::uint64_t{1} << 36, std::uint64_t{1} << 36}
+           : mode == Mode::gcm_siv ? Most{gcm_siv::kMaxData, gcm_siv::kMaxAad}
                                    : Most{gcm::kMaxData, gcm::kMaxAad};
 }
-// Modes that authenticate: sizes, the tag, and nothing over the output.
+// Whether nothing is behind the nonce, where that fills no whole block: XAES-256-GCM, GCM-SIV.
+inline bool ends_in_zeros(Mode mode, const Message& m) noexcept {
+    std::uint64_t rest = 0;
+    if (mode == Mode::xaes256gcm) std::memcpy(&rest, m.start_rest.data() + 8, 8);
+    if (mode == Mode::gcm_siv) std::memcpy(&rest, m.start.data() + 12, 4);
+    return rest == 0;
+}
+// Modes that authenticate: sizes, the nonce, the tag, and nothing over the output.
 inline bool tagged_takes(const Cipher& cipher, const Message& m) noexcept {
     const Most limits = most(cipher.mode);
     return m.size <= limits.data && m.aad_size <= limits.aad && m.tag &&
-           !overlap(m.tag, cipher.tag, m.out, m.size) &&
+           ends_in_zeros(cipher.mode, m) && !overlap(m.tag, cipher.tag, m.out, m.size) &&
            (m.aad_size == 0 || (m.aad && !overlap(m.aad, m.aad_size, m.out, m.size)));
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The modes' named calls: each makes a message and gives it to the engine.
+#include <algorithm>
+
 #include <daelstrom/aegis.hpp>
 #include <daelstrom/ctr.hpp>
 #include <daelstrom/gcm.hpp>
+#include <daelstrom/gcm_siv.hpp>
 #include <daelstrom/unauthenticated.hpp>
+#include <daelstrom/xaes.hpp>
 #include <daelstrom/xts.hpp>
 
 #include "core/wipe_at_end.hpp"
@@ -171,23 +175,34 @@ Result<Ran> gcm::open(Engine& engine, const Key& key, std::span<const std::uint8
 
 namespace {
 
-Result<Ran> aegis_one(Engine& engine, Cipher cipher, const Key& key,
-                      std::span<const std::uint8_t> nonce, HostIn aad, HostIn in, HostOut out,
-                      std::span<std::uint8_t> tag) {
-    if (!is_aegis(cipher.mode))
-        return Error{Code::invalid_argument,
-                     std::string(name(cipher.mode)) + " is not a mode of AEGIS"};
-    if (!aegis::valid_tag_size(tag.size())) return modes::no_such_tag(cipher.mode, tag.size());
-    if (nonce.size() != aegis::nonce_size(cipher.mode))
+// Of a mode whose start is the nonce, with zeros behind it. A message's tag is not const, since
+// sealing writes it; opening does not.
+Result<Ran> nonced(Engine& engine, Cipher cipher, const Key& key,
+                   std::span<const std::uint8_t> nonce, std::size_t nonce_size, HostIn aad,
+                   HostIn in, HostOut out, std::span<const std::uint8_t> tag) {
+    if (!modes::valid_tag_size(cipher.mode, tag.size()))
+        return modes::no_such_tag(cipher.mode, tag.size());
+    if (nonce.size() != nonce_size)
         return Error{Code::iv_size, "the nonce is " + std::to_string(nonce.size()) + " bytes; " +
                                         std::string(name(cipher.mode)) + " takes " +
-                                        std::to_string(aegis::nonce_size(cipher.mode))};
+                                        std::to_string(nonce_size)};
     if (!nonce.data()) return Error{Code::invalid_argument, "the nonce is null"};
     if (in.size() != out.size()) return modes::sizes_differ(in.size(), out.size());
     cipher.tag = static_cast<std::uint8_t>(tag.size());
-    Message message{in.data(), out.data(), in.size(), aad.data(), aad.size(), tag.data()};
-    aegis::set_start(message, cipher.mode, nonce.data());
+    Message message{in.data(),  out.data(), in.size(),
+                    aad.data(), aad.size(), const_cast<std::uint8_t*>(tag.data())};
+    const auto first = nonce.first(std::min(nonce.size(), kBlockSize));
+    std::ranges::copy(first, message.start.begin());
+    std::ranges::copy(nonce.subspan(first.size()), message.start_rest.begin());
     return engine.run(cipher, key, message);
+}
+Result<Ran> aegis_one(Engine& engine, const Cipher& cipher, const Key& key,
+                      std::span<const std::uint8_t> nonce, HostIn aad, HostIn in, HostOut out,
+                      std::span<const std::uint8_t> tag) {
+    if (!is_aegis(cipher.mode))
+        return Error{Code::invalid_argument,
+                     std::string(name(cipher.mode)) + " is not a mode of AEGIS"};
+    return nonced(engine, cipher, key, nonce, aegis::nonce_size(cipher.mode), aad, in, out, tag);
 }
 
 }  // namespace
@@ -197,13 +212,24 @@ Result<Ran> aegis::seal(Engine& engine, Mode mode, const Key& key,
                         std::span<std::uint8_t> tag) {
     return aegis_one(engine, sealing(mode), key, nonce, aad, in, out, tag);
 }
-
 Result<Ran> aegis::open(Engine& engine, Mode mode, const Key& key,
                         std::span<const std::uint8_t> nonce, HostIn aad, HostIn in, HostOut out,
                         std::span<const std::uint8_t> tag) {
-    // As of GCM.
-    return aegis_one(engine, opening(mode), key, nonce, aad, in, out,
-                     {const_cast<std::uint8_t*>(tag.data()), tag.size()});
+    return aegis_one(engine, opening(mode), key, nonce, aad, in, out, tag);
 }
+
+#define DAEL_SEAL_AND_OPEN(mode)                                                                \
+    Result<Ran> mode::seal(Engine& engine, const Key& key, std::span<const std::uint8_t> nonce, \
+                           HostIn aad, HostIn in, HostOut out, std::span<std::uint8_t> tag) {   \
+        return nonced(engine, kSealing, key, nonce, kNonceSize, aad, in, out, tag);             \
+    }                                                                                           \
+    Result<Ran> mode::open(Engine& engine, const Key& key, std::span<const std::uint8_t> nonce, \
+                           HostIn aad, HostIn in, HostOut out,                                  \
+                           std::span<const std::uint8_t> tag) {                                 \
+        return nonced(engine, kOpening, key, nonce, kNonceSize, aad, in, out, tag);             \
+    }
+DAEL_SEAL_AND_OPEN(xaes)
+DAEL_SEAL_AND_OPEN(gcm_siv)
+#undef DAEL_SEAL_AND_OPEN
 
 }  // namespace dael

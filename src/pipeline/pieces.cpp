@@ -162,6 +162,9 @@ void Pieces::State::begin(const Block& at) {
 Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Start& start) {
     return core::guarded([&]() -> Result<Pieces> {
         DAEL_TRY(modes::check(cipher, key));
+        if (cipher.mode == Mode::gcm_siv)
+            return Error{Code::unsupported,
+                         "GCM-SIV needs the whole message before its first byte; give it to run()"};
         DAEL_LET(copy, key.duplicate());
         auto state = std::make_unique<Pieces::State>(
             state_, cipher, std::make_shared<const Key>(std::move(copy)), start);
@@ -169,7 +172,7 @@ Result<Pieces> Engine::begin(const Cipher& cipher, const Key& key, const Start& 
         DAEL_LET(worker, state_->worker_for_pieces(cipher, key.bits()));
         // Said now, not amid the message: what is missing, or sequential on a device by name.
         const core::Can can = worker.backend->can(cipher, key.bits());
-        if (can.answer == core::Can::no || (!state->tagged() && can.answer != core::Can::yes))
+        if (can.answer != core::Can::yes)
             return core::cannot(worker.backend->profile().name, cipher, can);
         if (!state->tagged()) return Pieces(std::move(state));
         const std::span keys(state->key.get(), 1);

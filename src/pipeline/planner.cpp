@@ -46,7 +46,7 @@ HostRate built_in(const core::Expected& figures, const Cipher& cipher, int key_b
         rate.batch_all = std::max(kHostMemory, rate.one_core);
     } else if (parallel_within_message(cipher.mode, cipher.direction)) {
         rate.one_core = scale * (cipher.mode == Mode::cfb   ? figures.cfb_decrypt
-                                 : cipher.mode == Mode::gcm ? figures.gcm
+                                 : authenticates(cipher.mode) ? figures.gcm
                                                             : figures.parallel);
         rate.batch_core = rate.one_core;
         rate.batch_all = std::max(kHostMemory, rate.one_core);

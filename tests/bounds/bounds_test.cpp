@@ -35,7 +35,8 @@ class Bounds : public ModesTest {
     void check_guarded(Cipher cipher, std::size_t size, std::size_t aad_size, Side where,
                        bool in_place, bool keystream = false) {
         if (!authenticates(cipher.mode)) aad_size = 0;
-        if (authenticates(cipher.mode) && size % 5 == 4) cipher.tag = 13;
+        if (cipher.mode == Mode::gcm && size % 5 == 4) cipher.tag = 13;
+        if (is_aegis(cipher.mode) && size % 5 == 4) cipher.tag = 32;
         const std::string what = GetParam().name + " " + std::string(name(cipher.mode)) + " " +
                                  std::string(name(cipher.direction)) + ", " + std::to_string(size) +
                                  " bytes, AAD of " + std::to_string(aad_size) + ", at a page's " +
@@ -57,7 +58,8 @@ class Bounds : public ModesTest {
         message.start = fitting_start(cipher, random_);
         message.start_rest = fitting_rest(cipher, random_);
         if (makes_keystream(cipher.mode)) message.skip = static_cast<std::uint8_t>(size % 19 % 16);
-        const Answer answer = oracle(keys.raw[0], cipher, message);
+        const Answer answer = oracle(keys.raw[0], cipher, message, in);
+        const Bytes before(in.begin(), in.end());
         const bool tagged = authenticates(cipher.mode);
         const bool writes_tag = tagged && cipher.direction == Direction::encrypt;
         Bytes right_tag = answer.tag;
@@ -69,7 +71,7 @@ class Bounds : public ModesTest {
         ASSERT_TRUE(done) << what << ": " << done.error().message;
         ASSERT_EQ(difference(answer.out, out), "") << what;
         ASSERT_EQ(difference(right_tag, tag), "") << what << ", its tag";
-        ASSERT_TRUE(in_place || std::ranges::equal(content, in)) << what;
+        ASSERT_TRUE(in_place || std::ranges::equal(before, in)) << what;
         ASSERT_TRUE(std::ranges::equal(aad, std::span(message.aad, aad_size))) << what;
         // The rest of the pages, on the side without a guard.
         for (auto& [memory, used] : {std::pair<Guarded*, std::size_t>{&target, size},
@@ -160,7 +162,7 @@ TEST_P(Bounds, BatchesAgainstGuards) {
             Message m{in.data(), i % 3 ? out.data() : in.data(), size, aad.data(), aad.size()};
             m.start = fitting_start(cipher, random_);
             m.key = static_cast<std::uint32_t>(i % keys.keys.size());
-            answers.push_back(oracle(keys.raw[m.key], cipher, m));
+            answers.push_back(oracle(keys.raw[m.key], cipher, m, in));
             const auto tag = place(*next++, where, answers.back().tag);
             if (tagged) m.tag = tag.data();
             if (tagged && cipher.direction == Direction::encrypt) std::ranges::fill(tag, 0);
@@ -190,7 +192,7 @@ TEST_P(Bounds, NothingIsTouchedForNoBytes) {
             if (makes_keystream(cipher.mode)) message.skip = 5;
             Bytes tag(16);
             if (authenticates(cipher.mode)) {
-                tag = oracle(keys.raw[0], cipher, message).tag;
+                tag = oracle(keys.raw[0], cipher, message, {}).tag;
                 message.tag = tag.data();
             }
             EXPECT_TRUE(subject().run(cipher, keys.keys[0], message))

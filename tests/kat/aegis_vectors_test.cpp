@@ -42,15 +42,15 @@ class AegisVectorsTest : public ModesTest {
         EXPECT_TRUE(done) << done.error().message;
         return done ? code : done.code();
     }
-    const AegisVectors& vectors() {
-        static const AegisVectors all = load_aegis_json("aegis.json");
+    const AeadVectors& vectors() {
+        static const AeadVectors all = load_aead_json("aegis.json");
         return all;
     }
 };
 
 TEST_P(AegisVectorsTest, OfTheRfc) {
     ASSERT_EQ(vectors().vectors.size(), 22u);
-    for (const AegisVector& v : vectors().vectors)
+    for (const AeadVector& v : vectors().vectors)
         for (const Bytes& tag : {v.tag128, v.tag256})
             for (const bool in_place : {false, true}) {
                 const std::string what = std::string(name(v.mode)) + ", " + v.name + ", tag of " +

@@ -151,7 +151,7 @@ TEST_F(Launch, WhatIsRefused) {
     std::uint32_t code = 0;
     const std::span<const Message> all(list_);
     for (const Mode mode : kModes)
-        if (mode != Mode::gcm && mode != Mode::gcm_ctr && mode != Mode::xts && !is_aegis(mode))
+        if (mode != Mode::gcm && mode != Mode::gcm_ctr && mode != Mode::xts && !authenticates(mode))
             refused(Code::unsupported, "prepare()", {mode}, {});
     refused(Code::invalid_argument, "codes is null", gcm::opening(), all);
     refused(Code::invalid_argument, "page-locked", gcm::opening(), all.first(1), {.codes = &code});

@@ -115,7 +115,7 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
                                 message.tag = tag.data();
                             }
                             message.start = fitting_start(cipher, random);
-                            const Answer answer = oracle(raw, cipher, message);
+                            const Answer answer = oracle(raw, cipher, message, in);
                             if (authenticates(mode) && direction == Direction::decrypt)
                                 tag = answer.tag;
                             const auto ran = engine.run(cipher, keys.keys[0], message);
@@ -339,7 +339,7 @@ TEST(Transfer, NeighboursInPlace) {
                     m.start = fitting_start(cipher, random);
                     m.start_rest = fitting_rest(cipher, random);
                     if (authenticates(mode)) m.tag = tags.data() + 16 * i;
-                    const Answer answer = oracle(keys.raw[0], cipher, m);
+                    const Answer answer = oracle(keys.raw[0], cipher, m, {here, kSize});
                     expected.insert(expected.end(), answer.out.begin(), answer.out.end());
                     std::ranges::copy(answer.tag,
                                       tags.begin() + static_cast<std::ptrdiff_t>(16 * i));

@@ -3,6 +3,9 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -78,6 +81,100 @@ Answer aegis_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, con
     Answer answer{one.crypt(in, cipher.direction == Direction::decrypt), {}};
     answer.tag = one.tag(aad.size(), in.size(), cipher.tag);
     return answer;
+}
+
+Bytes ecb(std::span<const std::uint8_t> key, const Bytes& blocks) {
+    return oracle(key, {Mode::ecb, Direction::encrypt, {}, 0}, blocks);
+}
+
+// XAES-256-GCM: OpenSSL's GCM, under a key that is derived as C2SP's document says.
+Answer xaes_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& m,
+                   std::span<const std::uint8_t> aad) {
+    const Bytes l = ecb(key, Bytes(16));
+    Bytes k1(16), inputs;
+    for (std::size_t i = 0; i < 16; ++i)
+        k1[i] = static_cast<std::uint8_t>(l[i] << 1 | (i < 15 ? l[i + 1] >> 7 : 0));
+    if (l[0] >> 7) k1[15] ^= 0x87;
+    for (std::uint8_t number = 1; number <= 2; ++number) {
+        Bytes block{0, number, 'X', 0};
+        block.insert(block.end(), m.start.begin(), m.start.begin() + 12);
+        for (std::size_t i = 0; i < 16; ++i) inputs.push_back(block[i] ^ k1[i]);
+    }
+    const Bytes derived = ecb(key, inputs);
+    gcm::Nonce nonce;
+    std::copy_n(m.start.begin() + 12, 4, nonce.begin());
+    std::copy_n(m.start_rest.begin(), 8, nonce.begin() + 4);
+    Message its = m;
+    its.start = gcm::start(nonce);
+    its.aad = aad.data();
+    return oracle(derived, {Mode::gcm, cipher.direction}, its);
+}
+
+// RFC 8452, section 3: a * b * x^-128 in its field, by bits.
+using Element = std::array<std::uint64_t, 2>;
+Element dot(const Element& a, const Element& b) {
+    Element r{};
+    for (std::size_t i = 0; i < 128; ++i) {
+        if (a[i / 64] >> (i % 64) & 1) r = {r[0] ^ b[0], r[1] ^ b[1]};
+        const std::uint64_t odd = r[0] & 1;  // which the polynomial makes even
+        if (odd) r = {r[0] ^ 1, r[1] ^ 0xc200000000000000};
+        r = {r[0] >> 1 | r[1] << 63, r[1] >> 1 | odd << 63};
+    }
+    return r;
+}
+
+// AES-GCM-SIV, sections 4 and 5, over OpenSSL's ECB. The tag is the plaintext's.
+Answer siv_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& m,
+                  std::span<const std::uint8_t> in, std::span<const std::uint8_t> aad) {
+    Bytes inputs, keys;
+    for (std::uint8_t i = 0; i < 2 + key.size() / 8; ++i) {
+        inputs.insert(inputs.end(), {i, 0, 0, 0});
+        inputs.insert(inputs.end(), m.start.begin(), m.start.begin() + 12);
+    }
+    const Bytes made = ecb(key, inputs);
+    for (auto at = made.begin(); at != made.end(); at += 16) keys.insert(keys.end(), at, at + 8);
+    Element h;
+    std::memcpy(h.data(), keys.data(), 16);
+    const Bytes derived(keys.begin() + 16, keys.end());
+    const auto tag_of = [&](std::span<const std::uint8_t> plain) {
+        Bytes hashed(aad.begin(), aad.end());
+        hashed.resize((hashed.size() + 15) / 16 * 16);
+        hashed.insert(hashed.end(), plain.begin(), plain.end());
+        hashed.resize((hashed.size() + 15) / 16 * 16);
+        for (const std::uint64_t bits : {8 * aad.size(), 8 * plain.size()})
+            for (int i = 0; i < 64; i += 8) hashed.push_back(static_cast<std::uint8_t>(bits >> i));
+        Element y{};
+        for (std::size_t i = 0; i < hashed.size(); i += 16) {
+            Element x;
+            std::memcpy(x.data(), hashed.data() + i, 16);
+            y = dot({y[0] ^ x[0], y[1] ^ x[1]}, h);
+        }
+        Bytes tag(16);
+        std::memcpy(tag.data(), y.data(), 16);
+        for (std::size_t i = 0; i < 12; ++i) tag[i] ^= m.start[i];
+        tag[15] &= 0x7f;
+        return ecb(derived, tag);
+    };
+    const auto crypt = [&](const Bytes& tag) {
+        Bytes counters, out(in.begin(), in.end());
+        std::uint32_t number;
+        std::memcpy(&number, tag.data(), 4);
+        for (std::size_t i = 0; i < in.size(); i += 16, ++number) {
+            Bytes counter = tag;
+            counter[15] |= 0x80;
+            std::memcpy(counter.data(), &number, 4);
+            counters.insert(counters.end(), counter.begin(), counter.end());
+        }
+        const Bytes keystream = ecb(derived, counters);
+        for (std::size_t i = 0; i < in.size(); ++i) out[i] ^= keystream[i];
+        return out;
+    };
+    if (cipher.direction == Direction::encrypt) {
+        const Bytes tag = tag_of(in);
+        return {crypt(tag), tag};
+    }
+    // The tag is the plaintext's, and the plaintext the tag's: of a ciphertext nobody finds it.
+    throw std::runtime_error("the oracle opens no GCM-SIV");
 }
 
 }  // namespace
@@ -175,6 +272,10 @@ Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Mes
         }
         case Mode::gcm_ctr:
             return {oracle(key, {Mode::ctr, cipher.direction, m.start, m.skip}, in), {}};
+        case Mode::xaes256gcm:
+            return xaes_oracle(key, cipher, m, aad);
+        case Mode::gcm_siv:
+            return siv_oracle(key, cipher, m, in, aad);
         case Mode::aegis128l:
         case Mode::aegis256:
         case Mode::aegis128x2:
@@ -183,6 +284,17 @@ Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Mes
         default:
             return {oracle(key, {cipher.mode, cipher.direction, m.start, m.skip}, in), {}};
     }
+}
+
+Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& m,
+              std::span<std::uint8_t> in) {
+    if (cipher.mode != Mode::gcm_siv || cipher.direction == Direction::encrypt)
+        return oracle(key, cipher, m);
+    Cipher sealing = cipher;
+    sealing.direction = Direction::encrypt;
+    Answer answer = oracle(key, sealing, m);
+    std::swap_ranges(in.begin(), in.end(), answer.out.begin());
+    return answer;
 }
 
 }  // namespace dael::test

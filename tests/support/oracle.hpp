@@ -44,6 +44,11 @@ struct Answer {
 };
 Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& message);
 
+// The same where the message's input, `in`, may be changed: in GCM-SIV nobody can choose what is
+// opened, so that it is what was there, sealed.
+Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& message,
+              std::span<std::uint8_t> in);
+
 // A message fed piece by piece; OpenSSL keeps the chaining value.
 class OracleStream {
   public:

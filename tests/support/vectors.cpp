@@ -262,9 +262,9 @@ std::vector<GcmVector> load_gcm_rsp(const std::filesystem::path& file) {
     return vectors;
 }
 
-AegisVectors load_aegis_json(const std::string& file) {
+AeadVectors load_aead_json(const std::string& file) {
     const auto json = read_json(file);
-    AegisVectors all;
+    AeadVectors all;
     for (const auto& v : json.at("vectors"))
         all.vectors.push_back({v.at("name").get<std::string>(),
                                mode_of(v.at("mode").get<std::string>()), hex_of(v, "key"),

@@ -54,15 +54,16 @@ struct GcmVector {
     bool refused = false;  // opening must fail, and there is no plaintext
 };
 
-// One known answer of AEGIS, with both its tags; and digests of many, by mode and bits of the tag.
-struct AegisVector {
+// One known answer of AEGIS with both its tags, or of XAES-256-GCM or GCM-SIV with one; and digests
+// of many, by mode and bits of AEGIS's tag, or bytes of the others' key.
+struct AeadVector {
     std::string name;
     Mode mode = Mode::aegis128l;
     Bytes key, nonce, aad, plaintext, ciphertext, tag128, tag256;
     bool refused = false;  // opening must fail, and there is no plaintext
 };
-struct AegisVectors {
-    std::vector<AegisVector> vectors;
+struct AeadVectors {
+    std::vector<AeadVector> vectors;
     std::map<std::string, std::string> digests;  // "aegis128l 256"
 };
 
@@ -80,6 +81,6 @@ std::vector<XtsVector> load_xts_rsp(const std::filesystem::path& file);
 std::vector<GcmVector> load_gcm_json(const std::string& file);
 std::vector<GcmVector> load_gcm_rsp(const std::filesystem::path& file);
 
-AegisVectors load_aegis_json(const std::string& file);
+AeadVectors load_aead_json(const std::string& file);
 
 }  // namespace dael::test

@@ -3,6 +3,7 @@
 // had been alone, and one that is forged or makes no sense fails alone.
 #include <thread>
 
+#include "modes/traits.hpp"
 #include "support/modes_test.hpp"
 
 namespace {
@@ -126,16 +127,18 @@ TEST_P(XBatch, ABadMessageFailsAlone) {
         overlapping.in = overlapping.out + 1;
         if (whole_blocks_only(mode)) refuse(20, Code::ragged_length).size = 33;
         if (mode == Mode::xts) refuse(20, Code::ragged_length).size = 15;
-        if (mode == Mode::gcm || mode == Mode::gcm_ctr) {
+        if (authenticates(mode) || mode == Mode::gcm_ctr) {
             Message& long_one = refuse(20, Code::limit);
             long_one.in = long_one.out;
             // One byte more than the counter lasts for.
-            long_one.size = mode == Mode::gcm
-                                ? gcm::kMaxData + 1
+            long_one.size = authenticates(mode)
+                                ? modes::most(mode).data + 1
                                 : ((std::uint64_t{1} << 32) - 1) * 16 - long_one.skip + 1;
         }
-        if (mode == Mode::gcm) refuse(33, Code::invalid_argument).tag = nullptr;
-        if (mode != Mode::gcm) {
+        if (authenticates(mode)) refuse(33, Code::invalid_argument).tag = nullptr;
+        if (mode == Mode::xaes256gcm) refuse(34, Code::invalid_argument).start_rest[15] = 1;
+        if (mode == Mode::gcm_siv) refuse(34, Code::invalid_argument).start[12] = 1;
+        if (!authenticates(mode)) {
             Message& with_aad = refuse(39, Code::invalid_argument);
             with_aad.aad = with_aad.in;
             with_aad.aad_size = 1;

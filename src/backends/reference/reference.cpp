@@ -8,6 +8,8 @@
 #include "backends/reference/modes.hpp"
 #include "backends/reference/packet_cipher.hpp"
 #include "backends/reference/pieces.hpp"
+#include "backends/reference/siv.hpp"
+#include "backends/reference/xaes.hpp"
 #include "backends/reference/xts.hpp"
 #include "core/backend.hpp"
 #include "core/key_schedule.hpp"
@@ -57,6 +59,10 @@ class Reference final : public core::Backend {
             const ExpandedKey w(key.schedule().key());
             if (cipher.mode == Mode::gcm)
                 codes[i] = reference::gcm(cipher, w, message);
+            else if (cipher.mode == Mode::xaes256gcm)
+                codes[i] = reference::xaes(cipher, w, message);
+            else if (cipher.mode == Mode::gcm_siv)
+                codes[i] = reference::gcm_siv(cipher, w, message);
             else if (cipher.mode == Mode::xts)
                 reference::xts(cipher, w, ExpandedKey(key.tweak().key()), message);
             else
@@ -69,7 +75,9 @@ class Reference final : public core::Backend {
                                                 std::uint32_t key, const Start& start) override {
         if (is_aegis(cipher.mode))
             return reference::begin_aegis(cipher, keys.list[key].schedule().key(), start);
-        return reference::begin(cipher, static_cast<const Tables&>(*keys.tables)[key], start.first);
+        const ExpandedKey& w = static_cast<const Tables&>(*keys.tables)[key];
+        if (cipher.mode == Mode::xaes256gcm) return reference::begin_xaes(cipher, w, start);
+        return reference::begin(cipher, w, start.first);
     }
     Result<std::unique_ptr<core::PacketCipher>> packets(const Key& key) override {
         return reference::packets(key.schedule().key());
