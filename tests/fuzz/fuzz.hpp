@@ -61,4 +61,39 @@ inline Key key(FuzzedDataProvider& data, bool xts = false) {
     return value(Key::import(bytes(data, size)), "a key of the right size");
 }
 
+// A key that the mode takes.
+inline Key key_for(FuzzedDataProvider& data, Mode mode) {
+    switch (mode) {
+        case Mode::aegis128l:
+        case Mode::aegis128x2:
+        case Mode::aegis128x4:
+            return value(Key::import(bytes(data, 16)), "a key of the right size");
+        case Mode::aegis256:
+        case Mode::xaes256gcm:
+            return value(Key::import(bytes(data, 32)), "a key of the right size");
+        case Mode::gcm_siv:
+            return value(Key::import(bytes(data, data.ConsumeBool() ? 32 : 16)),
+                         "a key of the right size");
+        default:
+            return key(data, mode == Mode::xts);
+    }
+}
+
+// A start that the mode takes: zeros behind a nonce that fills no whole block.
+inline void start_for(FuzzedDataProvider& data, Mode mode, Message& message) {
+    message.start = block(data);
+    if (mode == Mode::xts) message.start.back() &= 0x7f;
+    if (mode == Mode::gcm_siv)
+        for (std::size_t i = 12; i < 16; ++i) message.start[i] = 0;
+    if (!has_start_rest(mode)) return;
+    message.start_rest = block(data);
+    if (mode == Mode::xaes256gcm)
+        for (std::size_t i = 8; i < 16; ++i) message.start_rest[i] = 0;
+}
+inline std::uint8_t tag_for(FuzzedDataProvider& data, Mode mode) {
+    constexpr std::uint8_t kTags[] = {4, 8, 12, 13, 14, 15, 16};
+    if (mode == Mode::gcm) return data.PickValueInArray(kTags);
+    return is_aegis(mode) && data.ConsumeBool() ? 32 : 16;
+}
+
 }  // namespace dael::fuzz
