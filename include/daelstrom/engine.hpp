@@ -174,9 +174,9 @@ class DAEL_API Engine {
     // nonces that count on the device.
     Result<Ran> launch(Batch& batch, Stream stream);
 
-    // A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
-    // (cuda): the list lies on the host and travels with the launch, at most kMaxLaunched messages
-    // under keys of the set. Launches on the stream and returns, without allocation or
+    // A few messages of gcm, gcm_ctr or aegis in device memory that are known only now, without a
+    // batch (cuda): the list lies on the host and travels with the launch, at most kMaxLaunched
+    // messages under keys of the set. Launches on the stream and returns, without allocation or
     // synchronisation, but that a set's first launch, and its first of long messages, makes what
     // GHASH needs of its keys; from any number of threads. List and options may go at once, the set
     // when the work is done, and its end waits for that. Up to 64 KiB a message it is one kernel

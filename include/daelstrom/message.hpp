@@ -152,9 +152,10 @@ struct Messages {
     // In device memory, for lists in device memory: how many messages there are, read when the
     // batch runs. Null: `count`. A number above `count` counts as `count`.
     const std::uint32_t* number = nullptr;
-    // In device memory, for lists in device memory of GCM and gcm_ctr encryption: each launch
-    // writes a new `start` into every message of the list, and advances the counter. Null: the
-    // starts are as they stand in the list.
+    // In device memory, for lists in device memory of GCM, gcm_ctr and AEGIS encryption: each
+    // launch writes a new `start` into every message of the list, and advances the counter; in
+    // AEGIS zeros stand behind the 12 bytes that count. Null: the starts are as they stand in the
+    // list.
     DeviceNonces* nonces = nullptr;
     // For lists in device memory of GCM, gcm_ctr and AEGIS: bytes that no message has more of, data
     // and AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves
@@ -168,7 +169,7 @@ inline constexpr std::uint32_t kMaxLaunched = 32, kMaxLaunchedAad = 1024;
 struct LaunchOptions {
     // A Code for each message, as a 32-bit number, once the launch has ended: in the device's
     // memory, or in page-locked memory of the host. Null where every message is done: anything but
-    // gcm decryption.
+    // decryption that authenticates.
     std::uint32_t* codes = nullptr;
     bool host_aad = false;  // the messages' AAD lies in the host's memory, and is copied
 };

@@ -61,14 +61,20 @@ Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, st
     return {};
 }
 
+// Modes whose kernels take messages as they come: by a launch, numbered there.
+bool takes_numbers(Mode mode) noexcept {
+    return mode == Mode::gcm || mode == Mode::gcm_ctr || is_aegis(mode);
+}
+
 Result<> check_device_list(const Messages& messages, const Cipher& cipher) {
     if (!messages.list && messages.count != 0)
         return Error{Code::invalid_argument, "the list of messages is null"};
-    const bool numbered = cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr;
+    const bool numbered = takes_numbers(cipher.mode);
     if (messages.nonces && (!numbered || !modes::encrypts(cipher)))
-        return Error{Code::invalid_argument,
-                     "nonces that count on the device are for encryption in gcm and gcm_ctr"};
-    if (messages.longest != 0 && !numbered && !is_aegis(cipher.mode))
+        return Error{
+            Code::invalid_argument,
+            "nonces that count on the device are for encryption in gcm, gcm_ctr and aegis"};
+    if (messages.longest != 0 && !numbered)
         return Error{Code::invalid_argument,
                      "how long messages are at most is for lists of gcm, gcm_ctr and aegis"};
     return {};
@@ -165,8 +171,8 @@ namespace {
 // What a launch without a batch asks for besides messages that are valid.
 Result<> check_launch(const Cipher& cipher, std::span<const Message> list,
                       const LaunchOptions& options) {
-    if (cipher.mode != Mode::gcm && cipher.mode != Mode::gcm_ctr)
-        return Error{Code::unsupported, "launch() of a list is for gcm and gcm_ctr; " +
+    if (!takes_numbers(cipher.mode))
+        return Error{Code::unsupported, "launch() of a list is for gcm, gcm_ctr and aegis; " +
                                             std::string(name(cipher.mode)) +
                                             " has run() for one message, and prepare()"};
     if (list.size() > kMaxLaunched)

@@ -311,8 +311,8 @@ TEST_F(DeviceMemory, ListsThatADeviceCannotRead) {
 TEST_F(DeviceMemory, NumbersAndNoncesThatLieOnTheDevice) {
     constexpr std::uint32_t kMax = 20;
     constexpr std::size_t kSize = 48;
-    for (const Cipher& cipher : {gcm::sealing(), Cipher{Mode::gcm_ctr}}) {
-        const KeyRing ring(random_, 2);
+    for (const Cipher& cipher : {gcm::sealing(), Cipher{Mode::gcm_ctr}, Cipher{Mode::aegis128l}}) {
+        const KeyRing ring(random_, 2, cipher);
         auto set = engine_->keys(ring.keys);
         ASSERT_TRUE(set);
         OnDevice data(device_, kMax * (kSize + 16)), list(device_, kMax * sizeof(Message)),
@@ -340,6 +340,8 @@ TEST_F(DeviceMemory, NumbersAndNoncesThatLieOnTheDevice) {
             ASSERT_TRUE(codes);
             std::vector<Message> expected(done);
             ASSERT_TRUE(same.number(expected));
+            for (Message& m : expected)
+                if (is_aegis(cipher.mode)) m.start[15] = 0;  // where GCM counts blocks
             for (std::uint32_t i = 0; i < kMax; ++i) {
                 const std::size_t at = i * (kSize + 16);
                 if (i >= done) {

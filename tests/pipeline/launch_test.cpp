@@ -142,6 +142,30 @@ TEST_F(Launch, TheSetMayGoAtOnce) {
     EXPECT_EQ(difference(expected, {list_[9].out, list_[9].size}), "");
 }
 
+TEST_F(Launch, TakesAegis) {
+    const KeyRing ring(random_, 3, Mode::aegis128l);
+    keys_.emplace(*engine_->keys(ring.keys));
+    const Cipher seal{Mode::aegis128l}, open{Mode::aegis128l, Direction::decrypt};
+    std::vector<Answer> answers;
+    for (const Message& m : list_) answers.push_back(oracle(ring.raw[m.key], seal, m));
+    EXPECT_EQ(launch(seal, list_), Code::ok) << why_;
+    ASSERT_TRUE(device_.wait(stream_));
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+        EXPECT_EQ(difference(answers[i].out, {list_[i].out, list_[i].size}), "") << i;
+        EXPECT_EQ(difference(answers[i].tag, {list_[i].tag, 16}), "") << i;
+    }
+    list_[4].tag[1] ^= 1;
+    EXPECT_EQ(launch(open, list_), Code::invalid_argument) << "without codes";
+    EXPECT_EQ(launch(open, list_, {.codes = there_}), Code::ok) << why_;
+    ASSERT_TRUE(device_.wait(stream_));
+    for (std::size_t i = 0; i < list_.size(); ++i) {
+        EXPECT_EQ(static_cast<Code>(there_[i]), i == 4 ? Code::authentication : Code::ok);
+        EXPECT_EQ(difference(i == 4 ? answers[i].out : plain_[i], {list_[i].out, list_[i].size}),
+                  "")
+            << i;
+    }
+}
+
 TEST_F(Launch, WhatIsRefused) {
     const auto refused = [&](Code code, const char* words, const Cipher& cipher,
                              std::span<const Message> list, const LaunchOptions& options = {}) {

@@ -299,7 +299,9 @@ void HostDevice::execute(HeldBatch& batch) {
             std::ranges::copy(nonces->fixed, nonce.begin());
             for (std::size_t b = 0; b < 8; ++b)
                 nonce[4 + b] = static_cast<std::uint8_t>(nonces->next >> (56 - 8 * b));
-            gcm::set_start(const_cast<Message&>(list[i]), nonce.data());
+            Message& message = const_cast<Message&>(list[i]);
+            gcm::set_start(message, nonce.data());
+            if (is_aegis(batch.cipher.mode)) message.start[15] = 0, message.start_rest = {};
         }
     }
     const core::KeyList keys = batch.tables->keys();

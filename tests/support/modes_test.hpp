@@ -15,10 +15,16 @@ class ModesTest : public SubjectTest {
     void for_each_cipher(Visit visit) {
         for (const Mode mode : kModes)
             for (const Direction direction : kDirections) {
-                if (!can(mode, direction)) continue;
+                if (!can(mode, direction) || goes_as_another(mode)) continue;
                 visit(Cipher{mode, direction});
                 if (HasFatalFailure()) return;
             }
+    }
+    // Above backends AEGIS's modes go one way, and XAES-256-GCM that of AEGIS-256, whose starts are
+    // as long; kat/ has each of them everywhere.
+    bool goes_as_another(Mode mode) const {
+        return GetParam().level != Target::Level::backend &&
+               (mode == Mode::aegis128x2 || mode == Mode::aegis128x4 || mode == Mode::xaes256gcm);
     }
     // The lengths of a sweep to `most`, as a mode takes them.
     std::vector<std::size_t> lengths(const Cipher& cipher, std::size_t most) const {
