@@ -49,7 +49,7 @@ TEST_F(CudaTogether, EveryModeFromAnyMemory) {
         ASSERT_TRUE(access);
         std::vector<std::string> seen;
         for (const Cipher& cipher : kCiphers) {
-            const KeyRing ring(random, 3, cipher.mode == Mode::xts);
+            const KeyRing ring(random, 3, cipher.mode);
             auto keys = engine->keys(ring.keys);
             ASSERT_TRUE(keys) << keys.error().message;
             for (const bool pinned : {true, false})
@@ -163,7 +163,7 @@ TEST_F(CudaTogether, OneMessageOverDevices) {
     const std::size_t parts = std::max(2, gpus_);
     for (const Cipher& cipher : kCiphers) {
         if (!modes::can_cut(cipher) && !authenticates(cipher.mode)) continue;
-        const KeyRing ring(random, 2, cipher.mode == Mode::xts);
+        const KeyRing ring(random, 2, cipher.mode);
         auto keys = engine->keys(ring.keys);
         ASSERT_TRUE(keys) << keys.error().message;
         for (const std::size_t wanted : {std::size_t{0}, std::size_t{70}, std::size_t{9 << 20}}) {

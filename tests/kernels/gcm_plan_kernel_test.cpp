@@ -185,6 +185,42 @@ TEST_F(GcmPlanKernel, WhatIsNumberedWasReserved) {
         ASSERT_EQ(space_->batches[0].list[i].start, Block{}) << i;
 }
 
+// AEGIS's lists are numbered and have no units: nonces with zeros behind what counts.
+TEST_F(GcmPlanKernel, NumbersAloneForAegis) {
+    space_->number = 590;
+    InMemory& its = space_->batches[0];
+    for (Message& m : its.list) m.start_rest.fill(0xee);
+    cuda::GcmBatch b = batch(0);
+    b.only_numbers = 1;
+    b.aad.starts = b.data.starts = b.groups.starts = nullptr;
+    launch_blocks(3, cuda::shapes::gcm_plan().threads, [&] { cuda::gcm_plan(b); });
+    EXPECT_EQ(space_->nonces.next, 1590u);
+    EXPECT_EQ(its.plan.number, 590u);
+    for (std::uint32_t i = 0; i < kCount; ++i) {
+        if (i >= 590) {
+            EXPECT_EQ(its.results[i], cuda::kNotRun);
+            EXPECT_EQ(its.list[i].start, Block{});
+            continue;
+        }
+        const std::uint32_t n = 1000 + i;
+        const Block want{1,
+                         2,
+                         3,
+                         4,
+                         0,
+                         0,
+                         0,
+                         0,
+                         0,
+                         0,
+                         static_cast<std::uint8_t>(n >> 8),
+                         static_cast<std::uint8_t>(n)};
+        ASSERT_EQ(its.list[i].start, want) << i;
+        ASSERT_EQ(its.list[i].start_rest, Block{}) << i;
+    }
+    expect_guards();
+}
+
 // At the counter's end nothing is numbered, nothing is done, and the counter stays.
 TEST_F(GcmPlanKernel, TooFewNoncesAreRefused) {
     for (const std::uint64_t left :

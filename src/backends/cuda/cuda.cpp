@@ -72,10 +72,10 @@ class CudaBackend final : public core::DeviceBackend {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS has no AES-192; use AES-128 or AES-256"};
-        if (authenticates(cipher.mode) && cipher.mode != Mode::gcm)
-            return {
-                core::Can::no,
-                "of the modes that authenticate it has GCM alone; use the backend 'auto' or 'cpu'"};
+        if (authenticates(cipher.mode) && cipher.mode != Mode::gcm && !is_aegis(cipher.mode))
+            return {core::Can::no,
+                    "of the modes that authenticate it has GCM and AEGIS; use the backend 'auto' "
+                    "or 'cpu'"};
         if (!parallel_within_message(cipher.mode, cipher.direction))
             return {core::Can::batches,
                     "it is sequential within a message; pass many messages at once, or use the "

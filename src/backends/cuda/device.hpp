@@ -5,9 +5,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
+#include "backends/cuda/aegis/kernels.hpp"
 #include "backends/cuda/context.hpp"
 #include "backends/cuda/gcm/kernels.hpp"
 #include "backends/cuda/gcm/launch.hpp"
@@ -94,6 +96,13 @@ class CudaDevice final : public core::Device {
             return {};
         return believe_slowly(kind, rounds);
     }
+    // And those of AEGIS, for which a mode has one size of keys.
+    Result<> believe(Mode mode, AegisWay way) {
+        if ((believed_aegis_[aegis_index(mode)].load(std::memory_order_relaxed) & bit(way)) != 0 &&
+            heard_.all()) [[likely]]
+            return {};
+        return believe_slowly(mode, way);
+    }
     // As core::Backend::usable() has it.
     Result<> usable() const;
     // All kinds that are in use, for keys of another size.
@@ -138,6 +147,9 @@ class CudaDevice final : public core::Device {
     // For tests: short messages of GCM go 64 to a warpgroup, however few they are.
     void force_quads() { quads_forced_ = true; }
     bool quads_forced() const;
+    // For tests: how messages of AEGIS are taken, whatever they are like.
+    void force_aegis(std::optional<AegisWay> way) { aegis_way_ = way; }
+    std::optional<AegisWay> forced_aegis_way() const;
     // For tests: so many of the next launches of this kernel fail, for lack of memory.
     void fail_launches(const Kernel& kernel, int times) {
         failing_ = times != 0 ? kernel.function : nullptr;
@@ -162,7 +174,14 @@ class CudaDevice final : public core::Device {
     // Loads a kernel, so that it may have its shared memory. Errors: backend_absent.
     Result<> load(const Kernel& kernel);
     static std::uint32_t bit(Kind kind) { return 1u << static_cast<unsigned>(kind); }
+    static std::uint32_t bit(AegisWay way) { return 1u << static_cast<unsigned>(way); }
+    static std::size_t aegis_index(Mode mode) {
+        return static_cast<std::size_t>(mode) - static_cast<std::size_t>(Mode::aegis128l);
+    }
     Result<> believe_slowly(Kind kind, int rounds);
+    Result<> believe_slowly(Mode mode, AegisWay way);
+    // By which all that is known here is told from what another device or layout has answered.
+    std::string answers_form() const;
     Result<> run_small(const Key& key, const Message& message, unsigned most, Stream stream);
     Result<> run_blocks(const Cipher& cipher, const Key& key, const Message& message, unsigned most,
                         Stream stream);
@@ -183,7 +202,9 @@ class CudaDevice final : public core::Device {
     std::shared_ptr<GcmRooms> gcm_rooms_;
     std::uint64_t team_message_ = kTeamMessage;
     bool quads_forced_ = false;
-    std::atomic<std::uint32_t> believed_[3] = {};  // a bit for each Kind, by rounds
+    std::optional<AegisWay> aegis_way_;
+    std::atomic<std::uint32_t> believed_[3] = {};        // a bit for each Kind, by rounds
+    std::atomic<std::uint32_t> believed_aegis_[4] = {};  // a bit for each AegisWay, by mode
     core::Heard heard_;
     std::atomic<const void*> failing_{nullptr};
     std::atomic<int> failures_{0};

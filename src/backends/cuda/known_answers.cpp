@@ -3,6 +3,7 @@
 #include "core/known_answers.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/keys/keys.hpp"
@@ -104,6 +105,30 @@ std::vector<Question> questions(Kind kind, int rounds) {
 }
 
 thread_local bool asks_quads = false;
+thread_local std::optional<AegisWay> asks_way;
+
+// Sealing and opening, by batches or as a few messages: bodies of the fast loops, and what is left.
+std::vector<Question> aegis_questions(Mode mode, AegisWay way) {
+    Question question{
+        .name = std::string(name(mode)) + ", way " + std::to_string(static_cast<int>(way)),
+        .cipher = {mode, kEncrypt},
+        .bits = mode == Mode::aegis256 ? 256 : 128,
+        .by = way == AegisWay::few ? By::list : By::batch,
+        .sizes = {2304, 1100, 61, 0, 1024},
+        .aad = 21,
+        .keys = 2};
+    std::vector<Question> list{question};
+    question.cipher.direction = kDecrypt;
+    list.push_back(question);
+    return list;
+}
+
+// While a thread asks for one of AEGIS's kernels.
+struct AskedWay {
+    explicit AskedWay(AegisWay way) { asks_way = way; }
+    AskedWay(const AskedWay&) = delete;
+    ~AskedWay() { asks_way.reset(); }
+};
 
 // While a thread asks for kernels that take short messages by 64, or for others.
 struct Asked {
@@ -204,6 +229,30 @@ bool CudaDevice::quads_forced() const {
     return quads_forced_ || asks_quads;
 }
 
+std::optional<AegisWay> CudaDevice::forced_aegis_way() const {
+    return asks_way ? asks_way : aegis_way_;
+}
+
+std::string CudaDevice::answers_form() const {
+    return info_.driver + ", " + info_.architecture + ", " + info_.layout + ", " +
+           std::to_string(static_cast<int>(best_hashing_)) + std::to_string(layout_.xts_inverse);
+}
+
+Result<> CudaDevice::believe_slowly(Mode mode, AegisWay way) {
+    if (core::asking()) return {};
+    const std::uint32_t verdicts = core::verdicts;  // before it asks
+    const core::MakeTables make = [this](std::span<const Key> keys) { return tables(keys); };
+    for (const Question& question : aegis_questions(mode, way))
+        DAEL_TRY(
+            core::believe(name_of(index_, info_), answers_form(), question, [&]() -> Result<bool> {
+                const AskedWay about(way);
+                return core::ask(*this, make, question);
+            }));
+    believed_aegis_[aegis_index(mode)].fetch_or(bit(way));
+    heard_.of(verdicts);
+    return {};
+}
+
 Result<> CudaDevice::usable() const {
     return core::believed(name_of(index_, info_));
 }
@@ -212,9 +261,7 @@ Result<> CudaDevice::believe_slowly(Kind kind, int rounds) {
     if (core::asking()) return {};
     const std::uint32_t verdicts = core::verdicts;  // before it asks
     const std::string name = name_of(index_, info_);
-    const std::string form = info_.driver + ", " + info_.architecture + ", " + info_.layout + ", " +
-                             std::to_string(static_cast<int>(best_hashing_)) +
-                             std::to_string(layout_.xts_inverse);
+    const std::string form = answers_form();
     const core::MakeTables make = [this](std::span<const Key> keys) { return tables(keys); };
     for (Question& question : questions(kind, rounds)) {
         if (kind == Kind::gcm_pieces) question.name = "gcm in pieces";

@@ -32,7 +32,7 @@ template <class F>
 Kernel aegis_kernel_of(bool opening) {
     const void* seal = reinterpret_cast<const void*>(&aegis_batch<F, false>);
     const void* open = reinterpret_cast<const void*>(&aegis_batch<F, true>);
-    return {opening ? open : seal, F::shape()};
+    return {opening ? open : seal, F::shape(), true};
 }
 template <class F>
 Kernel aegis_few_of(bool opening) {
@@ -40,7 +40,7 @@ Kernel aegis_few_of(bool opening) {
     const void* open = reinterpret_cast<const void*>(&aegis_few<F, true>);
     Shape shape = F::shape();
     shape.fixed = shapes::kAegisList;
-    return {opening ? open : seal, shape};
+    return {opening ? open : seal, shape, true};
 }
 
 }  // namespace dael::cuda

@@ -423,10 +423,16 @@ class AegisBlocks {
             state.keystream(z, z1);
             const Words4 o = m_[i] ^ z, o1 = m_[i + kEach - 1] ^ z1;
             const Words4 x = kOpen ? o : m_[i], x1 = kOpen ? o1 : m_[i + kEach - 1];
-            store(out + at(i), o);
-            if constexpr (kEach == 2) store(out + at(i + 1), o1);
+            // What is no longer needed frees its registers for what comes: sealing, the output
+            // first; opening, the input. The other way round is up to a quarter slower.
+            const auto put = [&] {
+                store(out + at(i), o);
+                if constexpr (kEach == 2) store(out + at(i + 1), o1);
+            };
+            if constexpr (!kOpen) put();
             m_[i] = load_line(next + at(i));
             if constexpr (kEach == 2) m_[i + 1] = load_line(next + at(i + 1));
+            if constexpr (kOpen) put();
             state.update(x, x1);
         }
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "backends/cuda/aegis/loops.cuh"
+#include "backends/cuda/dependent_launch.cuh"
 
 namespace dael::cuda {
 
@@ -225,17 +226,12 @@ __device__ __forceinline__ void wipe_stage() {
 
 template <class F, bool kOpen>
 __device__ __forceinline__ void aegis_messages(const AegisBatch& batch, const Message* messages) {
+    let_the_next_begin();
+    AegisState<F> state(aegis_tables<F>());
+    wait_for_those_before();
     const std::uint32_t warps = gridDim.x * (F::kThreads / kLanes),
                         warp = uniform(threadIdx.x / kLanes) * gridDim.x + blockIdx.x;
     const std::uint32_t count = number_of(batch.number, batch.count);
-    // What the first messages begin with comes while the tables are filled.
-    const std::uint64_t first =
-        std::uint64_t{warp} * F::kMessages + threadIdx.x % kLanes / F::kGroup;
-    if (F::kTables == 4 && threadIdx.x % F::kGroup == 0 && first < count) {
-        const Message& m = messages[batch.order ? batch.order[first] : first];
-        if (validity(batch, m) == Code::ok && m.size != 0) ask_ahead(m.in);
-    }
-    AegisState<F> state(aegis_tables<F>());
     // There and back, as those that come first may be longer.
     const std::uint64_t groups = (std::uint64_t{count} + F::kMessages - 1) / F::kMessages;
     const bool aligned = aligned16(messages, messages);

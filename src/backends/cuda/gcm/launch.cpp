@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "backends/cuda/aegis/batch.hpp"
 #include "backends/cuda/gcm/batch.hpp"
 #include "backends/cuda/gcm/launch_plan.hpp"
 
@@ -184,6 +185,7 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::KeyList& keys,
                          std::span<const Message> messages, const LaunchOptions& options,
                          Stream stream) {
     if (messages.empty()) return {};
+    if (is_aegis(cipher.mode)) return run_aegis(*this, cipher, keys, messages, options, stream);
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->ready(parts_for(cipher)));  // at the first use
     const Launch launch(*this, *tables, keys.list, cipher, messages, options, stream);

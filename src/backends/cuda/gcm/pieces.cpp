@@ -230,6 +230,10 @@ class CudaPieces final : public core::Pieces {
 Result<std::unique_ptr<core::Pieces>> CudaDevice::begin(const Cipher& cipher,
                                                         const core::KeyList& keys,
                                                         std::uint32_t key, const Start& start) {
+    if (is_aegis(cipher.mode))
+        return Error{Code::unsupported, "cuda: a message of " + std::string(name(cipher.mode)) +
+                                            " is sequential; in pieces the backends 'cpu' and "
+                                            "'auto' have it"};
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->keep(key, keys.list[key]));
     DAEL_TRY(believe(Kind::ctr_small, tables->rounds(key)));

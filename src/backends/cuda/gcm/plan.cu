@@ -26,17 +26,22 @@ constexpr std::uint64_t kValue = (std::uint64_t{1} << kValueBits) - 1;
 // In what block 0 tells of the nonces: there are too few left, and nobody gets any.
 constexpr std::uint64_t kRefused = std::uint64_t{1} << 32;
 
-// A new J0 for a message (SP 800-38D 7.1), from nonces that count.
+// A new J0 for a message (SP 800-38D 7.1), or a new nonce of AEGIS, from nonces that count.
 __device__ void number(const GcmBatch& batch, std::uint64_t message, std::uint64_t nonce) {
     auto* const start =
         reinterpret_cast<std::uint32_t*>(const_cast<Block*>(&batch.messages[message].start));
     start[0] = *reinterpret_cast<const std::uint32_t*>(batch.nonces->fixed);
     start[1] = kernels::byte_swap(static_cast<std::uint32_t>(nonce >> 32));
     start[2] = kernels::byte_swap(static_cast<std::uint32_t>(nonce));
-    start[3] = 0x01000000;
+    start[3] = batch.only_numbers ? 0 : 0x01000000;
+    if (!batch.only_numbers) return;
+    auto* const rest =
+        reinterpret_cast<std::uint32_t*>(const_cast<Block*>(&batch.messages[message].start_rest));
+    for (std::uint32_t i = 0; i < 4; ++i) rest[i] = 0;
 }
 
 __device__ void put_start(const GcmBatch& batch, std::uint64_t message, const Units& at) {
+    if (batch.only_numbers) return;
     batch.aad.starts[message] = at.aad;
     batch.data.starts[message] = at.data;
     batch.groups.starts[message] = at.groups;
@@ -175,7 +180,7 @@ __global__ void __launch_bounds__(kThreads) gcm_plan(const __grid_constant__ Gcm
         Units mine{};
         if (i < to && i < count) {
             if (batch.nonces) number(batch, i, first + i);
-            mine = units_of(batch, i);
+            if (!batch.only_numbers) mine = units_of(batch, i);
         } else if (i < to) {  // a place of the list that has no message now, or none with a nonce
             batch.results[i] = granted >= kRefused && i < listed
                                    ? static_cast<std::uint32_t>(Code::limit)

@@ -123,6 +123,9 @@ struct GcmBatch {
     // host and hashes of another. 0: many keys, or nobody asks.
     std::uint32_t generation;
     PlanState* plan;  // for lists in device memory
+    // 1: gcm_plan numbers the messages and tells `plan` how many, and there are no units. The
+    // nonces are AEGIS's: what counts, and zeros behind it.
+    std::uint32_t only_numbers;
 
     DAEL_HD const TileList& tiles(Part part) const { return part == Part::aad ? aad : data; }
 };

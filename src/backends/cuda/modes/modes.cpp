@@ -215,7 +215,8 @@ class XtsBatch final : public PreparedBatch {
 Result<> CudaDevice::run(const Cipher& cipher, const core::KeyList& keys, const Message& message,
                          Stream stream) {
     if (authenticates(cipher.mode))
-        return Error{Code::unsupported, "cuda: gcm takes a batch, of one message too: prepare it"};
+        return Error{Code::unsupported, "cuda: " + std::string(name(cipher.mode)) +
+                                            " takes a batch, of one message too: prepare it"};
     if (message.size == 0) return {};
     const Key& key = keys.list[message.key];
     if (serial_mode(cipher)) return core::sequential_within_message("cuda", cipher);
