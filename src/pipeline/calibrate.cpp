@@ -36,6 +36,11 @@ std::vector<Cipher> ciphers() {
     return all;
 }
 
+bool takes(const core::Backend& backend, const Cipher& cipher, const Key& key) {
+    return modes::takes_kind(cipher, modes::kind_of(key)) &&
+           backend.can(cipher, key.bits()).answer != core::Can::no;
+}
+
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -166,7 +171,7 @@ class Calibrator {
         for (const Cipher& cipher : ciphers_)
             for (const Key& key : keys_of(cipher)) {
                 step(backend.profile().name, name(cipher.mode));
-                if (backend.can(cipher, key.bits()).answer == core::Can::no) continue;
+                if (!takes(backend, cipher, key)) continue;
                 const std::span one(&key, 1);
                 DAEL_LET(tables, backend.tables(one));
                 const core::KeyList keys{one, tables.get()};
@@ -207,7 +212,7 @@ class Calibrator {
         for (const Cipher& cipher : ciphers_)
             for (const Key& key : keys_of(cipher)) {
                 step(rates.backend, std::string("kernel ") + std::string(name(cipher.mode)));
-                if (backend->can(cipher, key.bits()).answer == core::Can::no) continue;
+                if (!takes(*backend, cipher, key)) continue;
                 const bool parallel = parallel_within_message(cipher.mode, cipher.direction);
                 const std::size_t size = parallel ? effort_.kernel : effort_.sequential;
                 DAEL_LET(seconds, pipeline::measure_kernel(*backend, cipher, key, size, 5));
