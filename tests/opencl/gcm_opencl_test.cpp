@@ -135,7 +135,8 @@ TEST_P(GcmOpenCl, CounterModeAlone) {
 
 TEST_P(GcmOpenCl, AnEmptyBatchIsNoWork) {
     for (const Mode mode : kModes) {
-        if (mode == Mode::xts) continue;  // which takes other keys
+        if (mode == Mode::xts) continue;                         // which takes other keys
+        if (authenticates(mode) && mode != Mode::gcm) continue;  // which it lacks
         auto batch = prepare({mode}, {});
         ASSERT_TRUE(batch) << batch.error().message;
         EXPECT_TRUE(device_->run(**batch, {}));

@@ -246,4 +246,77 @@ TEST(Padding, RoundTripsAndRefusesEveryFault) {
     EXPECT_EQ(dael::unpad(zero).code(), Code::bad_padding);
 }
 
+// Sizes of the documents: SP 800-38D 5.2.1, RFC 10032, C2SP's XAES-256-GCM, RFC 8452 section 6.
+TEST(Check, WhatModesThatAuthenticateTake) {
+    using modes::KeyKinds, modes::kAes128, modes::kAes192, modes::kAes256, modes::kXts;
+    struct {
+        Mode mode;
+        std::vector<int> tags;
+        KeyKinds keys;
+        std::uint64_t data, aad;
+    } const rows[] = {
+        {Mode::gcm,
+         {4, 8, 12, 13, 14, 15, 16},
+         modes::kAnyAes,
+         (1ull << 36) - 32,
+         (1ull << 61) - 1},
+        {Mode::aegis128l, {16, 32}, kAes128, (1ull << 61) - 1, (1ull << 61) - 1},
+        {Mode::aegis256, {16, 32}, kAes256, (1ull << 61) - 1, (1ull << 61) - 1},
+        {Mode::aegis128x2, {16, 32}, kAes128, (1ull << 61) - 1, (1ull << 61) - 1},
+        {Mode::aegis128x4, {16, 32}, kAes128, (1ull << 61) - 1, (1ull << 61) - 1},
+        {Mode::xaes256gcm, {16}, kAes256, (1ull << 36) - 32, (1ull << 61) - 1},
+        {Mode::gcm_siv, {16}, kAes128 | kAes256, 1ull << 36, 1ull << 36},
+    };
+    // Places that nobody reads.
+    const auto at = [](std::uint64_t address) { return reinterpret_cast<std::uint8_t*>(address); };
+    for (const auto& row : rows) {
+        ASSERT_TRUE(authenticates(row.mode));
+        for (int tag = 0; tag < 256; ++tag)
+            for (const KeyKinds kinds : {kAes128, kAes192, kAes256, kXts, kAes128 | kAes256}) {
+                const Cipher cipher{row.mode, Direction::encrypt, static_cast<std::uint8_t>(tag)};
+                const bool right = std::ranges::count(row.tags, tag) && (kinds & ~row.keys) == 0;
+                ASSERT_EQ(modes::takes_kind(cipher, kinds), right) << name(row.mode) << tag;
+                ASSERT_EQ(modes::check_kind(cipher, kinds).code(),
+                          right ? Code::ok : Code::invalid_argument);
+            }
+        const Cipher cipher{row.mode};
+        const auto code = [&](const Message& m) {
+            const auto checked = modes::check(cipher, m, 1);
+            EXPECT_EQ(modes::takes(cipher, m, 1), static_cast<bool>(checked));
+            return checked.code();
+        };
+        Message good;
+        good.in = good.out = at(1ull << 62);
+        good.aad = at(1);
+        good.tag = at(1ull << 63);
+        good.size = row.data;
+        good.aad_size = row.aad;
+        EXPECT_EQ(code(good), Code::ok) << name(row.mode);
+        Message bad = good;
+        ++bad.size;
+        EXPECT_EQ(code(bad), Code::limit) << name(row.mode);
+        bad = good;
+        ++bad.aad_size;
+        EXPECT_EQ(code(bad), Code::limit) << name(row.mode);
+        bad = good;
+        bad.tag = nullptr;
+        EXPECT_EQ(code(bad), Code::invalid_argument);
+        bad.tag = good.out + row.data - 1;
+        EXPECT_EQ(code(bad), Code::overlap);
+        bad.tag = good.out - 15;
+        EXPECT_EQ(code(bad), Code::overlap);
+        bad.tag = good.out - 16;
+        EXPECT_EQ(code(bad), Code::ok);
+        bad = good;
+        bad.aad = nullptr;
+        EXPECT_EQ(code(bad), Code::invalid_argument);
+        bad = good;
+        bad.start.fill(1);
+        EXPECT_EQ(code(bad), row.mode == Mode::gcm_siv ? Code::invalid_argument : Code::ok);
+        bad = good;
+        bad.start_rest.fill(1);
+        EXPECT_EQ(code(bad), row.mode == Mode::xaes256gcm ? Code::invalid_argument : Code::ok);
+    }
+}
+
 }  // namespace

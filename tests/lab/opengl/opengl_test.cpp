@@ -310,6 +310,7 @@ TEST_P(OpenGlForm, RefusesWhatItHasNotAndNamesTheMend) {
             const Cipher cipher{mode, direction};
             // In pieces of another kind than a message: XTS's keys, and what is ctr in the end.
             if (can(mode, direction) || mode == Mode::xts || mode == Mode::gcm_ctr) continue;
+            if (authenticates(mode) && mode != Mode::gcm) continue;  // which refuse such keys
             Message message = listed(data, data);
             Bytes tag(16);
             if (mode == Mode::gcm) message.tag = tag.data();
