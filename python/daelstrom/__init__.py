@@ -16,6 +16,7 @@ from ._appear import generate_key_file
 from ._batch import open_batch, opened_offsets, seal_batch, sealed_offsets
 from ._core import AESGCM, Engine, Key, KeySet, NonceCounter, ctr, list_backends, wipe
 from ._core import version as _version
+from .aead import AEGIS256, AEGIS128L, AEGIS128X2, AEGIS128X4, AESGCMSIV, XAES256GCM
 from .exceptions import InvalidTag
 from .files import open, open_into
 from .modes import crypt
@@ -24,12 +25,18 @@ from .streams import open_bytes, open_stream, seal, seal_stream
 __version__ = _version()
 
 __all__ = [
+    "AEGIS128L",
+    "AEGIS128X2",
+    "AEGIS128X4",
+    "AEGIS256",
     "AESGCM",
+    "AESGCMSIV",
     "Engine",
     "InvalidTag",
     "Key",
     "KeySet",
     "NonceCounter",
+    "XAES256GCM",
     "crypt",
     "ctr",
     "exceptions",

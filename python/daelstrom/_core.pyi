@@ -168,6 +168,56 @@ class AESGCM:
         """Its key as a set of one, for batches."""
 
 
+@final
+class Aead:
+    """AEGIS, XAES-256-GCM or AES-GCM-SIV with one key: what daelstrom.aead's classes are made of."""
+
+    def __init__(self, mode: int, key: Key | HostBuffer, tag: int, engine: Engine | None = None) -> None:
+        """``mode``: a dael_mode, 8 to 13; the key and the tag's bytes are ones that it has."""
+
+    def encrypt(
+        self,
+        nonce: HostBuffer,
+        data: Buffer,
+        associated_data: Buffer | None,
+        out: Any = None,
+        stream: Stream = None,
+    ) -> Any:
+        """ciphertext || tag: bytes of bytes, a tensor of a tensor, or ``out``."""
+
+    def decrypt(
+        self,
+        nonce: HostBuffer,
+        data: Buffer,
+        associated_data: Buffer | None,
+        out: Any = None,
+        stream: Stream = None,
+    ) -> Any:
+        """The plaintext, or InvalidTag; then ``out`` holds nothing of it."""
+
+    def encrypt_into(
+        self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, stream: Stream = None
+    ) -> int:
+        """ciphertext || tag to ``buf``, which has room for just that; how many bytes they are."""
+
+    def decrypt_into(
+        self, nonce: HostBuffer, data: Buffer, associated_data: Buffer | None, buf: Any, stream: Stream = None
+    ) -> int:
+        """The plaintext to ``buf``; how many bytes it has. On InvalidTag `buf` is wiped, or in place as it was."""
+
+    @property
+    def keys(self) -> KeySet:
+        """Its key as a set of one, for batches."""
+
+    @property
+    def mode(self) -> int:
+        """A dael_mode."""
+
+    @property
+    def tag(self) -> int:
+        """Bytes of a tag."""
+
+
 @overload
 def ctr(
     key: Key | HostBuffer,
@@ -277,6 +327,9 @@ def run_batch(
     key_index: Any,
     out: Any,
     stream: Any,
+    mode: int = 5,
+    tag: int = 16,
+    in_front: bool = False,
 ) -> tuple[Any, bytes]: ...
 def raise_code(code: int) -> NoReturn: ...
 

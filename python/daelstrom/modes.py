@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The modes that do not authenticate, on a whole message in one call, wherever it lies. For messages in pieces there
-is daelstrom.ciphers, and for authentication AESGCM."""
+is daelstrom.ciphers, and for authentication AESGCM and what is beside it in daelstrom.aead."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import operator
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
+from .aead import BY_NAME
 
 if TYPE_CHECKING:
     from ._types import Buffer, HostBuffer, Stream
 
 _MODES = {"ecb": 0, "cbc": 1, "cfb": 2, "ofb": 3, "ctr": 4, "xts": 7}
+_OTHERS: set[str] = {"gcm", *BY_NAME}
 _DIRECTIONS = {"encrypt": 0, "decrypt": 1}
 
 
@@ -37,7 +39,8 @@ def crypt(
     '66e94bd4ef8a2c3b884cfa59ca342b2e'
     """
     if mode not in _MODES:
-        raise ValueError(f'mode is "{mode}"; there are {", ".join(_MODES)}')
+        other = "; those that authenticate have classes and seal_batch()" if mode in _OTHERS else ""
+        raise ValueError(f'mode is "{mode}"; there are {", ".join(_MODES)}{other}')
     if direction not in _DIRECTIONS:
         raise ValueError(f'direction is "{direction}"; it is "encrypt" or "decrypt"')
     start = iv

@@ -51,7 +51,7 @@ void check_reads(const std::vector<Span>& outs, std::vector<Span>& reads, const 
 }  // namespace
 
 void check_apart(std::span<const dael_message> messages, std::span<const std::size_t> without,
-                 bool seals) {
+                 bool seals, std::uint64_t tag) {
     std::vector<Span> outs, data, aad;
     outs.reserve(messages.size());
     data.reserve(messages.size());
@@ -61,8 +61,8 @@ void check_apart(std::span<const dael_message> messages, std::span<const std::si
             continue;
         }
         const dael_message& m = messages[i];
-        add(outs, m.out, m.size + (seals ? DAEL_TAG_SIZE : 0), i);
-        add(data, m.in, m.size + (seals ? 0 : DAEL_TAG_SIZE), i);
+        add(outs, m.out, m.size + (seals ? tag : 0), i);
+        add(data, m.in, m.size + (seals ? 0 : tag), i);
         // What all of them share is looked at once.
         if (i == 0 || m.aad != messages[i - 1].aad) add(aad, m.aad, m.aad_size, i);
     }

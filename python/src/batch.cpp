@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many messages of GCM at once: lists of buffers, or one buffer with offsets; in host memory or on
-// one device. What the arguments may be is daelstrom/_batch.py's affair.
+// Many messages at once, in GCM and the other modes that authenticate: lists of buffers, or one
+// buffer with offsets; in host memory or on one device. What the arguments may be is
+// daelstrom/_batch.py's affair.
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <vector>
 
+#include "aead.hpp"
 #include "apart.hpp"
 #include "gcm.hpp"
 #include "gcm_device.hpp"
@@ -15,19 +16,24 @@ namespace daelpy {
 namespace {
 
 struct MessageBatch {
-    MessageBatch(const KeySet& with, dael_direction way) : keys(with), direction(way) {}
+    MessageBatch(const KeySet& with, const dael_cipher& how, std::uint64_t before)
+        : keys(with), cipher(how), front(before) {}
 
     const KeySet& keys;
-    dael_direction direction;
-    std::vector<Memory> held;  // what the pointers of the messages lead to
+    const dael_cipher cipher;
+    const std::uint64_t front;  // bytes of a nonce that lies before its message, or 0
+    std::vector<Memory> held;   // what the pointers of the messages lead to
     std::vector<dael_message> messages;
     std::vector<std::int32_t> codes;
     std::vector<std::size_t> cut;  // that are shorter than a tag: not authentic, and not run
     std::optional<bool> on_device;
+    bool aad_there = false;         // additional data lie on the device, too
     bool fresh = true;              // outputs lie in memory that was made for them
     const Memory* first = nullptr;  // says on which device, and on which stream
 
-    bool seals() const { return direction == DAEL_ENCRYPT; }
+    bool seals() const { return cipher.direction == DAEL_ENCRYPT; }
+    // By how much a sealed message is longer.
+    std::uint64_t more() const { return front + cipher.tag; }
 
     // All data lie on one side.
     void place(const Memory& memory, const char* name) {
@@ -42,17 +48,20 @@ struct MessageBatch {
     }
     // A message's size is that of its text.
     void size(std::size_t i, std::uint64_t given) {
-        messages[i].size = seals() ? given : given - std::min(given, kTag);
-        if (!seals() && given < kTag) cut.push_back(i);
+        messages[i].size = seals() ? given : given - std::min(given, more());
+        if (!seals() && given < more()) cut.push_back(i);
+    }
+    // Data of so many bytes, and what is made of them.
+    void lay(std::size_t i, const std::uint8_t* in, std::uint64_t given, std::uint8_t* out) {
+        dael_message& m = messages[i];
+        m.in = seals() ? in : in + std::min(given, front);
+        m.out = seals() ? out + front : out;
+        m.tag = seals() ? m.out + m.size : const_cast<std::uint8_t*>(m.in) + m.size;
     }
     void run(nb::handle stream);
     void run_whole(void* stream);
     void run_on_device(void* stream);
 };
-
-dael_cipher cipher_of(dael_direction direction) {
-    return {DAEL_GCM, static_cast<std::uint8_t>(direction), kTag, 0, 0};
-}
 
 // Additional data follow their messages to the device.
 dael_status copy_aad(std::vector<dael_message>& messages, dael_device* device, Loan& loan,
@@ -76,7 +85,7 @@ dael_status copy_aad(std::vector<dael_message>& messages, dael_device* device, L
 
 // The others of a batch are well, or not, by themselves.
 void MessageBatch::run(nb::handle stream) {
-    if (!fresh) check_apart(messages, cut, seals());
+    if (!fresh) check_apart(messages, cut, seals(), cipher.tag);
     const std::size_t count = messages.size();
     std::vector<std::size_t> whole;
     if (!cut.empty()) {
@@ -104,7 +113,6 @@ void MessageBatch::run_whole(void* stream) {
     codes.assign(messages.size(), DAEL_INTERNAL);
     if (messages.empty()) return;
     if (on_device && *on_device) return run_on_device(stream);
-    const dael_cipher cipher = cipher_of(direction);
     dael_status status;
     {
         const Released released;
@@ -119,8 +127,7 @@ void MessageBatch::run_whole(void* stream) {
 }
 
 void MessageBatch::run_on_device(void* stream) {
-    const dael_cipher cipher = cipher_of(direction);
-    if (go_along(messages, true)) {
+    if (cipher.mode == DAEL_GCM && go_along(messages, true)) {
         if (keys.engine.devices->in_child()) raise_forked();
         dael_status status;
         {
@@ -138,7 +145,7 @@ void MessageBatch::run_on_device(void* stream) {
         Loan loan(device.get(), stream);
         loan.batches.reserve(1);
         loan.issued = false;
-        status = copy_aad(messages, device.get(), loan, stream);
+        status = aad_there ? DAEL_OK : copy_aad(messages, device.get(), loan, stream);
         dael_batch* batch = nullptr;
         if (status == DAEL_OK)
             status = dael_prepare(keys.engine.get(), &cipher, keys.get(), messages.data(),
@@ -176,26 +183,55 @@ nb::handle item(nb::handle tuple, std::size_t i) {
     return PyTuple_GetItem(tuple.ptr(), static_cast<Py_ssize_t>(i));
 }
 
+void set_nonce(MessageBatch& batch, std::size_t i, const Memory& nonce) {
+    dael_message& m = batch.messages[i];
+    if (batch.cipher.mode == DAEL_GCM)
+        gcm_start(batch.keys.keys[m.key], nonce, m.start);
+    else
+        set_start(batch.cipher.mode, nonce, m);
+}
+
 void take_nonces(MessageBatch& batch, nb::handle given) {
     const std::size_t count = batch.messages.size();
     if (PyTuple_CheckExact(given.ptr())) {
         if (nb::len(given) != count)
             value_error(std::to_string(nb::len(given)) + " nonces for " + std::to_string(count) +
                         " messages");
-        for (std::size_t i = 0; i < count; ++i) {
-            dael_message& m = batch.messages[i];
-            const Memory nonce(item(given, i), Access::read, "nonce");
-            gcm_start(batch.keys.keys[m.key], nonce, m.start);
-        }
+        for (std::size_t i = 0; i < count; ++i)
+            set_nonce(batch, i, Memory(item(given, i), Access::read, "nonce"));
         return;
     }
-    const auto all =
-        numbers<std::array<std::uint8_t, DAEL_NONCE_SIZE>>(given, "nonces", batch.keys.engine);
-    if (all.size() != count)
-        value_error("nonces are " + std::to_string(all.size() * DAEL_NONCE_SIZE) + " bytes; " +
-                    std::to_string(count) + " messages take 12 each");
-    for (std::size_t i = 0; i < count; ++i)
-        check(dael_gcm_start(all[i].data(), batch.messages[i].start));
+    const auto all = numbers<std::uint8_t>(given, "nonces", batch.keys.engine);
+    const std::uint64_t each = nonce_size(batch.cipher.mode);
+    if (all.size() % each != 0 || all.size() / each != count)
+        value_error("nonces are " + std::to_string(all.size()) + " bytes; " +
+                    std::to_string(count) + " messages take " + std::to_string(each) + " each");
+    for (std::size_t i = 0; i < count; ++i) {
+        dael_message& m = batch.messages[i];
+        if (batch.cipher.mode == DAEL_GCM)
+            check(dael_gcm_start(all.data() + i * each, m.start));
+        else
+            set_start(batch.cipher.mode, all.data() + i * each, m);
+    }
+}
+
+// Nonces that lie before their messages: read there, or written once the messages are sealed, in
+// memory that was made for the results.
+void take_nonces_in_front(MessageBatch& batch) {
+    for (std::size_t i = 0, next = 0; i < batch.messages.size(); ++i) {
+        dael_message& m = batch.messages[i];
+        if (next < batch.cut.size() && batch.cut[next] == i)
+            ++next;
+        else
+            set_start(batch.cipher.mode, m.in - batch.front, m);
+    }
+}
+void write_nonces_in_front(const MessageBatch& batch) {
+    for (const dael_message& m : batch.messages) {
+        const std::uint64_t first = std::min<std::uint64_t>(batch.front, DAEL_BLOCK_SIZE);
+        std::copy_n(m.start, first, m.out - batch.front);
+        std::copy_n(m.start_rest, batch.front - first, m.out - batch.front + first);
+    }
 }
 
 void take_aad(MessageBatch& batch, nb::handle given) {
@@ -265,9 +301,9 @@ nb::list lists(MessageBatch& batch, nb::handle data, nb::handle out) {
         batch.place(in, "data");
         dael_message& m = batch.messages[i];
         batch.size(i, in.size);
-        m.in = in.data;
-        const std::uint64_t size = batch.seals() ? in.size + kTag : m.size;
+        const std::uint64_t size = batch.seals() ? in.size + batch.more() : m.size;
         nb::object result;
+        std::uint8_t* to_bytes = nullptr;
         if (!out.is_none()) {
             result = nb::borrow(item(out, i));
         } else if (in.on_device || is_tensor(one)) {
@@ -276,7 +312,7 @@ nb::list lists(MessageBatch& batch, nb::handle data, nb::handle out) {
             result = new_bytes(size);
         }
         if (out.is_none() && PyBytes_CheckExact(result.ptr())) {
-            m.out = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
+            to_bytes = reinterpret_cast<std::uint8_t*>(PyBytes_AsString(result.ptr()));
         } else {
             batch.held.emplace_back(result, Access::write, "out");
             const Memory& to = batch.held.back();
@@ -284,9 +320,9 @@ nb::list lists(MessageBatch& batch, nb::handle data, nb::handle out) {
             if (to.size != size)
                 value_error("output " + std::to_string(i) + " is " + std::to_string(to.size) +
                             " bytes; its message makes " + std::to_string(size));
-            m.out = to.data;
+            to_bytes = to.data;
         }
-        m.tag = batch.seals() ? m.out + m.size : const_cast<std::uint8_t*>(m.in) + m.size;
+        batch.lay(i, in.data, in.size, to_bytes);
         results.append(result);
     }
     return results;
@@ -314,7 +350,7 @@ nb::object packed(MessageBatch& batch, nb::handle data, nb::handle offsets, nb::
     std::uint64_t size = 0;
     for (std::size_t i = 0; i < count; ++i) {
         batch.size(i, static_cast<std::uint64_t>(at[i + 1] - at[i]));
-        size += batch.messages[i].size + (batch.seals() ? kTag : 0);
+        size += batch.messages[i].size + (batch.seals() ? batch.more() : 0);
     }
     batch.fresh = out.is_none();
     nb::object result =
@@ -328,39 +364,60 @@ nb::object packed(MessageBatch& batch, nb::handle data, nb::handle offsets, nb::
                     std::to_string(size));
     std::uint8_t* next = to.data;
     for (std::size_t i = 0; i < count; ++i) {
-        dael_message& m = batch.messages[i];
-        m.in = in.data + at[i];
-        m.out = next;
-        m.tag = batch.seals() ? m.out + m.size : const_cast<std::uint8_t*>(m.in) + m.size;
-        next += m.size + (batch.seals() ? kTag : 0);
+        batch.lay(i, in.data + at[i], static_cast<std::uint64_t>(at[i + 1] - at[i]), next);
+        next += batch.messages[i].size + (batch.seals() ? batch.more() : 0);
     }
     return result;
 }
 
-// (results, codes): codes are numbers of 32 bits, one for each message; 0 is well.
+// (results, codes): codes are numbers of 32 bits, one for each message; 0 is well. `in_front`: the
+// nonces lie before the messages; those of new ones are given all the same.
 nb::tuple run(const KeySet& keys, int direction, nb::handle nonces, nb::handle data, nb::handle aad,
-              nb::handle offsets, nb::handle key_index, nb::handle out, nb::handle stream) {
+              nb::handle offsets, nb::handle key_index, nb::handle out, nb::handle stream, int mode,
+              int tag, bool in_front) {
     for (const nb::handle list : {data, out})
         if (offsets.is_none() && !list.is_none() && !PyTuple_CheckExact(list.ptr()))
             type_error("data and out are tuples where there are no offsets");
     const InUse in_use(keys);
-    MessageBatch batch(keys, static_cast<dael_direction>(direction));
+    const dael_cipher cipher{static_cast<std::uint8_t>(mode), static_cast<std::uint8_t>(direction),
+                             static_cast<std::uint8_t>(tag), 0, 0};
+    MessageBatch batch(keys, cipher, in_front ? nonce_size(mode) : 0);
     const nb::object results =
         offsets.is_none() ? nb::object(lists(batch, data, out)) : packed(batch, data, offsets, out);
+    if (in_front && batch.on_device.value_or(false))
+        value_error("data lie on a device; there nonces are given, and lie by themselves");
     take_keys(batch, key_index);
-    take_nonces(batch, nonces);
+    if (in_front && !batch.seals())
+        take_nonces_in_front(batch);
+    else
+        take_nonces(batch, nonces);
     take_aad(batch, aad);
     batch.run(stream);
+    if (in_front && batch.seals()) write_nonces_in_front(batch);
     nb::object codes = nb::bytes(batch.codes.data(), batch.codes.size() * sizeof(std::int32_t));
     return nb::make_tuple(results, codes);
 }
 
 }  // namespace
 
+void run_on_device(const KeySet& keys, const dael_cipher& cipher, const dael_message& message,
+                   const Memory& data, const Memory& aad, const Memory* out, nb::handle stream) {
+    MessageBatch batch(keys, cipher, 0);
+    batch.messages = {message};
+    batch.first = &data;
+    batch.on_device = true;
+    batch.aad_there = aad.on_device;
+    const Order order(keys.engine, data, {out, &aad}, stream);
+    batch.run_whole(order.stream());
+    if (batch.codes[0] != DAEL_OK) raise_code(batch.codes[0]);
+}
+
 void bind_batch(nb::module_& m) {
     m.def("run_batch", run, nb::arg("keys"), nb::arg("direction"), nb::arg("nonces"),
           nb::arg("data"), nb::arg("aad").none(), nb::arg("offsets").none(),
-          nb::arg("key_index").none(), nb::arg("out").none(), nb::arg("stream").none());
+          nb::arg("key_index").none(), nb::arg("out").none(), nb::arg("stream").none(),
+          nb::arg("mode") = static_cast<int>(DAEL_GCM), nb::arg("tag") = static_cast<int>(kTag),
+          nb::arg("in_front") = false);
     m.def(
         "raise_code", [](std::int32_t code) { raise_code(code); }, nb::arg("code"));
 }

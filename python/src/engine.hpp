@@ -150,6 +150,7 @@ void keep_here(Class& type, const char* mend) {
 }
 void bind_engine(nb::module_& m);
 void bind_gcm(nb::module_& m);
+void bind_aead(nb::module_& m);
 void bind_modes(nb::module_& m);
 void bind_pieces(nb::module_& m);
 void bind_batch(nb::module_& m);

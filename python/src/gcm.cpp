@@ -2,9 +2,8 @@
 // AESGCM: pyca's calls, for data that lies anywhere.
 #include "gcm.hpp"
 
-#include <optional>
-
 #include "gcm_device.hpp"
+#include "result.hpp"
 
 namespace daelpy {
 
@@ -20,47 +19,6 @@ namespace {
 
 // Most bytes of a first message: with more, to make the key ready costs little beside them.
 constexpr std::uint64_t kAsItIs = 4096;
-
-std::string sizes(const char* name, std::uint64_t has, std::uint64_t needs) {
-    return std::string(name) + " is " + std::to_string(has) + " bytes; this call makes " +
-           std::to_string(needs);
-}
-
-void same_place(const Memory& data, const Memory& out) {
-    if (data.on_device != out.on_device)
-        value_error(data.on_device ? "data lies on a device and out in the host's memory"
-                                   : "data lies in the host's memory and out on a device");
-}
-
-// Where a result goes: what the caller gave, or new memory where the data lies.
-struct Out {
-    Out(nb::handle given, nb::handle like, const Memory& data, std::uint64_t size) {
-        if (!given.is_none()) {
-            object = nb::borrow(given);
-        } else if (data.on_device || is_tensor(like)) {
-            object = new_like(like, size);
-        } else {
-            object = new_bytes(size);
-            bytes = inside(object);
-            return;
-        }
-        memory.emplace(object, Access::write, "out");
-        if (memory->size != size) value_error(sizes("out", memory->size, size));
-        same_place(data, *memory);
-        bytes = memory->data;
-    }
-    const Memory* given() const { return memory ? &*memory : nullptr; }
-    nb::object object;
-    std::optional<Memory> memory;
-    std::uint8_t* bytes = nullptr;
-};
-
-Memory into(nb::handle out, const Memory& data, std::uint64_t size) {
-    Memory memory(out, Access::write, "buf");
-    if (memory.size != size) value_error("buffer must be " + std::to_string(size) + " bytes");
-    same_place(data, memory);
-    return memory;
-}
 
 // `data` is looked at after the nonce: who confuses the two hears of the nonce first.
 std::uint64_t opened_size(const Memory& data) {

@@ -14,6 +14,7 @@ NB_MODULE(_core, m) {
     nanobind::set_leak_warnings(false);  // of objects that live as long as the process
     daelpy::bind_engine(m);
     daelpy::bind_gcm(m);
+    daelpy::bind_aead(m);
     daelpy::bind_modes(m);
     daelpy::bind_pieces(m);
     daelpy::bind_batch(m);

@@ -176,7 +176,7 @@ def test_except_clauses_of_pycas_hold_where_it_is_loaded():
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("name", ["AESGCMSIV", "AESCCM", "AESOCB3", "AESSIV", "ChaCha20Poly1305"])
+@pytest.mark.parametrize("name", ["AESCCM", "AESOCB3", "AESSIV", "ChaCha20Poly1305"])
 def test_what_is_absent_says_so(name):
     from daelstrom.hazmat.primitives.ciphers import aead
 

@@ -133,7 +133,7 @@ def test_what_makes_no_sense_is_refused():
     for call, what in (
         (lambda: seal_batch(KEYS[0], nonces, [b"one"]), "2 nonces for 1 messages"),
         (lambda: seal_batch(KEYS[0], bytes(12), [b"one", b"two"]), "2 messages take 12 each"),
-        (lambda: seal_batch(KEYS[0], bytes(13), [b"one"]), "nonces is 13 bytes"),
+        (lambda: seal_batch(KEYS[0], bytes(13), [b"one"]), "nonces are 13 bytes"),
         (lambda: seal_batch(KEYS[0], nonces, [b"one", b"two"], [b"aad"]), "1 associated_data for 2"),
         (lambda: seal_batch(KEYS[0], nonces, b"onetwo", offsets=[0, 3, 7]), "offsets reach to 7; data is 6"),
         (lambda: seal_batch(KEYS[0], nonces, b"onetwo", offsets=[0, 3, 2]), "message 1 is from 3 to 2"),

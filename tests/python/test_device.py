@@ -13,7 +13,18 @@ import numpy
 import pytest
 from walks import walks
 
-from daelstrom import AESGCM, KeySet, _core, ctr, open_batch, seal_batch
+from daelstrom import (
+    AEGIS256,
+    AESGCM,
+    AESGCMSIV,
+    XAES256GCM,
+    KeySet,
+    _core,
+    ctr,
+    open_batch,
+    seal_batch,
+)
+from daelstrom.aead import BY_NAME
 from daelstrom.exceptions import DeviceError, InvalidTag, UnsupportedAlgorithm
 
 try:
@@ -107,6 +118,46 @@ def test_a_short_one_is_one_launch_and_allocates_once(device, ready):
         ready.decrypt_into(NONCE, room, b"aad", back)
     assert (device.live(), device.kernels()) == (live, kernels + 40)
     assert back.read() == b"\xa5" * 4096
+
+
+@pytest.mark.parametrize("kind, tag", [(kind, tag) for kind in BY_NAME.values() for tag in kind.tags])
+def test_the_other_modes(kind, tag):
+    device = _threads.device()
+    key = os.urandom(kind.bits[0] // 8)
+    ours = kind(key, tag_length=tag, engine=device.engine())
+    nonce = os.urandom({AEGIS256: 32, XAES256GCM: 24, AESGCMSIV: 12}.get(kind, 16))
+    for size, aad in ((0, None), (1, b"some"), (4096, bytes(1025)), (MOST + 1, b"")):
+        plain = os.urandom(size)
+        expected = kind(key, tag_length=tag).encrypt(nonce, plain, aad)
+        room = Room(device, plain + bytes(tag))
+        ours.encrypt_into(nonce, room.part(0, size), aad, room)
+        assert room.read() == expected
+        back = Room(device, size)
+        there = Room(device, aad or b"")  # additional data on the device
+        assert ours.decrypt(nonce, room, there, out=back) is back
+        assert back.read() == plain
+        forged, out = Room(device, expected[:-1] + bytes((expected[-1] ^ 1,))), Room(device, size)
+        assert not opened_into(ours, forged, aad, out, nonce)
+        assert out.read() in (bytes(size), b"\xa5" * size)
+        assert not opened_into(ours, forged, aad, forged.part(0, size), nonce)
+        assert forged.read()[:size] == expected[:size]  # in place the ciphertext stays
+    keys, sizes = [os.urandom(len(key)) for _ in range(2)], [0, 5, 3000, 17]
+    plain = [os.urandom(size) for size in sizes]
+    nonces = [os.urandom(len(nonce)) for _ in sizes]
+    how = {"mode": next(name for name, its in BY_NAME.items() if its is kind), "tag_length": tag,
+           "key_index": [0, 1, 1, 0]}  # fmt: skip
+    rooms = [Room(device, text + bytes(tag)) for text in plain]
+    texts = [room.part(0, len(text)) for room, text in zip(rooms, plain)]
+    theirs = KeySet(keys, engine=device.engine())
+    seal_batch(theirs, nonces, texts, b"aad", out=rooms, **how)
+    assert [room.read() for room in rooms] == seal_batch(keys, nonces, plain, b"aad", **how)
+    open_batch(theirs, nonces, rooms, b"aad", out=texts, **how)
+    assert [text.read() for text in texts] == plain
+    if kind is XAES256GCM:
+        with pytest.raises(ValueError, match="lie on a device"):
+            open_batch(theirs, None, rooms, out=[Room(device, max(len(text) - 24, 0)) for text in plain], **how)
+    # Additional data of the host's memory are copied, and that is waited for; they are no secret.
+    assert device.violations() <= {"copy_in with pageable memory", "device memory released unwiped"}
 
 
 def test_additional_data_on_the_device(device, ready):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Authenticated encryption, by pyca/cryptography's names. Of its classes AESGCM is here; the others are absent, and
-say so when they are made."""
+"""Authenticated encryption, by pyca/cryptography's names. Of its classes AESGCM and AESGCMSIV are here; the others are
+absent, and say so when they are made."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
 from ...._core import AESGCM
+from ....aead import AESGCMSIV
 from ....exceptions import UnsupportedAlgorithm
 
 __all__ = ["AESCCM", "AESGCM", "AESGCMSIV", "AESOCB3", "AESSIV", "ChaCha20Poly1305"]
@@ -23,10 +24,6 @@ class _Absent:
     @classmethod
     def _refuse(cls) -> NoReturn:
         raise UnsupportedAlgorithm(f"daelstrom has no {cls.__name__}; take AESGCM, or pyca/cryptography's")
-
-
-class AESGCMSIV(_Absent):
-    """Absent: raises UnsupportedAlgorithm."""
 
 
 class AESCCM(_Absent):
