@@ -76,6 +76,82 @@ static void gcm(dael_engine* engine) {
     dael_key_free(key);
 }
 
+/* The other modes that authenticate: RFC 10032, appendix "Test Vectors"; C2SP's XAES-256-GCM; RFC
+ * 8452, appendix C. With each tag that the mode has. */
+static const struct sealed {
+    int mode;
+    const char *key, *nonce, *aad, *plain, *cipher, *tag, *tag32;
+} kSealed[] = {
+    {DAEL_AEGIS128L, "10010000000000000000000000000000", "10000200000000000000000000000000",
+     "0001020304050607", "000102030405060708090a0b0c0d", "79d94593d8c2119d7e8fd9b8fc77",
+     "5c04b3dba849b2701effbe32c7f0fab7",
+     "86f1b80bfb463aba711d15405d094baf4a55a15dbfec81a76f35ed0b9c8b04ac"},
+    {DAEL_AEGIS256, "1001000000000000000000000000000000000000000000000000000000000000",
+     "1000020000000000000000000000000000000000000000000000000000000000", "0001020304050607",
+     "000102030405060708090a0b0c0d", "f373079ed84b2709faee37358458",
+     "c60b9c2d33ceb058f96e6dd03c215652",
+     "8c1cc703c81281bee3f6d9966e14948b4a175b2efbdc31e61a98b4465235c2d9"},
+    {DAEL_XAES256GCM, "0303030303030303030303030303030303030303030303030303030303030303",
+     "4142434445464748494a4b4c4d4e4f505152535455565758",
+     "633273702e6f72672f584145532d3235362d47434d", "584145532d3235362d47434d",
+     "986ec1832593df5443a17943", "7fd083bf3fdb41abd740a21f71eb769d", ""},
+    {DAEL_GCM_SIV, "01000000000000000000000000000000", "030000000000000000000000",
+     "010000000000000000000000000000000200", "0300000000000000000000000000000004000000",
+     "6bb0fecf5ded9b77f902c7d5da236a4391dd0297", "24afc9805e976f451e6d87f6fe106514", ""},
+    {DAEL_GCM_SIV, "0100000000000000000000000000000000000000000000000000000000000000",
+     "030000000000000000000000", "010000000000000000000000000000000200",
+     "0300000000000000000000000000000004000000", "43dd0163cdb48f9fe3212bf61b201976067f342b",
+     "b879ad976d8242acc188ab59cabfe307", ""},
+};
+
+static void sealed(dael_engine* engine, const struct sealed* known, int tag_size) {
+    uint8_t data[32], aad[32], tag[32] = {0}, nonce[32] = {0};
+    const char* const expected = tag_size == 32 ? known->tag32 : known->tag;
+    dael_key* const key = key_of(known->key);
+    dael_cipher cipher = {(uint8_t)known->mode, DAEL_ENCRYPT, (uint8_t)tag_size, 0, 0};
+    dael_message message = {.in = data, .out = data, .aad = aad, .tag = tag};
+    message.size = from_hex(known->plain, data);
+    message.aad_size = from_hex(known->aad, aad);
+    from_hex(known->nonce, nonce);
+    memcpy(message.start, nonce, 16);
+    memcpy(message.start_rest, nonce + 16, 16);
+    const dael_status status = dael_run(engine, &cipher, key, &message, NULL);
+    if (status != DAEL_UNSUPPORTED) { /* not every backend has each */
+        EXPECT(status == DAEL_OK);
+        EXPECT(equals_hex(data, known->cipher) && equals_hex(tag, expected));
+        cipher.direction = DAEL_DECRYPT;
+        tag[tag_size - 1] ^= 1;
+        EXPECT(dael_run(engine, &cipher, key, &message, NULL) == DAEL_AUTHENTICATION);
+        EXPECT(equals_hex(data, known->cipher)); /* in place the ciphertext stays */
+        tag[tag_size - 1] ^= 1;
+        EXPECT(dael_run(engine, &cipher, key, &message, NULL) == DAEL_OK);
+        EXPECT(equals_hex(data, known->plain));
+        message.tag = NULL;
+        EXPECT(dael_run(engine, &cipher, key, &message, NULL) == DAEL_INVALID_ARGUMENT);
+        message.tag = data + 1;
+        EXPECT(dael_run(engine, &cipher, key, &message, NULL) == DAEL_OVERLAP);
+        message.tag = tag;
+        if (known->mode == DAEL_XAES256GCM) { /* bytes behind the nonce */
+            message.start_rest[8] = 1;
+            EXPECT(dael_run(engine, &cipher, key, &message, NULL) == DAEL_INVALID_ARGUMENT);
+        }
+    }
+    cipher.tag = 12;
+    REFUSED(dael_run(engine, &cipher, key, &message, NULL), DAEL_INVALID_ARGUMENT, "12");
+    dael_key_free(key);
+    dael_key* const other = key_of("000102030405060708090a0b0c0d0e0f1011121314151617");
+    cipher.tag = (uint8_t)tag_size;
+    EXPECT(dael_run(engine, &cipher, other, &message, NULL) == DAEL_INVALID_ARGUMENT);
+    dael_key_free(other);
+}
+
+static void all_sealed(dael_engine* engine) {
+    for (size_t i = 0; i < sizeof kSealed / sizeof *kSealed; ++i) {
+        sealed(engine, &kSealed[i], 16);
+        if (kSealed[i].tag32[0]) sealed(engine, &kSealed[i], 32);
+    }
+}
+
 static void xts(dael_engine* engine) {
     uint8_t bytes[32], plain[XTS_SIZE], out[XTS_SIZE];
     dael_key* key = NULL;
@@ -157,6 +233,7 @@ void engine_tests(dael_engine* engine) {
     modes_of_38a(engine, key);
     keystream(engine, key);
     gcm(engine);
+    all_sealed(engine);
     xts(engine);
     keys();
     misuse(engine, key);
