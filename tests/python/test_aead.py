@@ -13,6 +13,7 @@ import numpy
 import pytest
 from conftest import SIZES, poisoned
 from cryptography.exceptions import UnsupportedAlgorithm as Absent
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers import aead as pyca
 from daelstrom import (
     AEGIS128L,
@@ -67,6 +68,16 @@ def test_vectors(file):
             assert one.decrypt(h["nonce"], h["ciphertext"] + tag, h["aad"]) == h["plaintext"]
 
 
+def xaes(key, nonce, data, aad):
+    """C2SP's XAES-256-GCM over pyca's AES: CMAC's K1, two blocks of it for GCM's key, and the rest of the nonce."""
+    aes = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    doubled = int.from_bytes(aes.update(bytes(16)), "big") << 1
+    k1 = doubled & (1 << 128) - 1 ^ (0x87 if doubled >> 128 else 0)
+    blocks = (bytes((0, i, ord("X"), 0)) + nonce[:12] for i in (1, 2))
+    derived = b"".join(aes.update((int.from_bytes(block, "big") ^ k1).to_bytes(16, "big")) for block in blocks)
+    return pyca.AESGCM(derived).encrypt(nonce[12:], data, aad)
+
+
 def theirs(kind, tag=16):
     """(key, nonce, data, aad) -> ciphertext || tag of somebody else's: libaegis, or OpenSSL by way of pyca."""
     if kind is AESGCMSIV:
@@ -75,6 +86,8 @@ def theirs(kind, tag=16):
         except Absent as error:
             pytest.skip(str(error))
         return lambda key, nonce, data, aad: pyca.AESGCMSIV(key).encrypt(nonce, data, aad)
+    if kind is XAES256GCM:
+        return xaes
     aeg = pytest.importorskip("aeg", reason="no aeg, which has libaegis (scripts/setup)")
     module = __import__(f"aeg.{kind.__name__.lower()}", fromlist=["encrypt"])
     assert aeg
@@ -82,7 +95,7 @@ def theirs(kind, tag=16):
 
 
 OTHERS = [(kind, tag) for kind in (AEGIS128L, AEGIS256, AEGIS128X2, AEGIS128X4) for tag in (16, 32)]
-OTHERS.append((AESGCMSIV, 16))
+OTHERS += [(XAES256GCM, 16), (AESGCMSIV, 16)]
 
 
 @pytest.mark.parametrize("kind, tag", OTHERS)
