@@ -4,8 +4,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -121,9 +123,8 @@ class CpuAead : public testing::TestWithParam<const char*> {
         return keys;
     }
     // Messages of one key name one, which makes them one list of the backend's.
-    std::vector<Code> run(const Cipher& cipher, const std::vector<AeadCase>& cases,
-                          std::vector<AeadWork>& work) {
-        const std::vector<Key> keys = keys_of(cases);
+    static std::vector<Message> messages_of(const std::vector<AeadCase>& cases,
+                                            std::vector<AeadWork>& work) {
         std::vector<Message> messages;
         for (std::size_t i = 0; i < work.size(); ++i) {
             const auto first = std::find_if(cases.begin(), cases.end(), [&](const AeadCase& c) {
@@ -131,6 +132,12 @@ class CpuAead : public testing::TestWithParam<const char*> {
             });
             messages.push_back(work[i].message(static_cast<std::uint32_t>(first - cases.begin())));
         }
+        return messages;
+    }
+    std::vector<Code> run(const Cipher& cipher, const std::vector<AeadCase>& cases,
+                          std::vector<AeadWork>& work) {
+        const std::vector<Key> keys = keys_of(cases);
+        const std::vector<Message> messages = messages_of(cases, work);
         std::vector<Code> codes(messages.size(), Code::ok);
         must(backend_->run(cipher, {keys}, messages, codes));
         return codes;
@@ -234,6 +241,46 @@ class CpuAead : public testing::TestWithParam<const char*> {
                 ASSERT_EQ(Bytes(tag.data(), tag.data() + tag.size), c.tag);
             }
         }
+    }
+
+    static bool holds(const Bytes& memory, std::span<const std::uint8_t> block) {
+        return memmem(memory.data(), memory.size(), block.data(), block.size()) != nullptr;
+    }
+    // What is on a thread's stack when it has done this.
+    Bytes stack_after(Mode mode, bool encrypts, const std::vector<AeadCase>& cases) {
+        struct Call {
+            core::Backend& backend;
+            Cipher cipher;
+            std::vector<Key> keys;
+            std::vector<Message> messages{};
+            std::vector<Code> codes{};
+        } call{*backend_, cipher(mode, encrypts, cases), keys_of(cases)};
+        std::vector<AeadWork> work;
+        for (const AeadCase& c : cases) work.emplace_back(c, encrypts, 0, false);
+        for (std::uint32_t i = 0; i < work.size(); ++i) call.messages.push_back(work[i].message(i));
+        call.codes.assign(cases.size(), Code::ok);
+        constexpr std::size_t kStack = 256 << 10;
+        Bytes stack(kStack);
+        void* base = stack.data();
+        std::size_t space = stack.size();
+        EXPECT_TRUE(std::align(64, kStack - 64, base, space));
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        EXPECT_EQ(pthread_attr_setstack(&attributes, base, kStack - 64), 0);
+        pthread_t thread;
+        const int failed = pthread_create(
+            &thread, &attributes,
+            [](void* context) -> void* {
+                Call& its = *static_cast<Call*>(context);
+                (void)its.backend.run(its.cipher, {its.keys}, its.messages, its.codes);
+                return nullptr;
+            },
+            &call);
+        EXPECT_EQ(failed, 0);
+        if (!failed) pthread_join(thread, nullptr);
+        pthread_attr_destroy(&attributes);
+        for (const Code code : call.codes) EXPECT_EQ(code, Code::ok);
+        return stack;
     }
 
     std::unique_ptr<core::Backend> backend_;

@@ -3,7 +3,6 @@
 // against an AEGIS by bytes, by itself and side by side with others; forgeries; pieces; and what is
 // left on the stack.
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -250,17 +249,8 @@ std::vector<Block> states_of(Mode mode, const AeadCase& c) {
     return found;
 }
 
-struct OnAStack {
-    core::Backend& backend;
-    Cipher cipher;
-    const std::vector<Key>& keys;
-    const std::vector<Message>& messages;
-    std::vector<Code>& codes;
-};
-
 TEST_P(CpuAegis, LeavesNoStateOnTheStack) {
     if (test::kSanitized) GTEST_SKIP() << "sanitizers keep copies of their own";
-    constexpr std::size_t kStack = 256 << 10;
     for (const Mode mode : kAegis)
         for (const bool encrypts : {true, false})
             for (const bool one_size : {true, false}) {
@@ -268,40 +258,11 @@ TEST_P(CpuAegis, LeavesNoStateOnTheStack) {
                 for (std::size_t i = 0; i < 4; ++i)
                     cases.push_back(
                         case_of(mode, random_, aegis::rate(mode) * (one_size ? 3 : 1 + i), 0, 16));
-                const std::vector<Key> keys = keys_of(cases);
-                std::vector<test::AeadWork> work;
-                for (const AeadCase& c : cases) work.emplace_back(c, encrypts, 0, false);
-                std::vector<Message> messages;
-                for (std::uint32_t i = 0; i < 4; ++i) messages.push_back(work[i].message(i));
-                std::vector<Code> codes(4, Code::ok);
-                OnAStack call{*backend_, cipher(mode, encrypts, cases), keys, messages, codes};
-                std::vector<std::uint8_t> stack(kStack);
-                void* base = stack.data();
-                std::size_t space = stack.size();
-                ASSERT_TRUE(std::align(64, kStack - 64, base, space));
-                pthread_attr_t attributes;
-                pthread_attr_init(&attributes);
-                ASSERT_EQ(pthread_attr_setstack(&attributes, base, kStack - 64), 0);
-                pthread_t thread;
-                ASSERT_EQ(pthread_create(
-                              &thread, &attributes,
-                              [](void* context) -> void* {
-                                  const OnAStack& its = *static_cast<OnAStack*>(context);
-                                  (void)its.backend.run(its.cipher, {its.keys}, its.messages,
-                                                        its.codes);
-                                  return nullptr;
-                              },
-                              &call),
-                          0);
-                pthread_join(thread, nullptr);
-                pthread_attr_destroy(&attributes);
-                for (std::size_t i = 0; i < 4; ++i) {
-                    ASSERT_EQ(codes[i], Code::ok);
-                    for (const Block& block : states_of(mode, cases[i]))
-                        ASSERT_EQ(memmem(stack.data(), stack.size(), block.data(), block.size()),
-                                  nullptr)
+                const Bytes stack = stack_after(mode, encrypts, cases);
+                for (const AeadCase& c : cases)
+                    for (const Block& block : states_of(mode, c))
+                        ASSERT_FALSE(holds(stack, block))
                             << text(mode, 16) << (encrypts ? " sealing" : " opening");
-                }
             }
 }
 

@@ -41,8 +41,8 @@ Element dot(const Element& a, const Element& b) {
     return r;
 }
 
-// RFC 8452, 4 and 5.
-AeadCase sealed(AeadCase c) {
+// RFC 8452, 4: the message-authentication key and the message-encryption key.
+Bytes derived(const AeadCase& c) {
     Bytes inputs;
     for (std::uint8_t i = 0; i < 2 + c.key.size() / 8; ++i) {
         inputs.insert(inputs.end(), {i, 0, 0, 0});
@@ -53,6 +53,10 @@ AeadCase sealed(AeadCase c) {
     for (std::size_t i = 0; i < made.size(); i += 16)
         keys.insert(keys.end(), made.begin() + static_cast<std::ptrdiff_t>(i),
                     made.begin() + static_cast<std::ptrdiff_t>(i) + 8);
+    return keys;
+}
+AeadCase sealed(AeadCase c) {
+    const Bytes keys = derived(c);
     const Element h = element(keys.data());
     const Bytes key(keys.begin() + 16, keys.end());
 
@@ -171,6 +175,30 @@ TEST_P(CpuSiv, HasNoPieces) {
     const auto tables = test::must(backend_->tables({&key, 1}));
     EXPECT_EQ(backend_->begin(kSiv, {{&key, 1}, tables.get()}, 0, Start()).code(),
               Code::unsupported);
+}
+
+TEST_P(CpuSiv, LeavesNothingOnTheStack) {
+    if (test::kSanitized) GTEST_SKIP() << "sanitizers keep copies of their own";
+    for (const bool encrypts : {true, false})
+        for (const std::size_t size : {100, 3000}) {
+            const AeadCase c = make(32)(size, 20);
+            const Bytes stack = stack_after(Mode::gcm_siv, encrypts, {c});
+            Bytes secrets = derived(c);
+            // H^2, H^3, ..., which are multiplied by.
+            const Element h = element(secrets.data());
+            Element power = h;
+            for (int i = 0; i < 64; ++i) {
+                power = dot(power, h);
+                for (const std::uint64_t half : power)
+                    for (int k = 0; k < 64; k += 8)
+                        secrets.push_back(static_cast<std::uint8_t>(half >> k));
+            }
+            for (std::size_t i = 0; i < size / 16 * 16; ++i)
+                secrets.push_back(c.plain[i] ^ c.ciphertext[i]);
+            for (std::size_t i = 0; i < secrets.size(); i += 16)
+                ASSERT_FALSE(holds(stack, std::span(secrets).subspan(i, 16)))
+                    << (encrypts ? "sealing " : "opening ") << i;
+        }
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, CpuSiv, testing::Values("sse", "avx2", "avx512"),

@@ -8,6 +8,7 @@
 
 #include <daelstrom/key.hpp>
 
+#include "backends/cpu/clear_stack.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/aegis.hpp"
 #include "modes/gcm.hpp"
@@ -19,17 +20,6 @@ namespace {
 // Messages that are handed over together.
 constexpr std::size_t kTogether = 64;
 
-// Writes over what a form's function has left below this frame: their own have about a kilobyte.
-__attribute__((noinline)) void clear_stack() noexcept {
-    std::array<std::uint8_t, 2048> below;
-    wipe(below.data(), below.size());
-}
-void clear_stack_of(const Form& form) noexcept {
-    if (!form.spills) return;
-    clear_stack();
-    asm volatile("");  // no jump to it in place of the call, from where the caller's frame is gone
-}
-
 const std::uint8_t* raw(std::span<const Key> keys, const Message& m) noexcept {
     return keys[m.key].schedule().raw.data();
 }
@@ -38,7 +28,8 @@ const std::uint8_t* raw(std::span<const Key> keys, const Message& m) noexcept {
 void open(const Form& form, const Cipher& cipher, std::span<const Key> keys,
           std::span<const Message> messages, std::span<dael::Code> codes) noexcept {
     std::array<std::array<std::uint8_t, kMaxTag>, kTogether> tags;
-    const core::WipeAtEnd wiped(tags);  // what tags forged messages should have had
+    // What tags forged messages should have had.
+    const core::WipeAtEnd wiped(tags.data(), messages.size() * sizeof tags[0]);
     std::array<Job, kTogether> jobs;
     for (std::size_t i = 0; i < messages.size(); ++i)
         jobs[i] = {raw(keys, messages[i]), &messages[i], tags[i].data()};
@@ -52,7 +43,7 @@ void open(const Form& form, const Cipher& cipher, std::span<const Key> keys,
             wipe(m.out, m.size);
         codes[i] = dael::Code::authentication;
     }
-    clear_stack_of(form);
+    if (form.spills) clear_stack();
 }
 
 class Pieces final : public core::Pieces {
@@ -85,7 +76,7 @@ class Pieces final : public core::Pieces {
         if (whole != 0) form_.absorb(cipher_.mode, state_, from, whole);
         waiting_ = size - whole;
         if (waiting_ != 0) std::memcpy(begun_.data(), from + whole, waiting_);
-        clear_stack_of(form_);
+        if (form_.spills) clear_stack();
         return {};
     }
 
@@ -106,7 +97,7 @@ class Pieces final : public core::Pieces {
             form_.keystream(cipher_.mode, state_, keystream_.data());
             crypt_begun(in + whole, out + whole, size - whole);
         }
-        clear_stack_of(form_);
+        if (form_.spills) clear_stack();
         return {};
     }
 
@@ -115,7 +106,7 @@ class Pieces final : public core::Pieces {
         core::Tag tag;
         tag.size = cipher_.tag;
         form_.finish(cipher_.mode, state_, aad_size_, size_, tag.bytes.data(), cipher_.tag);
-        clear_stack_of(form_);
+        if (form_.spills) clear_stack();
         return tag;
     }
 
@@ -130,7 +121,7 @@ class Pieces final : public core::Pieces {
   private:
     void begin(const Start& start) noexcept {
         form_.begin(cipher_.mode, key_.schedule().raw.data(), start.first, start.rest, state_);
-        clear_stack_of(form_);
+        if (form_.spills) clear_stack();
         begun_.fill(0);
         waiting_ = 0;
         aad_size_ = size_ = 0;
@@ -188,7 +179,7 @@ void run(const Form& form, const Cipher& cipher, std::span<const Key> keys,
             jobs[k] = {raw(keys, these[k]), &these[k], these[k].tag};
         form.run(cipher.mode, Direction::encrypt, std::span(jobs).first(these.size()), cipher.tag);
     }
-    clear_stack_of(form);
+    if (form.spills) clear_stack();
 }
 
 std::unique_ptr<core::Pieces> begin(const Form& form, const Cipher& cipher, const Key& key,

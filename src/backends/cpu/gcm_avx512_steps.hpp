@@ -75,8 +75,8 @@ struct Counters {
 // products with each round, so that the units for both have work all the time, also where two
 // threads share a core. `h`: powers in memory, or whatever else add_two() takes them from.
 template <bool hashes, int rounds, std::size_t stride, std::size_t count, std::size_t waits,
-          class PowersAt>
-DAEL_AVX512_INLINE void encipher(const RoundKeys<rounds, stride>& schedule, Counters& counters,
+          class PowersAt, class Counting>
+DAEL_AVX512_INLINE void encipher(const RoundKeys<rounds, stride>& schedule, Counting& counters,
                                  __m512i (&to)[count], Sum& sum, const __m512i (&x)[waits],
                                  PowersAt h) noexcept {
     constexpr int kEach = 8 / (waits / 2);  // rounds to a pair of vectors

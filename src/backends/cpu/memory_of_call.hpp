@@ -3,6 +3,7 @@
 // when it is over. Made at the thread's first use, released when the thread ends. One at a time.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include <daelstrom/key.hpp>
@@ -22,7 +23,14 @@ class MemoryOfCall {
     MemoryOfCall(const MemoryOfCall&) = delete;
     MemoryOfCall& operator=(const MemoryOfCall&) = delete;
     ~MemoryOfCall() {
-        if (memory_) wipe(memory_, sizeof(T));
+        if (memory_) wipe(memory_, used_);
+    }
+    // Of a large T no more than this has been written: so many bytes from its beginning, of all
+    // that was said.
+    void used(std::size_t bytes) noexcept {
+        if (!said_) used_ = 0;
+        said_ = true;
+        if (bytes > used_) used_ = bytes;
     }
     explicit operator bool() const noexcept { return memory_ != nullptr; }  // false: there is none
     T& operator*() const noexcept { return *memory_; }
@@ -33,6 +41,8 @@ class MemoryOfCall {
         void operator()(T* memory) const noexcept { core::secure_release(memory, sizeof(T)); }
     };
     T* memory_;
+    std::size_t used_ = sizeof(T);
+    bool said_ = false;
 };
 
 }  // namespace dael::cpu

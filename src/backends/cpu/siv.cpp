@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/clear_stack.hpp"
 #include "backends/cpu/memory_of_call.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
@@ -23,8 +24,7 @@ Result<> run(const Form& form, const Cipher& cipher, std::span<const Key> keys,
             std::copy(tag.begin(), tag.end(), m.tag);
             continue;
         }
-        form.crypt(*derived, m.tag, m);
-        Block tag = form.tag(*derived, nonce, m, m.out);
+        Block tag = form.open(*derived, nonce, m);
         const core::WipeAtEnd wiped(tag);  // what a forged message should have had
         if (modes::equal_tags(tag.data(), m.tag, tag.size())) continue;
         if (m.in == m.out)
@@ -33,6 +33,7 @@ Result<> run(const Form& form, const Cipher& cipher, std::span<const Key> keys,
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
     }
+    if (form.spills) clear_stack();
     return {};
 }
 

@@ -118,10 +118,10 @@ DAEL_SIV void derive(const core::KeySchedule& key, const std::uint8_t* nonce, st
     keys.rounds = key.rounds;
     expand(keys, _mm_unpacklo_epi64(x[2], x[3]), _mm_unpacklo_epi64(x[4], x[5]));
     const __m128i h = _mm_unpacklo_epi64(x[0], x[1]), h2 = multiply(h, h);
-    store(keys.near[0], multiply(h2, h2));
-    store(keys.near[1], multiply(h2, h));
-    store(keys.near[2], h2);
-    store(keys.near[3], h);
+    store(keys.near[1], multiply(h2, h2));
+    store(keys.near[2], multiply(h2, h));
+    store(keys.near[3], h2);
+    store(keys.near[4], h);
 }
 
 // POLYVAL, on top of `y`, of any number of bytes, filled up with zeros to whole blocks.
@@ -129,14 +129,14 @@ DAEL_SIV_INLINE __m128i add_bytes(const Keys& keys, __m128i y, const std::uint8_
                                   std::size_t size) noexcept {
     for (; size >= 4 * kBlockSize; bytes += 4 * kBlockSize, size -= 4 * kBlockSize) {
         Sum sum = nothing();
-        add_product(sum, _mm_xor_si128(y, load(bytes)), load(keys.near[0]));
+        add_product(sum, _mm_xor_si128(y, load(bytes)), load(keys.near[1]));
         for (std::size_t i = 1; i < 4; ++i)
-            add_product(sum, load(bytes + kBlockSize * i), load(keys.near[i]));
+            add_product(sum, load(bytes + kBlockSize * i), load(keys.near[1 + i]));
         y = reduce(sum);
     }
     for (; size >= kBlockSize; bytes += kBlockSize, size -= kBlockSize)
-        y = multiply(_mm_xor_si128(y, load(bytes)), load(keys.near[3]));
-    if (size != 0) y = multiply(_mm_xor_si128(y, load_part(bytes, size)), load(keys.near[3]));
+        y = multiply(_mm_xor_si128(y, load(bytes)), load(keys.near[4]));
+    if (size != 0) y = multiply(_mm_xor_si128(y, load_part(bytes, size)), load(keys.near[4]));
     return y;
 }
 
@@ -146,7 +146,7 @@ DAEL_SIV Block tag(const Keys& keys, const std::uint8_t* nonce, const Message& m
     y = add_bytes(keys, y, plaintext, m.size);
     y = _mm_xor_si128(y, _mm_set_epi64x(static_cast<long long>(8 * m.size),
                                         static_cast<long long>(8 * m.aad_size)));
-    y = _mm_xor_si128(multiply(y, load(keys.near[3])), nonce_of(nonce));
+    y = _mm_xor_si128(multiply(y, load(keys.near[4])), nonce_of(nonce));
     __m128i x[1] = {_mm_and_si128(y, _mm_set_epi32(0x7fffffff, -1, -1, -1))};
     encrypt(keys.round_keys[0], keys.rounds, x);
     Block made;
@@ -177,9 +177,14 @@ DAEL_SIV void crypt(const Keys& keys, const std::uint8_t* tag, const Message& m)
     }
 }
 
+Block open(const Keys& keys, const std::uint8_t* nonce, const Message& m) noexcept {
+    crypt(keys, m.tag, m);
+    return tag(keys, nonce, m, m.out);
+}
+
 }  // namespace
 }  // namespace aesni_code
 
-const Form kAesni{aesni_code::derive, aesni_code::tag, aesni_code::crypt};
+const Form kAesni{true, aesni_code::derive, aesni_code::tag, aesni_code::crypt, aesni_code::open};
 
 }  // namespace dael::cpu::siv

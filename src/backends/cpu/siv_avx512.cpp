@@ -15,8 +15,15 @@ using namespace avx512;
 // Vectors that are hashed as one sum: each by a power of H^4, lane by lane.
 constexpr std::size_t kOfSum = 16;
 
+// Read each time: a compiler that remembers powers over a loop does so on the stack.
 DAEL_AVX512_INLINE __m512i in_each_lane(const std::uint8_t* block) noexcept {
+    asm volatile("" : "+r"(block));
     return _mm512_broadcast_i32x4(load_block(block));
+}
+
+// The sum of a block's halves, in both of them.
+DAEL_AVX512_INLINE __m512i with_halves(__m512i x) noexcept {
+    return _mm512_xor_si512(x, _mm512_shuffle_epi32(x, _MM_PERM_BADC));
 }
 
 DAEL_AVX512_INLINE void expand(Keys& keys, __m512i first, __m512i second) noexcept {
@@ -50,7 +57,8 @@ DAEL_AVX512_INLINE void make_powers(Keys& keys, __m128i h, std::uint64_t size) n
     const __m512i low = _mm512_shuffle_i64x2(h2, h1, 0x00);     // H^2, H^2, H, H
     const __m512i pair = _mm512_shuffle_i64x2(low, low, 0x88);  // H^2, H, H^2, H
     const __m512i near = _mm512_shuffle_i64x2(multiply_each(pair, h2), pair, 0x44);
-    _mm512_store_si512(keys.near, near);
+    store_block(keys.near[0], _mm512_castsi512_si128(multiply_each(near, h1)));
+    _mm512_storeu_si512(keys.near[1], near);
     const __m512i q = _mm512_shuffle_i64x2(near, near, 0x00);
     const __m512i q2 = multiply_each(q, q);
     const __m512i q_low = _mm512_shuffle_i64x2(q2, q, 0x00);
@@ -63,6 +71,10 @@ DAEL_AVX512_INLINE void make_powers(Keys& keys, __m128i h, std::uint64_t size) n
     _mm512_store_si512(keys.far[8], to8);
     _mm512_store_si512(keys.far[4], multiply_each(to4, q8));
     _mm512_store_si512(keys.far[0], multiply_each(to8, q8));
+    if (size <= (kOfSum + 1) * kVector) return;
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kOfSum; i += 4)
+        _mm512_store_si512(keys.far_sums[i], with_halves(_mm512_load_si512(keys.far[i])));
 }
 
 template <int rounds>
@@ -111,50 +123,93 @@ DAEL_AVX512_INLINE __m512i add_vectors(const Keys& keys, __m512i before, const s
     }
     return reduced(sum);
 }
-// A vector, of which there are `size` bytes, with the lanes' powers: what was hashed so far.
-DAEL_AVX512_INLINE __m128i add_last(const Keys& keys, __m512i before, const std::uint8_t* bytes,
-                                    std::size_t size) noexcept {
-    const __m512i x = _mm512_maskz_loadu_epi8(first_of_64(size), bytes);
+// The same of kOfSum vectors, by Karatsuba's three products, since one unit of the processor makes
+// them all. It makes shuffles too: one does for the halves of two vectors.
+DAEL_AVX512_INLINE __m512i add_many(const Keys& keys, __m512i before,
+                                    const std::uint8_t* bytes) noexcept {
+    constexpr __mmask8 kLow = 0x55;
     Sum sum = nothing();
-    add_products(sum, _mm512_xor_si512(x, before),
-                 _mm512_loadu_si512(keys.near[4 - (size + kBlockSize - 1) / kBlockSize]));
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kOfSum; i += 2) {
+        __m512i x0 = _mm512_loadu_si512(bytes + kVector * i);
+        const __m512i x1 = _mm512_loadu_si512(bytes + kVector * (i + 1));
+        if (i == 0) x0 = _mm512_xor_si512(x0, before);
+        // The sum of halves of x0 in the lower one, of x1 in the upper one.
+        const __m512i halves =
+            _mm512_xor_si512(_mm512_mask_blend_epi64(kLow, x1, x0), _mm512_alignr_epi8(x1, x0, 8));
+        const __m512i h0 = in_each_lane(keys.far[i]), h1 = in_each_lane(keys.far[i + 1]);
+        sum.low = _mm512_ternarylogic_epi64(sum.low, _mm512_clmulepi64_epi128(x0, h0, 0x00),
+                                            _mm512_clmulepi64_epi128(x1, h1, 0x00), kXor3);
+        sum.high = _mm512_ternarylogic_epi64(sum.high, _mm512_clmulepi64_epi128(x0, h0, 0x11),
+                                             _mm512_clmulepi64_epi128(x1, h1, 0x11), kXor3);
+        sum.middle = _mm512_ternarylogic_epi64(
+            sum.middle, _mm512_clmulepi64_epi128(halves, in_each_lane(keys.far_sums[i]), 0x00),
+            _mm512_clmulepi64_epi128(halves, in_each_lane(keys.far_sums[i + 1]), 0x01), kXor3);
+    }
+    sum.middle = _mm512_ternarylogic_epi64(sum.middle, sum.low, sum.high, kXor3);
+    return reduced(sum);
+}
+// A vector, of which there are `size` bytes, with the lanes' powers: what was hashed so far.
+// `ends`: with the block of sizes after it.
+template <bool ends>
+DAEL_AVX512_INLINE __m128i add_last(const Keys& keys, __m512i before, const std::uint8_t* bytes,
+                                    std::size_t size, __m128i sizes) noexcept {
+    const __m512i x = _mm512_maskz_loadu_epi8(first_of_64(size), bytes);
+    const std::size_t blocks = (size + kBlockSize - 1) / kBlockSize + (ends ? 1 : 0);
+    Sum sum = nothing();
+    add_products(sum, _mm512_xor_si512(x, before), _mm512_loadu_si512(keys.near[5 - blocks]));
+    if (ends) add_product(sum, sizes, keys.near[4]);
     return reduce(sum);
 }
-// POLYVAL, on top of `y`, of any number of bytes, filled up with zeros to whole blocks.
-DAEL_AVX512 __m128i add_bytes(const Keys& keys, __m128i y, const std::uint8_t* bytes,
-                              std::size_t size) noexcept {
-    if (size == 0) return y;
-    __m512i before = _mm512_zextsi128_si512(y);
+// POLYVAL of more than no bytes, filled up with zeros to whole blocks, on top of what add_last()
+// has made of others; or of what add_vectors() has, if there is at least a whole vector.
+template <bool ends>
+DAEL_AVX512_INLINE __m128i add_bytes(const Keys& keys, __m512i before, const std::uint8_t* bytes,
+                                     std::size_t size, __m128i sizes) noexcept {
     // At least a whole vector is left, so that what is for the next one finds it.
     for (constexpr std::size_t kPart = kOfSum * kVector; size > kPart + kVector;
          bytes += kPart, size -= kPart)
-        before = add_vectors(keys, before, bytes, kOfSum);
+        before = add_many(keys, before, bytes);
     const std::size_t last = (size - 1) % kVector + 1;
-    std::size_t whole = (size - last) / kVector;
+    const std::size_t whole = (size - last) / kVector;
     if (last <= kVector - kBlockSize && whole != 0) {  // whose lanes are not those of the others
         if (whole > 1) before = add_vectors(keys, before, bytes, whole - 1);
-        before =
-            _mm512_zextsi128_si512(add_last(keys, before, bytes + kVector * (whole - 1), kVector));
+        before = _mm512_zextsi128_si512(
+            add_last<false>(keys, before, bytes + kVector * (whole - 1), kVector, sizes));
     } else if (whole != 0) {
         before = add_vectors(keys, before, bytes, whole);
     }
-    return add_last(keys, before, bytes + kVector * whole, last);
+    return add_last<ends>(keys, before, bytes + kVector * whole, last, sizes);
 }
 
+DAEL_AVX512_INLINE __m128i sizes_of(const Message& m) noexcept {
+    return _mm_set_epi64x(static_cast<long long>(8 * m.size),
+                          static_cast<long long>(8 * m.aad_size));
+}
+DAEL_AVX512 __m512i hash_aad(const Keys& keys, const Message& m) noexcept {
+    if (m.aad_size == 0) return _mm512_setzero_si512();
+    return _mm512_zextsi128_si512(
+        add_bytes<false>(keys, _mm512_setzero_si512(), m.aad, m.aad_size, sizes_of(m)));
+}
+// Of what POLYVAL has made of the message.
 template <int rounds>
-DAEL_AVX512 Block tag_by(const Keys& keys, const std::uint8_t* nonce, const Message& m,
-                         const std::uint8_t* plaintext) noexcept {
-    __m128i y = add_bytes(keys, _mm_setzero_si128(), m.aad, m.aad_size);
-    y = add_bytes(keys, y, plaintext, m.size);
-    const __m128i sizes =
-        _mm_set_epi64x(static_cast<long long>(8 * m.size), static_cast<long long>(8 * m.aad_size));
-    Sum sum = nothing();
-    add_product(sum, _mm_xor_si128(y, sizes), keys.near[3]);
-    y = _mm_xor_si128(reduce(sum), _mm_maskz_loadu_epi8(first_of_16(12), nonce));
+DAEL_AVX512_INLINE Block tag_of(const Keys& keys, const std::uint8_t* nonce, __m128i y) noexcept {
+    y = _mm_xor_si128(y, _mm_maskz_loadu_epi8(first_of_16(12), nonce));
     y = _mm_and_si128(y, _mm_set_epi32(0x7fffffff, -1, -1, -1));
     Block made;
     store_block(made.data(), encrypted(RoundKeys<rounds>{keys.round_keys[0]}, y));
     return made;
+}
+template <int rounds>
+DAEL_AVX512 Block tag_by(const Keys& keys, const std::uint8_t* nonce, const Message& m,
+                         const std::uint8_t* plaintext) noexcept {
+    const __m512i before = hash_aad(keys, m);
+    if (m.size != 0)
+        return tag_of<rounds>(keys, nonce,
+                              add_bytes<true>(keys, before, plaintext, m.size, sizes_of(m)));
+    Sum sum = nothing();
+    add_product(sum, _mm_xor_si128(_mm512_castsi512_si128(before), sizes_of(m)), keys.near[4]);
+    return tag_of<rounds>(keys, nonce, reduce(sum));
 }
 Block tag(const Keys& keys, const std::uint8_t* nonce, const Message& m,
           const std::uint8_t* plaintext) noexcept {
@@ -163,53 +218,118 @@ Block tag(const Keys& keys, const std::uint8_t* nonce, const Message& m,
 }
 
 // Counters of 32 bits, little-endian, in front; they wrap and carry nothing on.
-template <int rounds>
-DAEL_AVX512 void crypt_by(const Keys& keys, const std::uint8_t* tag, const Message& m) noexcept {
-    constexpr std::size_t kTogether = 8;
-    const RoundKeys<rounds> round_keys{keys.round_keys[0]};
-    const __m512i four_more = _mm512_broadcast_i32x4(_mm_set_epi32(0, 0, 0, 4));
-    __m512i next = _mm512_broadcast_i32x4(
-        _mm_or_si128(load_block(tag), _mm_set_epi32(static_cast<int>(0x80000000), 0, 0, 0)));
-    next = _mm512_add_epi32(next, _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0));
-    const std::uint8_t* in = m.in;
-    std::uint8_t* out = m.out;
-    for (std::size_t left = m.size; left != 0;) {
-        __m512i x[kTogether];
+struct Counters {
+    __m512i next;
+    static DAEL_AVX512_INLINE Counters at(const std::uint8_t* tag) noexcept {
+        const __m128i first =
+            _mm_or_si128(load_block(tag), _mm_set_epi32(static_cast<int>(0x80000000), 0, 0, 0));
+        return {_mm512_add_epi32(_mm512_broadcast_i32x4(first),
+                                 _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0))};
+    }
+    template <std::size_t count>
+    DAEL_AVX512_INLINE void take(__m512i (&x)[count]) noexcept {
 #pragma GCC unroll 8
         for (__m512i& four : x) {
             four = next;
-            next = _mm512_add_epi32(next, four_more);
+            next = _mm512_add_epi32(next, _mm512_broadcast_i32x4(_mm_set_epi32(0, 0, 0, 4)));
         }
-        transform<Direction::encrypt>(round_keys, x);
-        if (left >= kTogether * kVector) {
-#pragma GCC unroll 8
-            for (std::size_t i = 0; i < kTogether; ++i)
-                _mm512_storeu_si512(out + kVector * i,
-                                    _mm512_xor_si512(x[i], _mm512_loadu_si512(in + kVector * i)));
-            in += kTogether * kVector;
-            out += kTogether * kVector;
-            left -= kTogether * kVector;
-            continue;
-        }
-#pragma GCC unroll 8
-        for (std::size_t i = 0; i < kTogether; ++i) {
-            const std::size_t before = kVector * i;
-            if (before >= left) break;
-            const __mmask64 mask = first_of_64(left - before < kVector ? left - before : kVector);
-            _mm512_mask_storeu_epi8(
-                out + before, mask,
-                _mm512_xor_si512(x[i], _mm512_maskz_loadu_epi8(mask, in + before)));
-        }
-        left = 0;
     }
+};
+constexpr std::size_t kTogether = 8, kGroup = kTogether * kVector;
+
+// A whole group with its keystream; and what comes of it.
+DAEL_AVX512_INLINE void finish(const __m512i (&keystream)[kTogether], const std::uint8_t* in,
+                               std::uint8_t* out, __m512i (&result)[kTogether]) noexcept {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kTogether; ++i) {
+        result[i] = _mm512_xor_si512(keystream[i], _mm512_loadu_si512(in + kVector * i));
+        _mm512_storeu_si512(out + kVector * i, result[i]);
+    }
+}
+template <int rounds>
+DAEL_AVX512_INLINE void crypt_rest(const RoundKeys<rounds>& round_keys, Counters& counters,
+                                   const std::uint8_t* in, std::uint8_t* out,
+                                   std::size_t size) noexcept {
+    __m512i x[kTogether];
+    for (; size >= kGroup; in += kGroup, out += kGroup, size -= kGroup) {
+        counters.take(x);
+        transform<Direction::encrypt>(round_keys, x);
+        finish(x, in, out, x);
+    }
+    if (size == 0) return;
+    counters.take(x);
+    transform<Direction::encrypt>(round_keys, x);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kTogether; ++i) {
+        const std::size_t at = kVector * i;
+        if (at >= size) break;
+        const __mmask64 mask = first_of_64(size - at < kVector ? size - at : kVector);
+        _mm512_mask_storeu_epi8(out + at, mask,
+                                _mm512_xor_si512(x[i], _mm512_maskz_loadu_epi8(mask, in + at)));
+    }
+}
+template <int rounds>
+DAEL_AVX512 void crypt_by(const Keys& keys, const std::uint8_t* tag, const Message& m) noexcept {
+    Counters counters = Counters::at(tag);
+    crypt_rest(RoundKeys<rounds>{keys.round_keys[0]}, counters, m.in, m.out, m.size);
 }
 void crypt(const Keys& keys, const std::uint8_t* tag, const Message& m) noexcept {
     keys.rounds == 10 ? crypt_by<10>(keys, tag, m) : crypt_by<14>(keys, tag, m);
 }
 
+// Powers of Keys::far, for encipher(), which counts vectors of them.
+struct Far {
+    const std::uint8_t* at;
+    DAEL_AVX512_INLINE Far operator+(std::size_t bytes) const noexcept {
+        return {at + bytes / (kVector / kBlockSize)};
+    }
+};
+DAEL_AVX512_INLINE void add_two(Sum& sum, __m512i x0, __m512i x1, Far h) noexcept {
+    add_two_products(sum, x0, in_each_lane(h.at), x1, in_each_lane(h.at + kBlockSize));
+}
+
+// A group is hashed between the rounds of the next one.
+template <int rounds>
+DAEL_AVX512 Block open_by(const Keys& keys, const std::uint8_t* nonce, const Message& m) noexcept {
+    const RoundKeys<rounds> round_keys{keys.round_keys[0]};
+    Counters counters = Counters::at(m.tag);
+    const Far far{keys.far[kOfSum - kTogether]};
+    const std::uint8_t* in = m.in;
+    std::uint8_t* out = m.out;
+    std::size_t size = m.size;
+    __m512i before = hash_aad(keys, m);
+    // At least a whole vector is left, and a byte.
+    if (size > kGroup + kVector) {
+        __m512i keystream[kTogether], waiting[kTogether];
+        Sum sum = nothing();
+        gcm_avx512::encipher<false>(round_keys, counters, keystream, sum, keystream, far);
+        for (;;) {
+            finish(keystream, in, out, waiting);
+            waiting[0] = _mm512_xor_si512(waiting[0], before);
+            in += kGroup;
+            out += kGroup;
+            size -= kGroup;
+            sum = nothing();
+            if (size <= kGroup + kVector) break;
+            gcm_avx512::encipher<true>(round_keys, counters, keystream, sum, waiting, far);
+            before = reduced(sum);
+        }
+        gcm_avx512::add_all(sum, waiting, far);
+        before = reduced(sum);
+    }
+    crypt_rest(round_keys, counters, in, out, size);
+    if (size != 0)
+        return tag_of<rounds>(keys, nonce, add_bytes<true>(keys, before, out, size, sizes_of(m)));
+    return tag_by<rounds>(keys, nonce, m, nullptr);
+}
+Block open(const Keys& keys, const std::uint8_t* nonce, const Message& m) noexcept {
+    return keys.rounds == 10 ? open_by<10>(keys, nonce, m) : open_by<14>(keys, nonce, m);
+}
+
 }  // namespace
 }  // namespace avx512_code
 
-const Form kAvx512{avx512_code::derive, avx512_code::tag, avx512_code::crypt};
+const Form kAvx512{false, avx512_code::derive, avx512_code::tag, avx512_code::crypt,
+                   avx512_code::open};
 
 }  // namespace dael::cpu::siv

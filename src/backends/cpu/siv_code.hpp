@@ -19,13 +19,17 @@ namespace dael::cpu::siv {
 struct alignas(64) Keys {
     std::uint8_t round_keys[core::kMaxRounds + 1][kBlockSize];  // of the message-encryption key
     int rounds;
-    // Powers of the message-authentication key H: H^64, H^60, ..., H^4; and H^4 to H^1, with room
-    // behind them, so that four may be read from any place: what is there is multiplied by zeros.
+    // Powers of the message-authentication key H: H^64, H^60, ..., H^4, and the sums of their
+    // halves for long messages; and H^5 to H^1, with room behind them, so that four may be read
+    // from any place: what is there is multiplied by zeros.
     alignas(64) std::uint8_t far[16][kBlockSize];
-    alignas(64) std::uint8_t near[4 + 3][kBlockSize];
+    alignas(64) std::uint8_t far_sums[16][kBlockSize];
+    alignas(64) std::uint8_t near[5 + 3][kBlockSize];
 };
 
 struct Form {
+    // Whether it has too few registers, so that some of what is secret is left on the stack.
+    bool spills;
     // Derive (4): the keys of a message of `size` bytes of data or AAD, whichever are more.
     void (*derive)(const core::KeySchedule& key, const std::uint8_t* nonce, std::uint64_t size,
                    Keys& keys) noexcept;
@@ -34,6 +38,8 @@ struct Form {
                  const std::uint8_t* plaintext) noexcept;
     // The message's data with the keystream that starts at a tag (4: AES-CTR).
     void (*crypt)(const Keys& keys, const std::uint8_t* tag, const Message& message) noexcept;
+    // That with the message's own tag, and the tag that it should have had.
+    Block (*open)(const Keys& keys, const std::uint8_t* nonce, const Message& message) noexcept;
 };
 extern const Form kAesni;   // AES-NI, PCLMULQDQ and SSE4.1
 extern const Form kAvx512;  // AVX-512, VAES and VPCLMULQDQ

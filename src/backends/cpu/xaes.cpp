@@ -7,6 +7,7 @@
 
 #include <daelstrom/key.hpp>
 
+#include "backends/cpu/clear_stack.hpp"
 #include "backends/cpu/gcm.hpp"
 #include "backends/cpu/memory_of_call.hpp"
 #include "backends/cpu/xaes_avx512.hpp"
@@ -74,7 +75,8 @@ constexpr std::size_t kTogether = 64;
 void open(const core::KeySchedule& key, std::span<const Message> messages,
           xaes_avx512::KeysOfCall& keys, std::span<Code> codes) noexcept {
     std::array<Block, kTogether> tags;
-    const core::WipeAtEnd wiped(tags);  // what tags forged messages should have had
+    // What tags forged messages should have had.
+    const core::WipeAtEnd wiped(tags.data(), messages.size() * sizeof tags[0]);
     xaes_avx512::messages(Direction::decrypt, key, messages, keys, tags.data(), kBlockSize);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];
@@ -86,6 +88,7 @@ void open(const core::KeySchedule& key, std::span<const Message> messages,
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
     }
+    clear_stack();
 }
 
 // Under a key of its own, which copies share and nobody changes.
@@ -148,12 +151,14 @@ Result<> run_avx512(const Cipher& cipher, std::span<const Key> keys,
                         messages[i + count].key == messages[i].key;)
             ++count;
         const auto these = messages.subspan(i, count);
+        derived.used(xaes_avx512::groups_of(count) * sizeof(xaes_avx512::Keys));
         const core::KeySchedule& key = keys[messages[i].key].schedule();
         if (cipher.direction == Direction::encrypt)
             xaes_avx512::messages(Direction::encrypt, key, these, *derived, nullptr, kBlockSize);
         else
             open(key, these, *derived, codes.subspan(i, count));
     }
+    clear_stack();
     return {};
 }
 

@@ -13,7 +13,8 @@ using gcm_avx512::finish;
 using gcm_avx512::lengths;
 
 constexpr int kRounds = static_cast<int>(Keys::kRounds);
-constexpr std::size_t kLanes = Keys::kLanes, kGroup = gcm_avx512::kTogether;
+constexpr std::size_t kLanes = Keys::kLanes, kTogether = kLanes * kGroups;
+constexpr std::size_t kGroup = gcm_avx512::kTogether;  // bytes that are enciphered together
 
 // CMAC's first subkey (SP 800-38B 6.1): the cipher of zeros, doubled. Big-endian.
 DAEL_AVX512_INLINE __m128i subkey(const RoundKeys<kRounds>& keys) noexcept {
@@ -53,16 +54,16 @@ DAEL_AVX512_INLINE __m512i times_x_each(__m512i h) noexcept {
         _mm512_broadcast_i32x4(_mm_set_epi64x(static_cast<long long>(0xc200000000000000), 1));
     return _mm512_ternarylogic_epi64(up, top, polynomial, 0x78);  // up ^ (top & polynomial)
 }
-// Of 4 * kGroups messages at most.
-template <std::size_t kGroups>
+// Of 4 * kCount messages at most.
+template <std::size_t kCount>
 DAEL_AVX512 void derive_groups(const core::KeySchedule& key, std::span<const Message> messages,
-                               Keys& keys) noexcept {
+                               Keys* keys) noexcept {
     const RoundKeys<kRounds> master{key.encrypt.data()};
     const __m512i k1 = _mm512_broadcast_i32x4(subkey(master));
     // The derived key is CMAC's of two messages of one block.
-    __m512i blocks[2 * kGroups], j[kGroups], h[kGroups];
+    __m512i blocks[2 * kCount], j[kCount], h[kCount];
 #pragma GCC unroll 4
-    for (std::size_t g = 0; g < kGroups; ++g) {
+    for (std::size_t g = 0; g < kCount; ++g) {
         const __m512i starts = gathered(messages, 4 * g, [](const Message& m) DAEL_AVX512_LAMBDA {
             return load_block(m.start.data());
         });
@@ -76,16 +77,16 @@ DAEL_AVX512 void derive_groups(const core::KeySchedule& key, std::span<const Mes
         j[g] = _mm512_ternarylogic_epi64(
             _mm512_bsrli_epi128(starts, 12), _mm512_bslli_epi128(rests, 4),
             _mm512_broadcast_i32x4(_mm_set_epi32(0x01000000, 0, 0, 0)), kXor3);
-        _mm512_storeu_si512(&keys.j0[4 * g], j[g]);
+        _mm512_storeu_si512(keys[g].j0, j[g]);
     }
     transform<Direction::encrypt>(master, blocks);
 
     // Expanded, and with each round key at once the round of the hash subkey and of J0.
     const auto keep = [&](std::size_t g, int round, __m512i round_key) DAEL_AVX512_LAMBDA {
-        _mm512_store_si512(keys.round_keys[g][round], round_key);
+        _mm512_store_si512(keys[g].round_keys[round], round_key);
     };
 #pragma GCC unroll 4
-    for (std::size_t g = 0; g < kGroups; ++g) {
+    for (std::size_t g = 0; g < kCount; ++g) {
         const __m512i first = blocks[2 * g], second = blocks[2 * g + 1];
         keep(g, 0, first);
         keep(g, 1, second);
@@ -95,7 +96,7 @@ DAEL_AVX512 void derive_groups(const core::KeySchedule& key, std::span<const Mes
     int rcon = 1;
     for (int round = 2; round < kRounds; round += 2, rcon <<= 1) {
 #pragma GCC unroll 4
-        for (std::size_t g = 0; g < kGroups; ++g) {
+        for (std::size_t g = 0; g < kCount; ++g) {
             __m512i &even = blocks[2 * g], &odd = blocks[2 * g + 1];
             even = next_keys<true>(even, odd, rcon);
             odd = next_keys<false>(odd, even, 0);
@@ -106,16 +107,16 @@ DAEL_AVX512 void derive_groups(const core::KeySchedule& key, std::span<const Mes
         }
     }
 #pragma GCC unroll 4
-    for (std::size_t g = 0; g < kGroups; ++g) {
+    for (std::size_t g = 0; g < kCount; ++g) {
         const __m512i last = next_keys<true>(blocks[2 * g], blocks[2 * g + 1], rcon);
         keep(g, kRounds, last);
-        _mm512_store_si512(keys.masks[4 * g], reversed(_mm512_aesenclast_epi128(j[g], last)));
-        _mm512_store_si512(keys.far[g][3],
+        _mm512_store_si512(keys[g].masks, reversed(_mm512_aesenclast_epi128(j[g], last)));
+        _mm512_store_si512(keys[g].far[3],
                            times_x_each(reversed(_mm512_aesenclast_epi128(h[g], last))));
     }
 }
 // Of the first kTogether messages.
-void derive(const core::KeySchedule& key, std::span<const Message> messages, Keys& keys) noexcept {
+void derive(const core::KeySchedule& key, std::span<const Message> messages, Keys* keys) noexcept {
     if (messages.size() > 8) return derive_groups<4>(key, messages, keys);
     if (messages.size() > 4) return derive_groups<2>(key, messages, keys);
     derive_groups<1>(key, messages, keys);
@@ -123,21 +124,21 @@ void derive(const core::KeySchedule& key, std::span<const Message> messages, Key
 
 // The powers of four messages, of H that derive() left. Not there, but beside the first rounds,
 // which other units of the processor do.
-DAEL_AVX512_INLINE void make_powers(Keys& keys, std::size_t g) noexcept {
-    const __m512i h1 = _mm512_load_si512(keys.far[g][3]);
+DAEL_AVX512_INLINE void make_powers(Keys& keys) noexcept {
+    const __m512i h1 = _mm512_load_si512(keys.far[3]);
     const __m512i h2 = multiply_each(h1, h1), h4 = multiply_each(h2, h2);
     const __m512i h3 = multiply_each(h2, h1), h5 = multiply_each(h4, h1);
     const __m512i h8 = multiply_each(h4, h4), h12 = multiply_each(h8, h4);
-    _mm512_store_si512(keys.far[g][0], multiply_each(h8, h8));
-    _mm512_store_si512(keys.far[g][1], h12);
-    _mm512_store_si512(keys.far[g][2], h8);
-    _mm512_store_si512(keys.far[g][3], h4);
-    _mm512_store_si512(keys.far[g][4], one());
+    _mm512_store_si512(keys.far[0], multiply_each(h8, h8));
+    _mm512_store_si512(keys.far[1], h12);
+    _mm512_store_si512(keys.far[2], h8);
+    _mm512_store_si512(keys.far[3], h4);
+    _mm512_store_si512(keys.far[4], one());
     const __m512i high01 = _mm512_shuffle_i64x2(h4, h3, 0x44);
     const __m512i high23 = _mm512_shuffle_i64x2(h4, h3, 0xee);
     const __m512i low01 = _mm512_shuffle_i64x2(h2, h1, 0x44);
     const __m512i low23 = _mm512_shuffle_i64x2(h2, h1, 0xee);
-    auto* const near = keys.near + 4 * g;
+    auto* const near = keys.near;
     store_block(near[0][0], _mm512_castsi512_si128(h5));
     store_block(near[1][0], _mm512_extracti64x2_epi64(h5, 1));
     store_block(near[2][0], _mm512_extracti64x2_epi64(h5, 2));
@@ -167,8 +168,8 @@ DAEL_AVX512_INLINE void add_two(Sum& sum, __m512i x0, __m512i x1, InEachLane h) 
 // multiplied by H^4 to H^1 and added. So sums are reduced lane by lane.
 class Hash {
   public:
-    DAEL_AVX512_INLINE Hash(const Keys& keys, std::size_t index) noexcept
-        : far_{keys.far[index / kLanes][0][index % kLanes]}, near_(keys.near[index][0]) {}
+    DAEL_AVX512_INLINE Hash(const Keys& keys, std::size_t lane) noexcept
+        : far_{keys.far[0][lane]}, near_(keys.near[lane][0]) {}
 
     // H^16, H^12, H^8, H^4, which four whole vectors are multiplied by, where others follow.
     DAEL_AVX512_INLINE InEachLane far() const noexcept { return far_; }
@@ -250,13 +251,12 @@ class Chain {
     }
 
     // Its keys must stay until another one has been added, or finish_last().
-    DAEL_AVX512_INLINE void add(const Message& m, const Keys& keys, std::size_t index,
+    DAEL_AVX512_INLINE void add(const Message& m, const Keys& keys, std::size_t lane,
                                 std::uint8_t* tag) noexcept {
-        const RoundKeys<kRounds, kLanes * kBlockSize> round_keys{
-            keys.round_keys[index / kLanes][0][index % kLanes]};
-        Hash hash(keys, index);
+        const RoundKeys<kRounds, kLanes * kBlockSize> round_keys{keys.round_keys[0][lane]};
+        Hash hash(keys, lane);
         if (m.aad_size != 0) hash.add_aad(m.aad, m.aad_size);
-        Counters counters = Counters::of_data(keys.j0[index]);
+        Counters counters = Counters::of_data(keys.j0[lane]);
         const std::uint8_t* in = m.in;
         std::uint8_t* out = m.out;
         std::size_t size = m.size;
@@ -278,10 +278,10 @@ class Chain {
                 encipher<true>(round_keys, counters, keystream, sum, waiting_, hash.far());
                 hash.before = reduced(sum);
             }
-            wait_for(m, keys, index, tag);
+            wait_for(m, keys, lane, tag);
             if (size == 0) return;
         } else if (size == 0) {
-            return store_tag(tag, keys, index, hash.end(lengths(m.aad_size, 0)));
+            return store_tag(tag, keys, lane, hash.end(lengths(m.aad_size, 0)));
         }
         gcm_avx512::by_vectors(size, [&](auto count) DAEL_AVX512_LAMBDA {
             constexpr std::size_t kEmpty = 4 - count();  // zeros, which go before the others
@@ -306,14 +306,13 @@ class Chain {
             }
             if (whole) nothing_waits();
             const __m128i sizes = lengths(m.aad_size, m.size);
-            if (blocks == 4) return store_tag(tag, keys, index, hash.end(ciphertext, sizes));
+            if (blocks == 4) return store_tag(tag, keys, lane, hash.end(ciphertext, sizes));
             if constexpr (count() > 1) {
                 __m512i before_it[count() - 1];
-#pragma GCC unroll 4
                 for (std::size_t i = 0; i + 1 < count(); ++i) before_it[i] = ciphertext[i];
                 hash.add_last(before_it);
             }
-            store_tag(tag, keys, index, hash.end(ciphertext[count() - 1], blocks, sizes));
+            store_tag(tag, keys, lane, hash.end(ciphertext[count() - 1], blocks, sizes));
         });
     }
     // Of the last one.
@@ -326,13 +325,13 @@ class Chain {
   private:
     // H^12, H^8, H^4 and 1.
     DAEL_AVX512_INLINE InEachLane waiting_h() const noexcept {
-        return Hash(*keys_, index_).far() + kVector;
+        return Hash(*keys_, lane_).far() + kVector;
     }
-    DAEL_AVX512_INLINE void wait_for(const Message& m, const Keys& keys, std::size_t index,
+    DAEL_AVX512_INLINE void wait_for(const Message& m, const Keys& keys, std::size_t lane,
                                      std::uint8_t* tag) noexcept {
         sizes_ = lengths(m.aad_size, m.size);
         keys_ = &keys;
-        index_ = index;
+        lane_ = lane;
         tag_ = tag;
     }
     DAEL_AVX512_INLINE void nothing_waits() noexcept {
@@ -341,12 +340,12 @@ class Chain {
         tag_ = nowhere_;
     }
     DAEL_AVX512_INLINE void put_tag(const Sum& sum) noexcept {
-        store_tag(tag_, *keys_, index_, Hash(*keys_, index_).end(reduced(sum), 4, sizes_));
+        store_tag(tag_, *keys_, lane_, Hash(*keys_, lane_).end(reduced(sum), 4, sizes_));
     }
-    DAEL_AVX512_INLINE void store_tag(std::uint8_t* tag, const Keys& keys, std::size_t index,
+    DAEL_AVX512_INLINE void store_tag(std::uint8_t* tag, const Keys& keys, std::size_t lane,
                                       __m128i hashed) noexcept {
         _mm_mask_storeu_epi8(tag, tag_bytes_,
-                             reversed(_mm_xor_si128(hashed, load_block(keys.masks[index]))));
+                             reversed(_mm_xor_si128(hashed, load_block(keys.masks[lane]))));
     }
 
     std::uint8_t* const nowhere_;
@@ -355,7 +354,7 @@ class Chain {
     __m512i waiting_[4];
     __m128i sizes_ = _mm_setzero_si128();
     const Keys* keys_;
-    std::size_t index_ = 0;
+    std::size_t lane_ = 0;
     std::uint8_t* tag_;
 };
 
@@ -365,11 +364,11 @@ DAEL_AVX512 void crypt(const core::KeySchedule& key, std::span<const Message> me
     Block nowhere;
     Chain<direction> chain(all_keys[0], tag_size, nowhere);
     for (std::size_t i = 0; i < messages.size(); ++i) {
-        const std::size_t index = i % kTogether;
-        Keys& keys = all_keys[i / kTogether % all_keys.size()];
-        if (index == 0) derive(key, messages.subspan(i), keys);
-        if (index % kLanes == 0) make_powers(keys, index / kLanes);
-        chain.add(messages[i], keys, index, tags ? tags[i].data() : messages[i].tag);
+        const std::size_t lane = i % kLanes;
+        Keys* const keys = &all_keys[i / kLanes % all_keys.size()];
+        if (i % kTogether == 0) derive(key, messages.subspan(i), keys);
+        if (lane == 0) make_powers(*keys);
+        chain.add(messages[i], *keys, lane, tags ? tags[i].data() : messages[i].tag);
     }
     chain.finish_last();
 }

@@ -18,28 +18,37 @@
 
 namespace dael::cpu::xaes_avx512 {
 
-inline constexpr std::size_t kTogether = 16;
-
-// The keys of messages that are derived together.
+// The keys of four messages, a message a lane.
 struct alignas(64) Keys {
-    static constexpr std::size_t kLanes = 4, kGroups = kTogether / kLanes, kRounds = 14;
-    std::uint8_t round_keys[kGroups][kRounds + 1][kLanes][kBlockSize];
+    static constexpr std::size_t kLanes = 4, kRounds = 14;
+    std::uint8_t round_keys[kRounds + 1][kLanes][kBlockSize];
     // Powers of the hash subkey, byte-reversed and times x: H^16, H^12, H^8, H^4 and 1 by lanes,
     // and of each message H^5 to H^1, with room behind them, so that four may be read from any
     // place: what is there is multiplied by zeros.
-    std::uint8_t far[kGroups][5][kLanes][kBlockSize];
-    std::uint8_t near[kTogether][5 + 3][kBlockSize];
-    std::uint8_t masks[kTogether][kBlockSize];  // E(J0), byte-reversed
-    Block j0[kTogether];
+    std::uint8_t far[5][kLanes][kBlockSize];
+    std::uint8_t near[kLanes][5 + 3][kBlockSize];
+    std::uint8_t masks[kLanes][kBlockSize];  // E(J0), byte-reversed
+    Block j0[kLanes];
 };
 
-// For as long as a call runs: in locked memory, wiped afterwards. The last message of some is not
-// at its end when the first of the next begins.
-using KeysOfCall = std::array<Keys, 2>;
+// Of as many messages as are derived together, twice, since the last of some is not at its end when
+// the first of the next begins: for as long as a call runs, in locked memory, wiped afterwards.
+inline constexpr std::size_t kGroups = 4;
+using KeysOfCall = std::array<Keys, 2 * kGroups>;
+// How many of those so many messages use.
+constexpr std::size_t groups_of(std::size_t messages) noexcept {
+    constexpr std::size_t kLanes = Keys::kLanes;
+    return messages > 2 * kLanes * kGroups ? 2 * kGroups
+           : messages > kLanes * kGroups   ? kGroups + groups_of(messages - kLanes * kGroups)
+           : messages > 2 * kLanes         ? 4
+           : messages > kLanes             ? 2
+                                           : 1;
+}
 
 // Messages under one key; `keys` is where theirs may lie meanwhile. Tags go to
 // `tags`, as many, and decryption does not look at those that the messages have; null: to where
-// each message has its own, `tag_size` bytes, 1 to 16.
+// each message has its own, `tag_size` bytes, 1 to 16. Some of what is secret is left on the stack,
+// which the caller clears (clear_stack.hpp).
 void messages(Direction direction, const core::KeySchedule& key, std::span<const Message> messages,
               KeysOfCall& keys, Block* tags, std::size_t tag_size) noexcept;
 
