@@ -16,21 +16,41 @@ class WholeBackend final : public core::Backend {
         return of(cipher).can(cipher, bits);
     }
     Result<std::unique_ptr<core::KeyTables>> tables(std::span<const Key> keys) override {
-        return openssl_->tables(keys);  // of which the reference needs none
+        auto both = std::make_unique<Both>();
+        DAEL_LET(openssls, openssl_->tables(keys));
+        DAEL_LET(references, reference_->tables(keys));
+        both->openssls = std::move(openssls);
+        both->references = std::move(references);
+        return std::unique_ptr<core::KeyTables>(std::move(both));
     }
     Result<> run(const Cipher& cipher, const core::KeyList& keys, std::span<const Message> messages,
                  std::span<Code> codes) override {
-        return of(cipher).run(cipher, keys, messages, codes);
+        return of(cipher).run(cipher, its(cipher, keys), messages, codes);
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Start& start) override {
-        return of(cipher).begin(cipher, keys, key, start);
+        return of(cipher).begin(cipher, its(cipher, keys), key, start);
     }
 
   private:
+    struct Both final : core::KeyTables {
+        Result<> replace(std::uint32_t index, const Key& key, Stream stream) override {
+            DAEL_TRY(openssls->replace(index, key, stream));
+            return references->replace(index, key, stream);
+        }
+        std::unique_ptr<core::KeyTables> openssls, references;
+    };
+    static bool is_openssls(const Cipher& cipher) {
+        return !authenticates(cipher.mode) || cipher.mode == Mode::gcm;
+    }
     core::Backend& of(const Cipher& cipher) const {
-        const bool has = !authenticates(cipher.mode) || cipher.mode == Mode::gcm;
-        return has ? *openssl_ : *reference_;
+        return is_openssls(cipher) ? *openssl_ : *reference_;
+    }
+    static core::KeyList its(const Cipher& cipher, const core::KeyList& keys) {
+        const auto* const both = static_cast<const Both*>(keys.tables);
+        return {keys.list, !both                 ? nullptr
+                           : is_openssls(cipher) ? both->openssls.get()
+                                                 : both->references.get()};
     }
     std::unique_ptr<core::Backend> openssl_ = *core::open_backend("openssl"),
                                    reference_ = *core::open_backend("reference");

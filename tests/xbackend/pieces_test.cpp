@@ -274,8 +274,9 @@ TEST_P(InPieces, InPlaceWhereNothingIsHeldBack) {
 TEST_P(InPieces, TwoPasses) {
     for_each_cipher([&](Cipher cipher) {
         if (!authenticates(cipher.mode) || cipher.direction == Direction::encrypt) return;
-        for (const std::uint8_t tag_size : {std::uint8_t{4}, std::uint8_t{12}, std::uint8_t{16}}) {
-            cipher.tag = tag_size;
+        for (const int tag_size : {4, 12, 16, 32}) {
+            cipher.tag = static_cast<std::uint8_t>(tag_size);
+            if (!modes::valid_tag_size(cipher.mode, cipher.tag)) continue;
             const Whole w = message(cipher, slow() ? 300 : 50001);
             auto pieces = begin(w);
             ASSERT_TRUE(pieces) << pieces.error().message;
