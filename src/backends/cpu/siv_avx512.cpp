@@ -17,7 +17,7 @@ constexpr std::size_t kOfSum = 16;
 
 // Read each time: a compiler that remembers powers over a loop does so on the stack.
 DAEL_AVX512_INLINE __m512i in_each_lane(const std::uint8_t* block) noexcept {
-    asm volatile("" : "+r"(block));
+    asm("" : "+r"(block));
     return _mm512_broadcast_i32x4(load_block(block));
 }
 
