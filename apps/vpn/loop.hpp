@@ -83,6 +83,7 @@ class Loop final : public Outlet {
     void take(const path::VnetHeader& header, std::span<const std::uint8_t> packet);
     PeerId peer_for(const inet::Ip& ip);
     bool is_from_us(const inet::Ip& ip) const noexcept;
+    PeerId sender_of(const inet::Ip& ip) noexcept;
     void say_too_big(std::span<const std::uint8_t> packet, const inet::Ip& ip);
     void flush();
     Traffic seal(Session& session, path::Route& route, path::Batch& batch);
@@ -112,6 +113,12 @@ class Loop final : public Outlet {
     std::vector<esp::Packet> burst_;
     path::Joiner joiner_;
     std::uint32_t hints_ = 0;
+    // The source of the last packet, which the next one has as well more often than not.
+    struct Sender {
+        unsigned version = 0;
+        std::array<std::uint8_t, 16> address{};
+        PeerId peer = kNoPeer;
+    } last_sender_;
     // Of the session whose packets are just looked at.
     SessionPtr session_;
     Traffic traffic_;
