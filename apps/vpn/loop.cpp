@@ -53,6 +53,7 @@ Result<> Loop::run(bool first) {
         if (tun_gone_)
             return Error{Code::io, "the tunnel's interface was deleted by somebody; start again"};
         sessions_.tick(*this);
+        admit();
         if (!sent && !came) wait();
     }
     return {};
@@ -62,6 +63,14 @@ void Loop::wait() {
     pollfd ready[] = {{tun_.fd(), POLLIN, 0}, {udp_.fd(), POLLIN, 0}, {wake_, POLLIN, 0}};
     // Whatever it says, reads tell.
     (void)::poll(ready, std::size(ready), sessions_.patience_ms());
+}
+
+// Where the kernel does not take it, or there are more peers than it could look for, all comes in.
+void Loop::admit() {
+    const std::uint64_t list = sessions_.guest_list();
+    if (list == admitted_ || !settings_.filter) return;
+    admitted_ = list;
+    (void)udp_.admit(sessions_.spi_mark(), sessions_.guests());
 }
 
 // ---- from TUN to UDP ----

@@ -53,6 +53,7 @@ class Loop final : public Outlet {
         const Allowed* senders = nullptr;  // by whom a packet of TUN was sent, if by a peer
         std::span<const path::Prefix> own;
         std::uint32_t interface = 0;  // the tunnel's own
+        bool filter = true;           // what is nobody's does not reach the socket
     };
     // Errors: io (no eventfd). The others must outlive it.
     static Result<std::unique_ptr<Loop>> open(Sessions& sessions, path::TunQueue& tun,
@@ -96,6 +97,7 @@ class Loop final : public Outlet {
     void end_note();
     void write_joined();
     void wait();
+    void admit();
 
     Sessions& sessions_;
     path::TunQueue& tun_;
@@ -111,6 +113,7 @@ class Loop final : public Outlet {
     int answers_ = 0;  // of this round, that something is too big
 
     std::vector<esp::Packet> burst_;
+    std::uint64_t admitted_ = 0;  // Sessions::guest_list(), as the socket has it
     path::Joiner joiner_;
     std::uint32_t hints_ = 0;
     // The source of the last packet, which the next one has as well more often than not.

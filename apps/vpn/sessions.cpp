@@ -60,6 +60,7 @@ Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
     DAEL_LET(handshakes,
              Handshakes::open(*config.private_key, policy_of(config), {}, config.timestamp_floor));
     self->since_ = now().steady;
+    self->spi_mark_ = handshakes.spi_mark();
     config.private_key.reset();
     self->routes_ = config.routes;
     self->handshakes_.emplace(std::move(handshakes));
@@ -175,12 +176,21 @@ void Sessions::unknown_spi(std::span<const std::uint8_t> packet, const path::Rou
 
 // Sessions of before the start, which hints are for, are over by themselves after a while. Until
 // then a peer may be anywhere; later, who is where no peer is gets no answer.
-bool Sessions::may_hint(const path::Endpoint& to) {
+bool Sessions::may_hint(const path::Endpoint& to) const {
     if (now().steady - since_ <= Policy{}.reject_after) return true;
     return std::ranges::any_of(peers_, [&to](const auto& peer) {
         const std::lock_guard lock(peer->mutex);
         return peer->route.remote.address == to.address;
     });
+}
+
+std::vector<path::Address> Sessions::guests() const {
+    std::vector<path::Address> all;
+    for (const auto& peer : peers_) {
+        const std::lock_guard lock(peer->mutex);
+        if (peer->route.remote) all.push_back(peer->route.remote.address);
+    }
+    return all;
 }
 
 void Sessions::begin(Outlet& outlet) {
@@ -197,7 +207,9 @@ void Sessions::begin(Outlet& outlet) {
 }
 
 void Sessions::tick(Outlet& outlet) {
-    if (clock_of(CLOCK_BOOTTIME).count() < deadline_.load(std::memory_order_relaxed)) return;
+    const Time at = clock_of(CLOCK_BOOTTIME);
+    if (at - since_ > Policy{}.reject_after) hints_over_.store(true, std::memory_order_relaxed);
+    if (at.count() < deadline_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(handshakes_mutex_);
     drain(outlet, nullptr);
 }
@@ -324,7 +336,9 @@ void Sessions::move(PeerEnd& peer, const path::Route& route) {
     if (routes_ && allowed_.find(remote) != Allowed::kNobody)
         return peer.refused_moves.add_shared(1);
     if (peer.route.remote && peer.route.remote != route.remote) peer.moves.add_shared(1);
+    const bool elsewhere = peer.route.remote.address != remote;
     peer.route = route;
+    if (elsewhere) guest_list_.fetch_add(1, std::memory_order_release);
 }
 
 // In the form of Wireshark's esp_sa, whose keys are key and salt in one.

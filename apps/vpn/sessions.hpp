@@ -95,6 +95,17 @@ class Sessions {
     void handshake(std::span<const std::uint8_t> datagram, const path::Route& from, Outlet& outlet);
     void unknown_spi(std::span<const std::uint8_t> packet, const path::Route& from, Outlet& outlet);
 
+    // Who may send what is no packet of a session (Udp::admit): where the peers are. Before hints
+    // are over (may_hint) that is anybody, and the number of the list 0; with each change it has
+    // another one.
+    std::uint64_t guest_list() const noexcept {
+        return hints_over_.load(std::memory_order_relaxed)
+                   ? guest_list_.load(std::memory_order_acquire)
+                   : 0;
+    }
+    std::vector<path::Address> guests() const;
+    std::uint16_t spi_mark() const noexcept { return spi_mark_; }
+
     // Every peer with an endpoint is asked for a session.
     void begin(Outlet& outlet);
     // What is due by now. Cheap where nothing is.
@@ -123,7 +134,7 @@ class Sessions {
 
   private:
     Sessions() = default;
-    bool may_hint(const path::Endpoint& to);
+    bool may_hint(const path::Endpoint& to) const;
     void drain(Outlet& outlet, const path::Route* from);  // the lock is held
     void act(const Action& action, Outlet& outlet, const path::Route* from, const Now& now);
     void install(const Action& action, const Now& now);
@@ -148,6 +159,9 @@ class Sessions {
     std::unordered_map<std::uint32_t, SessionPtr> spis_;
 
     Time since_{0};
+    std::uint16_t spi_mark_ = 0;
+    std::atomic<bool> hints_over_{false};
+    std::atomic<std::uint64_t> guest_list_{1};
     std::atomic<std::int64_t> deadline_{0};  // nanoseconds of Now::steady
     int key_log_ = -1, timestamp_file_ = -1;
 };
