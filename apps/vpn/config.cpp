@@ -337,6 +337,11 @@ void read_top(Table& top, Config& config, std::vector<Fault>& faults) {
                   "private_key_file = \"...\" is missing: the file that `daelstrom vpn genkey "
                   "-o FILE` writes");
     top.flag("routes", config.routes);
+    top.number("mark", config.mark, 1, 0xffffffff);
+    if (config.mark >= 253 && config.mark <= 255)
+        top.fault(line_of(*top.find("mark")),
+                  "mark: it is the number of a routing table too, and 253 to 255 are the kernel's "
+                  "own; take another");
     top.flag("between_peers", config.between_peers);
     top.number("queues", config.queues, 1, 16);
     top.text("user", config.user);

@@ -64,6 +64,7 @@ struct Config {
     std::string private_key_file;
     std::optional<SecretKey> private_key;  // what was in it
     bool routes = true;                    // to what the peers may have
+    std::uint32_t mark = 0;                // of sealed packets; 0: aside.hpp says
     bool between_peers = false;            // whether packets may go from one peer to another
     std::uint32_t queues = 1;
     std::string user;     // whose rights are left after the start; empty: see rights.hpp
@@ -95,8 +96,8 @@ Result<Config> read_config(const std::string& path, std::vector<Fault>& faults);
 Result<std::string> read_interface(const std::string& path);
 std::string parse_interface(std::string_view text, std::vector<Fault>& faults);
 
-// What is wrong with an endpoint at this address: the tunnel's own routes lead to it, so that it
-// could not be reached. Empty: nothing.
+// What is wrong with an endpoint at this address: it lies in the interface's own network, so that
+// it could not be reached. (Of other networks see aside.hpp.) Empty: nothing.
 std::string endpoint_fault(const Config& config, const std::string& host,
                            const path::Address& address);
 

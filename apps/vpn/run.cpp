@@ -22,7 +22,9 @@
 
 #include "io/text.hpp"
 #include "io/warnings.hpp"
+#include "vpn/aside.hpp"
 #include "vpn/control.hpp"
+#include "vpn/guardian.hpp"
 #include "vpn/loop.hpp"
 #include "vpn/path/netlink.hpp"
 #include "vpn/path/tun.hpp"
@@ -94,13 +96,15 @@ Result<> resolve(Config& config) {
 // whoever waits for the end finds nothing left.
 struct Setup {
     std::optional<Control> control;
+    std::optional<Guardian> guardian;
     File key_log, state;
     std::vector<path::Udp> sockets;
     std::optional<path::Tun> tun;
 };
 
-Result<> open_sockets(const Config& config, Setup& setup) {
+Result<> open_sockets(const Config& config, const Aside& aside, Setup& setup) {
     path::UdpOptions options;
+    options.mark = aside.mark();
     if (config.listen_address) options.bind.address = *config.listen_address;
     options.bind.port = config.port;
     options.gso = config.switches.udp_gso;
@@ -136,8 +140,8 @@ void await_addresses(const Config& config, path::Netlink& netlink) {
         }
 }
 
-Result<> open_interface(const Config& config, Setup& setup, std::vector<std::string>& fallbacks) {
-    DAEL_LET(netlink, path::Netlink::open());
+Result<> open_interface(const Config& config, path::Netlink& netlink, Setup& setup,
+                        std::vector<std::string>& fallbacks) {
     path::TunOptions options;
     options.name = config.interface;
     options.queues = config.queues;
@@ -157,15 +161,41 @@ Result<> open_interface(const Config& config, Setup& setup, std::vector<std::str
         DAEL_TRY(netlink.add_address(tun.index(), address));
     DAEL_TRY(netlink.set_up(tun.index()));
     await_addresses(config, netlink);
+    return {};
+}
+
+// What sealed packets would take, too, is set aside.
+Result<> set_routes(Config& config, const Aside& aside, path::Netlink& netlink, Setup& setup,
+                    std::vector<std::string>& fallbacks) {
     if (!config.routes) return {};
+    const unsigned index = setup.tun->index();
     for (const PeerConfig& peer : config.peers)
         for (const path::Prefix& prefix : peer.allowed)
-            if (!is_connected(config, prefix)) {
+            if (!is_connected(config, prefix) && !aside.has(prefix)) {
                 path::Netlink::RouteSpec route;
                 route.to = prefix;
-                route.index = tun.index();
+                route.index = index;
                 DAEL_TRY(netlink.add_route(route));
             }
+    if (!aside.empty()) {
+        // Who takes back is there before there is something.
+        DAEL_LET(guardian, Guardian::start(config, aside, index));
+        setup.guardian.emplace(std::move(guardian));
+        DAEL_TRY(aside.set(netlink, index));
+        if (std::string filter = strict_filter(aside, config, netlink); !filter.empty()) {
+            app::warn(filter);
+            fallbacks.push_back(std::move(filter));
+        }
+    }
+    for (const PeerConfig& peer : config.peers) {
+        if (!peer.resolved || peer.resolved.scope != 0) continue;
+        const auto way = netlink.way_to(peer.resolved.address, aside.mark());
+        if (way && way->index == index)
+            return Error{Code::io,
+                         "the endpoint " + peer.resolved.text() +
+                             " would be reached by the tunnel itself; is a rule of somebody "
+                             "else's in the way (ip rule)?"};
+    }
     return {};
 }
 
@@ -297,8 +327,13 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     DAEL_LET(control, Control::open(config.interface, config.metrics));
     setup.control.emplace(std::move(control));
     DAEL_TRY(open_files(config, setup));
-    DAEL_TRY(open_sockets(config, setup));
-    DAEL_TRY(open_interface(config, setup, fallbacks));
+    const Aside aside(config);
+    DAEL_TRY(open_sockets(config, aside, setup));
+    {
+        DAEL_LET(netlink, path::Netlink::open());
+        DAEL_TRY(open_interface(config, netlink, setup, fallbacks));
+        DAEL_TRY(set_routes(config, aside, netlink, setup, fallbacks));
+    }
     note_fallbacks(config, setup, fallbacks);
     // Nobody would read what came to those beyond.
     while (setup.sockets.size() > setup.tun->queues().size()) setup.sockets.pop_back();
@@ -320,12 +355,12 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     }
     Threads threads(loops, *setup.control);
     if (config.switches.sandbox)
-        if (const auto closed = close_sandbox(); !closed) {
+        if (const auto closed = close_sandbox(Sandbox::tunnel); !closed) {
             if (closed.code() != Code::unsupported) return closed.error();
             fallbacks.push_back("seccomp: " + closed.error().message);
             app::warn(fallbacks.back() + "; the tunnel runs without that");
         }
-    Tunnel tunnel{config,      own_key, *sessions, *setup.tun, loops, std::move(fallbacks),
+    Tunnel tunnel{config,      own_key, *sessions, *setup.tun, loops, aside, std::move(fallbacks),
                   now().steady};
     notify_manager();
     ready();

@@ -10,6 +10,8 @@
 
 #include <daelstrom/engine.hpp>
 
+#include "vpn/aside.hpp"
+
 namespace dael::vpn {
 namespace {
 
@@ -62,7 +64,9 @@ Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
     self->since_ = now().steady;
     self->spi_mark_ = handshakes.spi_mark();
     config.private_key.reset();
-    self->routes_ = config.routes;
+    const Aside aside(config);
+    if (config.routes)
+        for (const path::Prefix& own : config.addresses) self->inside_.add(own, 0);
     self->handshakes_.emplace(std::move(handshakes));
     for (PeerConfig& each : config.peers) {
         PeerOptions options;
@@ -76,7 +80,10 @@ Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
         auto peer = std::make_unique<PeerEnd>();
         peer->route.remote = each.resolved;
         self->peers_.push_back(std::move(peer));
-        for (const path::Prefix& prefix : each.allowed) self->allowed_.add(prefix, id);
+        for (const path::Prefix& prefix : each.allowed) {
+            self->allowed_.add(prefix, id);
+            if (config.routes && !aside.has(prefix)) self->inside_.add(prefix, id);
+        }
     }
     return self;
 }
@@ -333,8 +340,7 @@ void Sessions::move(PeerEnd& peer, const path::Route& route) {
     // What was sent there would come back as a packet for that peer, to be sealed and sent again.
     // The sender's address is in nobody's seal, so a peer can name any.
     const path::Address& remote = route.remote.address;
-    if (routes_ && allowed_.find(remote) != Allowed::kNobody)
-        return peer.refused_moves.add_shared(1);
+    if (inside_.find(remote) != Allowed::kNobody) return peer.refused_moves.add_shared(1);
     if (peer.route.remote && peer.route.remote != route.remote) peer.moves.add_shared(1);
     const bool elsewhere = peer.route.remote.address != remote;
     peer.route = route;

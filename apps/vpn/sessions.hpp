@@ -41,7 +41,7 @@ struct PeerEnd {
     // `sent`, `received`: inner packets; `lost`: those that had no session or no endpoint.
     Count sent_packets, sent_bytes, received_packets, received_bytes;
     Count lost, bad_source, bad_ecn, moves;
-    Count refused_moves;  // bursts from an address to which the tunnel's own routes lead
+    Count refused_moves;  // bursts from an address to which sealed packets would go by the tunnel
 
     mutable std::mutex mutex;  // of what follows
     SessionPtr in_use;         // null: none to send with
@@ -146,7 +146,7 @@ class Sessions {
     std::optional<SaTable> table_;
     std::optional<esp::Decapsulator> opener_;
     Allowed allowed_;
-    bool routes_ = true;  // to what the peers may have go into the tunnel
+    Allowed inside_;  // what sealed packets would go into the tunnel for, too
     std::vector<std::unique_ptr<PeerEnd>> peers_;
 
     std::mutex handshakes_mutex_;  // of these; before a peer's lock and that of SPIs

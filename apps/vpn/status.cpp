@@ -161,6 +161,13 @@ std::string status_text(Tunnel& tunnel) {
         "\n  mtu: " + std::to_string(tunnel.config.mtu) +
         "\n  up for: " + app::format_clock(double(seconds(tunnel.since, at))) +
         "\n  of the kernel: " + offloads_line(tunnel) + "\n  keystream: made when packets come\n";
+    if (tunnel.aside.mark() != 0) out += "  mark: " + std::to_string(tunnel.aside.mark()) + "\n";
+    if (!tunnel.aside.empty()) {
+        out += "  routes in a table of their own: ";
+        for (const path::Prefix& network : tunnel.aside.networks())
+            out += (&network == tunnel.aside.networks().data() ? "" : ", ") + network.text();
+        out += "\n";
+    }
     if (!tunnel.config.key_log.empty())
         out += "  SESSION KEYS ARE WRITTEN to " + app::in_quotes(tunnel.config.key_log) + "\n";
     for (const std::string& fallback : tunnel.fallbacks) out += "  without: " + fallback + "\n";
@@ -206,7 +213,11 @@ std::string status_json(Tunnel& tunnel) {
         .add("mtu", tunnel.config.mtu)
         .add("up_seconds", seconds(tunnel.since, at))
         .add("queues", tunnel.loops.size())
-        .add("under_load", tunnel.sessions.under_load());
+        .add("under_load", tunnel.sessions.under_load())
+        .add("mark", tunnel.aside.mark());
+    app::JsonText aside = app::JsonText::array();
+    for (const path::Prefix& network : tunnel.aside.networks()) aside.push(network.text());
+    json.add("routes_aside", aside);
     const path::Offloads& tun = tunnel.tun.offloads();
     json.add("offloads", app::JsonText::object()
                              .add("vnet_header", tun.vnet_header)

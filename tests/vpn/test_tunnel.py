@@ -232,13 +232,13 @@ class Life(BedTest):
             self.assertIn(says, ran.stderr)
             self.assertEqual(self.interfaces(a), {"lo", "v1"})
 
-    def test_an_endpoint_by_name_in_the_tunnel(self):
+    def test_an_endpoint_in_the_interfaces_own_network(self):
         """An address there is refused by `check`; what a name stands for is known at the start only."""
         a, _ = self.wire("a", "b")
         key = self.key("b")
         self.key("a")
-        for endpoint, allowed in (("localhost:4500", ["127.0.0.0/8", "::1/128"]), ("[fe80::2%v1]:4500", ["fe80::/64"])):
-            self.config("a", address=["10.1.0.1/24"], peers=[{"public_key": key, "allowed": allowed, "endpoint": endpoint}])
+        for endpoint, own in (("localhost:4500", ["127.0.0.5/8", "::1/128"]), ("[fd01::2]:4500", ["fd01::1/64"])):
+            self.config("a", address=own, peers=[{"public_key": key, "allowed": "10.1.0.2", "endpoint": endpoint}])
             ran = self.run(a, "timeout", "20", PROGRAM, "vpn", "up", "a.toml", check=False)
             self.assertEqual(ran.returncode, 1, ran)
             self.assertIn(", which goes into the tunnel", ran.stderr)

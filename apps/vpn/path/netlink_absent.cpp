@@ -53,7 +53,16 @@ Result<Netlink::Link> Netlink::link(unsigned) {
 Result<std::vector<Prefix>> Netlink::addresses(unsigned) {
     return absent();
 }
-Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned) {
+Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned, std::uint32_t) {
+    return absent();
+}
+Result<> Netlink::add_rule(const Rule&) {
+    return absent();
+}
+Result<> Netlink::remove_rule(const Rule&) {
+    return absent();
+}
+Result<std::vector<Netlink::Rule>> Netlink::rules() {
     return absent();
 }
 void Netlink::undo() noexcept {}
