@@ -50,6 +50,7 @@ struct PeerConfig {
 struct Switches {
     bool tun_offloads = true;  // super-packets from and to the interface
     bool udp_gso = true, udp_gro = true;
+    bool udp_filter = true;  // what is nobody's does not reach the socket
     bool copy_dscp = false;  // into the outer header, where others see it
     bool clamp_mss = true;   // of TCP connections through the tunnel
     bool sandbox = true;     // seccomp
@@ -71,7 +72,8 @@ struct Config {
     std::string metrics;  // path of a socket for Prometheus; empty: none
     std::string state;    // path of a file in which timestamps go on over a restart; empty: none
     Time timestamp_floor{0};
-    std::string key_log;  // path of a file for session keys; empty: none, as it should be
+    std::string keystream;  // backend that makes it ahead of time; empty: none is
+    std::string key_log;    // path of a file for session keys; empty: none, as it should be
     std::uint64_t rekey_seconds = 0, rekey_packets = 0, rekey_bytes = 0;  // 0: as usual
     Switches switches;
     std::vector<PeerConfig> peers;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -243,6 +244,8 @@ void note_fallbacks(const Config& config, Setup& setup, std::vector<std::string>
         out.emplace_back("UDP GSO: this kernel has none");
     if (config.switches.udp_gro && !setup.sockets[0].gro())
         out.emplace_back("UDP GRO: this kernel has none");
+    if (config.switches.udp_filter && !setup.sockets[0].takes_filter())
+        out.emplace_back("filter on the UDP socket: this kernel has none");
     if (setup.tun->queues().size() < config.queues)
         out.emplace_back("several queues: this kernel's TUN has one");
 }
@@ -270,6 +273,7 @@ Loop::Settings settings_of(const Config& config, const Allowed& senders, unsigne
     settings.between_peers = config.between_peers;
     settings.clamp_mss = config.switches.clamp_mss;
     settings.copy_dscp = config.switches.copy_dscp;
+    settings.filter = config.switches.udp_filter;
     settings.senders = &senders;
     settings.own = config.addresses;
     settings.interface = interface;
@@ -320,6 +324,8 @@ void block_ends() {
 
 Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     block_ends();
+    // What libcrypto makes of private keys lies in memory that is locked, where there is any.
+    (void)::CRYPTO_secure_malloc_init(std::size_t{1} << 16, 64);
     DAEL_TRY(resolve(config));
     DAEL_LET(own_key, public_key(*config.private_key));
     Setup setup;

@@ -21,21 +21,26 @@ Time clock_of(clockid_t clock) noexcept {
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-// The way of packets is on the processor, and no keystream is made ahead of time: packets come in
-// bursts, and the cipher is a fifth of what one costs (docs/vpn.md).
-Result<SaTable> open_table() {
+// The way of packets is on the processor. Unless somebody asks for it, no keystream is made ahead
+// of time: packets come in bursts, and the cipher is a fifth of what one costs (docs/vpn.md).
+Result<SaTable> open_table(const std::string& keystream) {
+    if (!keystream.empty()) {
+        DAEL_LET(engine, Engine::open({.backend = keystream, .threads = 1, .calibrated = false}));
+        DAEL_LET(filler, SaFiller::open(engine));
+        return SaTable::open(filler, {.plan = SaTableOptions::Plan::ahead});
+    }
     auto engine = Engine::open({.backend = "cpu", .threads = 1, .calibrated = false});
     if (!engine) engine = Engine::open({.backend = "openssl", .threads = 1, .calibrated = false});
     if (!engine) return engine.error();
     return SaTable::open(*engine, {.budget = 1 << 20, .plan = SaTableOptions::Plan::direct});
 }
 
-esp::Options options_of(const DirectionKeys& keys) {
+esp::Options options_of(const DirectionKeys& keys, bool ahead) {
     esp::Options options;
     options.spi = keys.spi;
     std::copy_n(keys.salt.data(), options.salt.size(), options.salt.begin());
     options.window = 8192;  // a burst of another path's may be late by as many
-    options.quota = 0;
+    if (!ahead) options.quota = 0;
     return options;
 }
 
@@ -56,7 +61,8 @@ Now now() {
 Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
     auto self = std::unique_ptr<Sessions>(new Sessions);
     if (!config.private_key) return Error{Code::internal, "a tunnel without a private key"};
-    DAEL_LET(table, open_table());
+    DAEL_LET(table, open_table(config.keystream));
+    self->ahead_ = !config.keystream.empty();
     self->table_.emplace(std::move(table));
     self->opener_.emplace(*self->table_);
     DAEL_LET(handshakes,
@@ -290,8 +296,9 @@ void Sessions::install(const Action& action, const Now& at) {
     const auto open = [&]() -> Result<> {
         DAEL_LET(sending, Key::import(fresh.sending.key.span()));
         DAEL_LET(receiving, Key::import(fresh.receiving.key.span()));
-        DAEL_LET(sender, esp::Encapsulator::open(*table_, sending, options_of(fresh.sending)));
-        DAEL_TRY(opener_->add(receiving, options_of(fresh.receiving)));
+        DAEL_LET(sender,
+                 esp::Encapsulator::open(*table_, sending, options_of(fresh.sending, ahead_)));
+        DAEL_TRY(opener_->add(receiving, options_of(fresh.receiving, ahead_)));
         session->sender.emplace(std::move(sender));
         return {};
     };

@@ -123,6 +123,7 @@ class Sessions {
     std::array<std::uint64_t, kOutcomes> outcomes() const;
     bool under_load();
     SaCounters table() const { return table_->counters(); }
+    SaFilling filling() const { return table_->filling(); }
 
     // Session keys are appended to this descriptor, for captures to be read: never but to look for
     // faults. And the highest timestamp that was sent is kept in that one, if any (-1: none).
@@ -144,6 +145,7 @@ class Sessions {
     void write_keys(const FreshSession& fresh) const;
 
     std::optional<SaTable> table_;
+    bool ahead_ = false;  // whether keystream is made before packets come
     std::optional<esp::Decapsulator> opener_;
     Allowed allowed_;
     Allowed inside_;  // what sealed packets would go into the tunnel for, too

@@ -73,6 +73,7 @@ TEST(Config, SaysWhatItSays) {
     EXPECT_EQ(config.mtu, 1300u);
     EXPECT_EQ(config.queues, 2u);
     EXPECT_FALSE(config.switches.udp_gso);
+    EXPECT_TRUE(config.keystream.empty());
     EXPECT_TRUE(config.switches.udp_gro);
     EXPECT_EQ(config.rekey_seconds, 60u);
     ASSERT_EQ(config.peers.size(), 2u);
@@ -103,6 +104,7 @@ TEST(Config, EachFaultHasItsLineAndItsMend) {
         {"mtu = 1300", "mtu = 100", "from 576 to 9000"},
         {"mtu = 1300", "mtu = 1279", "IPv6 needs 1280"},
         {"queues = 2", "queues = 17", "from 1 to 16"},
+        {"queues = 2", "keystream = \"cuda\"", "set sandbox = false"},
         {"queues = 2", "mark = 0", "from 1 to 4294967295"},
         {"queues = 2", "mark = 4294967296", "from 1 to 4294967295"},
         {"queues = 2", "mark = 254", "the kernel's own"},

@@ -96,12 +96,25 @@ class Traffic(BedTest):
 
     def test_without_what_the_kernel_may_lack(self):
         """Each switch off: the same packets, one by one."""
-        for switch in ("tun_offloads", "udp_gso", "udp_gro"):
+        for switch in ("tun_offloads", "udp_gso", "udp_gro", "udp_filter"):
             with self.subTest(switch=switch):
                 end_a, end_b = self.pair(b_more={"switches": {switch: False}})
                 self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 4)
                 self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4)
                 self.take_down()
+
+    def test_keystream_made_ahead(self):
+        """What comes is right whether its keystream was there or not, over changes of keys; and some was there."""
+        end_a, end_b = self.pair(more={"keystream": "cpu", "rekey": {"seconds": 1}})
+        for turn in range(60):
+            self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 4, turn)
+            self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4, turn)
+            found = [end.status()["keystream"]["hits"] + end.status()["keystream"]["partial"] for end in (end_a, end_b)]
+            if turn > 0 and all(found) and end_a.peer()["sessions"] > 1:
+                break
+        else:
+            self.fail(f"packets whose keystream was there: {found}")
+        self.assertIn("made ahead of time by cpu", end_a.words_of_status())
 
     @unittest.skipIf(sanitized(), "NOT RUN: a sanitizer's time says nothing")
     def test_bursts_pay(self):

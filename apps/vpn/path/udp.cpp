@@ -218,6 +218,13 @@ bool Udp::admit(std::uint16_t mark, std::span<const Address> guests) {
     return false;
 }
 
+bool Udp::takes_filter() const noexcept {
+    sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+    const sock_fprog program{1, &all};
+    return setsockopt(state_->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 &&
+           set(state_->fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
+}
+
 std::uint64_t Udp::dropped() const noexcept {
     std::uint32_t values[SK_MEMINFO_VARS] = {};
     socklen_t size = sizeof values;
