@@ -42,7 +42,8 @@ BURSTS = "tun_offloads", "udp_gso", "udp_gro"  # the switches
 SIZES = 64, 512, 1400                          # of inner packets, with their headers of IP and UDP
 RATE = 40_000                                  # of these, a second
 FLOOD = 300                                    # bytes of a datagram of garbage
-OURS, THEIRS, ROOF, SINGLE, NO_GSO = "daelstrom", "wireguard-go", "roof", "daelstrom, packet by packet", "daelstrom, sent without GSO"
+OURS, THEIRS, ROOF = "daelstrom", "wireguard-go", "roof"
+SINGLE, NO_GSO, AHEAD = "daelstrom, packet by packet", "daelstrom, sent without GSO", "daelstrom, keystream made ahead"
 
 
 def of(samples, digits=3):
@@ -86,12 +87,12 @@ def spent_on(contender, work):
     return result, [after - b for after, b in zip(contender.spent(), before)]
 
 
-def contenders(bed, options, *more):
+def contenders(bed, options, *more):  # a name, switches that are off, and who makes keystream ahead
     """Each has worked once when they are given back: buffers are there, connections' peers are known."""
     made = [Daelstrom(bed, OURS, options.program), Roof(bed, ROOF, options.build / "bench/vpn/vpn_roof")]
     if options.wireguard:
         made.insert(1, WireguardGo(bed, THEIRS, options.wireguard))
-    made += [Daelstrom(bed, name, options.program, switches) for name, switches in more]
+    made += [Daelstrom(bed, name, options.program, *how) for name, *how in more]
     for each in made:
         for back in (False, True):
             iperf3(bed, each, "-t", 1, *["-R"][:back])
@@ -124,7 +125,7 @@ def tcp(options, link):
     told = about(options) | {"link": LINKS[link]}
     with contextlib.closing(Bed(link)) as bed:
         # Packet by packet one link is as the other.
-        some = contenders(bed, options, *[(SINGLE, (BURSTS, BURSTS)), (NO_GSO, (("udp_gso",), ()))] * (link == "whole"))
+        some = contenders(bed, options, *[(SINGLE, (BURSTS, BURSTS)), (NO_GSO, (("udp_gso",), ())), (AHEAD, ((), ()), "cpu")] * (link == "whole"))
         for turn in range(options.turns):
             for flows, back in cases:
                 for each in some if turn % 2 == 0 else some[::-1]:
