@@ -118,7 +118,8 @@ class Daelstrom(Contender):
         for end in (0, 1):
             lines = [f'private_key_file = "{self.number}.{end}.key"', f'interface = "{self.interface}"', f"mtu = {MTU}",
                      f'address = "{self.address(end)}/24"', f"port = {self.port}",
-                     *([f'keystream = "{keystream}"'] if keystream else []), "[switches]", *(f"{switch} = false" for switch in off[end]),
+                     *([f'keystream = "{keystream}"'] if keystream else []), "[switches]",
+                     *(["sandbox = false"] if keystream not in (None, "cpu") else []), *(f"{switch} = false" for switch in off[end]),
                      "[[peer]]", f'public_key = "{public[1 - end]}"', f'allowed = "{self.address(1 - end)}"',
                      f'endpoint = "192.0.2.{2 - end}:{self.port}"']
             path = bed.dir / f"{self.number}.{end}.toml"

@@ -11,6 +11,7 @@ processes have of the processors, by their own clocks, over what arrived: on a m
 more than the rate, which is what was left over.
 
 tcp         iperf3, 1 and 8 flows, both ways, over both kinds of link (LINKS in contenders.py)
+keystream   iperf3, 1 flow: with keystream made ahead of packets, by each --keystream (cpu)
 udp         iperf3, inner packets of 64, 512 and 1,400 bytes, at a rate that all can take
 handshakes  both ends in one process, without a network; wireguard-go's code by handshakes.go where there is --go
 garbage     TCP, and datagrams that are nobody's at the receiver's port meanwhile; takes three minutes more
@@ -43,7 +44,7 @@ SIZES = 64, 512, 1400                          # of inner packets, with their he
 RATE = 40_000                                  # of these, a second
 FLOOD = 300                                    # bytes of a datagram of garbage
 OURS, THEIRS, ROOF = "daelstrom", "wireguard-go", "roof"
-SINGLE, NO_GSO, AHEAD = "daelstrom, packet by packet", "daelstrom, sent without GSO", "daelstrom, keystream made ahead"
+SINGLE, NO_GSO = "daelstrom, packet by packet", "daelstrom, sent without GSO"
 
 
 def of(samples, digits=3):
@@ -120,12 +121,22 @@ def ratios(table, key):
 
 
 def tcp(options, link):
-    cases = [(flows, back) for flows in (1, 8) for back in (False, True)]
+    # Packet by packet one link is as the other.
+    more = [(SINGLE, (BURSTS, BURSTS)), (NO_GSO, (("udp_gso",), ()))] * (link == "whole")
+    return transfers(options, link, (1, 8), more)
+
+
+def keystream(options):
+    """What keystream that is made ahead of packets is worth: by other cores, and by a device. Its makers' time counts."""
+    return transfers(options, "whole", (1,), [(f"daelstrom, keystream by {by}", ((), ()), by) for by in options.keystream or ["cpu"]])
+
+
+def transfers(options, link, flows_of, more):
+    cases = [(flows, back) for flows in flows_of for back in (False, True)]
     samples = {}
     told = about(options) | {"link": LINKS[link]}
     with contextlib.closing(Bed(link)) as bed:
-        # Packet by packet one link is as the other.
-        some = contenders(bed, options, *[(SINGLE, (BURSTS, BURSTS)), (NO_GSO, (("udp_gso",), ())), (AHEAD, ((), ()), "cpu")] * (link == "whole"))
+        some = contenders(bed, options, *more)
         for turn in range(options.turns):
             for flows, back in cases:
                 for each in some if turn % 2 == 0 else some[::-1]:
@@ -286,6 +297,7 @@ def profile(options):
 
 KINDS = {
     "tcp": [(f"tcp {link}", lambda o, link=link: tcp(o, link)) for link in LINKS],
+    "keystream": [("keystream", keystream)],
     "udp": [(f"udp {link}", lambda o, link=link: udp(o, link)) for link in LINKS],
     "handshakes": [("handshakes", handshakes)],
     "garbage": [("garbage", garbage)],
@@ -301,6 +313,7 @@ def main(arguments):
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--keystream", action="append", metavar="BACKEND", help="who makes it ahead: cpu, cuda, ...")
     parser.add_argument("--only", action="append", choices=list(KINDS))
     options = parser.parse_args(arguments)
     options.build = options.build.resolve()
