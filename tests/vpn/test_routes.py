@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 
-from bed import PROGRAM, BedTest, sanitized, wait_for, within
+from bed import PROGRAM, BedTest, not_sanitized, sanitized, wait_for, within
 
 MARK = 8410
 FOUR, SIX = ["0.0.0.0/0"], ["::/0"]
@@ -97,6 +97,7 @@ class Routes(BedTest):
             self.assertEqual(end_a.process.wait(60), 0)
             self.assertFalse(os.path.exists(f"/proc/{guardian}/fd/0"))
 
+    @not_sanitized
     def test_the_families_that_need_it(self):
         self.hub()
         end_a = self.up(self.a, "up", self.caller(FOUR + ["fd01::2/128"]))
@@ -106,6 +107,7 @@ class Routes(BedTest):
         end_a.stop()
         self.assert_as_before()
 
+    @not_sanitized
     def test_a_network_with_the_endpoint_in_it(self):
         """The longest prefix counts, whichever table it stands in."""
         self.hub()
@@ -201,6 +203,19 @@ class Routes(BedTest):
             self.assertEqual(len(self.rules(self.a)), 2)
         self.ping(self.a, "192.0.9.2")
 
+    @not_sanitized
+    def test_rules_of_ones_own(self):
+        """Sealed packets carry the mark that is given, whoever sets the routes."""
+        self.hub()
+        end_a = self.up(self.a, "up", self.caller(FOUR, mark=77, routes=False))
+        self.assertEqual(self.rules(self.a), [])
+        self.ip("-n", self.a, "route", "add", "default", "dev", "dael0", "table", "99")
+        self.ip("-n", self.a, "rule", "add", "not", "fwmark", "77", "table", "99")
+        self.wait_for_ping(self.a, "192.0.9.2")
+        self.assertEqual(self.seen_as("192.0.9.2"), "10.1.0.1")
+        self.assertEqual(end_a.status()["drops"]["through_itself"], 0)
+
+    @not_sanitized
     def test_a_number_that_is_taken(self):
         self.hub()
         self.ip("-n", self.a, "rule", "add", "fwmark", str(MARK), "table", "100", "priority", "99")
@@ -234,6 +249,7 @@ class Routes(BedTest):
         end_a.kill()
         wait_for(lambda: not self.rules(self.a), "the rules to go")
 
+    @not_sanitized
     def test_an_own_user(self):
         """Who is not root has the right to set rules from the capability alone, and so has its guardian."""
         self.hub()
@@ -265,6 +281,7 @@ class Routes(BedTest):
         self.ping(self.a, "192.0.9.2")
         self.assertEqual(end_b.peer()["moves"], 0)
 
+    @not_sanitized
     def test_strict_filtering(self):
         """What the kernel would drop is said, with what mends it."""
         self.hub()
