@@ -210,7 +210,7 @@ def handshakes(options):
 
 PEER, STRANGER = "192.0.2.1", "192.0.2.99"
 HINTS = 185  # seconds after its start an end no longer asks who strangers are (docs/vpn.md), and 5
-AT_START = "100,000/s, a stranger's, in the first three minutes"
+AT_START = {"none, in the first three minutes": None, "100,000/s, a stranger's, in the first three minutes": (100_000, STRANGER, False, True)}
 GARBAGE = {  # datagrams a second (0: as many as go), from whom, of a session, to the tunnel's port
     "none": None,
     "100,000/s, a stranger's": (100_000, STRANGER, False, True),
@@ -255,17 +255,20 @@ def garbage(options):
             print(f"garbage {turn} {kind:52} {b / gb:.3f} s/GB at the receiver, {row['gbit'][-1]:.2f} Gbit/s; {sent} sent, {seen} read,"
                   f" {sender:.2f} s of the sender", flush=True)
 
-        for turn in range(options.turns):
-            once(turn, AT_START, GARBAGE["100,000/s, a stranger's"])
+        for turn, kind in rounds(options, list(AT_START)):
+            once(turn, kind, AT_START[kind])
         time.sleep(max(0, began + HINTS - time.monotonic()))
         for turn, kind in rounds(options, list(GARBAGE)):
             once(turn, kind, GARBAGE[kind])
-    base = samples["none"]["in"]
-    rows = [{"contender": OURS, "case": kind, "receiver_s_per_gb": of(row["in"]), "gbit_per_s": of(row["gbit"], 2),
-             "sent": of(row["sent"], 0), "read": of(row["seen"], 0), "flood_s": of(row["sender"], 2),
-             "bytes_per_cpu_second_kept": of([x / y for x, y in zip(base, row["in"])], 2),
-             "goodput_kept": of([y / x for x, y in zip(samples["none"]["gbit"], row["gbit"])], 2)}
-            for kind, row in ((kind, samples[kind]) for kind in [*GARBAGE, AT_START])]
+    rows = []
+    for kinds in (AT_START, GARBAGE):
+        base = samples[next(iter(kinds))]
+        for kind in kinds:
+            row = samples[kind]
+            rows.append({"contender": OURS, "case": kind, "receiver_s_per_gb": of(row["in"]), "gbit_per_s": of(row["gbit"], 2),
+                         "sent": of(row["sent"], 0), "read": of(row["seen"], 0), "flood_s": of(row["sender"], 2),
+                         "bytes_per_cpu_second_kept": of([x / y for x, y in zip(base["in"], row["in"])], 2),
+                         "goodput_kept": of([y / x for x, y in zip(base["gbit"], row["gbit"])], 2)})
     return told, rows
 
 
