@@ -198,7 +198,8 @@ class BedTest(unittest.TestCase):
         except AssertionError as fault:
             faults.append(fault)
         faults += [report.read_text() for report in self.reports.iterdir()]
-        self.assertEqual(faults, [])
+        if faults:
+            self.fail("\n".join(map(str, faults)))
 
     def processes(self):
         """Those that run the program in this test's folder."""
