@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Default routes through a tunnel, and other networks that hold a peer's endpoint: a and b are joined by a router,
 and c is behind b."""
+import base64
 import json
 import os
 import pathlib
@@ -48,6 +49,18 @@ class Routes(BedTest):
     def guardian(self, end):
         """The process beside an end's; 0: there is none."""
         return int(pathlib.Path(f"/proc/{end.pid}/task/{end.pid}/children").read_text().split()[0] or 0)
+
+    def memory(self, process):
+        """All that a process can write to."""
+        parts = []
+        with open(process / "mem", "rb") as memory:
+            for line in (process / "maps").read_text().splitlines():
+                places, mode = line.split()[:2]
+                if mode.startswith("rw"):
+                    first, end = (int(place, 16) for place in places.split("-"))
+                    memory.seek(first)
+                    parts.append(memory.read(end - first))
+        return b"".join(parts)
 
     def seen_as(self, address):
         """With what source a connection of a's comes to an address of c."""
@@ -243,6 +256,12 @@ class Routes(BedTest):
         if not sanitized() and "seccomp" not in str(end_a.status()["fallbacks"]):
             self.assertEqual(fields["Seccomp"].strip(), "2")
         self.assertEqual([os.readlink(fd).split(":")[0] for fd in (guardian / "fd").iterdir()], ["socket", "socket"])
+        # It has no copy of the tunnel's key.
+        if not sanitized():  # whose memory is terabytes
+            memory = self.memory(guardian)
+            self.assertIn(base64.b64decode(self.keys["b"]), memory)
+            for secret in (text := (self.dir / "a.key").read_bytes().strip(), base64.b64decode(text)):
+                self.assertNotIn(secret[:16], memory)
         # Neither a terminal's end nor a manager's wish ends it before its time.
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.kill(int(guardian.name), number)
