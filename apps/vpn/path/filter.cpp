@@ -47,10 +47,15 @@ std::vector<sock_filter> filter_for(std::uint16_t mark, std::span<const Address>
     }
     steps.push_back(give(0));
     steps[to_six].k = static_cast<std::uint32_t>(steps.size() - to_six - 1);
+    // Read once: the kernel makes eight instructions or more of each load from a packet.
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        steps.push_back(load(kIp + kSource6 + 4 * i));
+        steps.push_back(BPF_STMT(BPF_ST, i));
+    }
     for (const Address& guest : guests) {
         if (guest.family != 6) continue;
         for (std::uint32_t i = 0; i < 4; ++i) {
-            steps.push_back(load(kIp + kSource6 + 4 * i));
+            steps.push_back(BPF_STMT(BPF_LD | BPF_MEM, i));
             steps.push_back(only_if(inet::get32(guest.bytes.data() + 4 * i),
                                     static_cast<std::uint8_t>(2 * (3 - i) + 1)));
         }
