@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,6 +41,16 @@ void say(int socket, std::string_view text) {
     (void)!::send(socket, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
+// Of a process that was killed, the interface goes a moment after this end of the socket hears of
+// it. Were both of two tunnels killed at once, each one's guardian would find the other's routes
+// still there, and leave the rules to that one.
+void await_end_of(path::Netlink& netlink, unsigned interface) {
+    for (int patience = 30'000; patience > 0 && netlink.link(interface); --patience) {
+        const timespec moment{0, 1'000'000};
+        ::nanosleep(&moment, nullptr);
+    }
+}
+
 [[noreturn]] void guard(int socket, Config& config, const Aside& aside, unsigned interface) {
     sigset_t all;
     ::sigfillset(&all);
@@ -60,6 +71,7 @@ void say(int socket, std::string_view text) {
         ssize_t got;
         do got = ::read(socket, &byte, 1);
         while (got > 0 || (got < 0 && errno == EINTR));
+        await_end_of(netlink, interface);
         return aside.take_back(netlink, interface);
     };
     const auto done = work();

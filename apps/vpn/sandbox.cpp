@@ -97,11 +97,11 @@ constexpr int kCalls[] = {
 
 // One thread that waits for an end, and then speaks to the kernel by netlink.
 constexpr int kGuardiansCalls[] = {
-    SCMP_SYS(read),       SCMP_SYS(write),   SCMP_SYS(recvfrom), SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),     SCMP_SYS(sendmsg), SCMP_SYS(close),    SCMP_SYS(getpid),
-    SCMP_SYS(mmap),       SCMP_SYS(munmap),  SCMP_SYS(mremap),   SCMP_SYS(brk),
-    SCMP_SYS(madvise),    SCMP_SYS(futex),   SCMP_SYS(exit),     SCMP_SYS(restart_syscall),
-    SCMP_SYS(exit_group),
+    SCMP_SYS(read),       SCMP_SYS(write),           SCMP_SYS(recvfrom),  SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),     SCMP_SYS(sendmsg),         SCMP_SYS(close),     SCMP_SYS(getpid),
+    SCMP_SYS(mmap),       SCMP_SYS(munmap),          SCMP_SYS(mremap),    SCMP_SYS(brk),
+    SCMP_SYS(madvise),    SCMP_SYS(futex),           SCMP_SYS(exit),      SCMP_SYS(restart_syscall),
+    SCMP_SYS(exit_group), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
 };
 
 }  // namespace
