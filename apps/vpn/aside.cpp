@@ -153,11 +153,11 @@ Result<> Aside::take_back(Netlink& netlink, unsigned index) const {
 std::string strict_filter(const Aside& aside, const Config& config, Netlink& netlink) {
     for (const PeerConfig& peer : config.peers) {
         const path::Address& address = peer.resolved.address;
-        const bool within = std::ranges::any_of(
-            aside.networks(), [&address](const Prefix& p) { return p.holds(address); });
-        if (address.family != 4 || !within) continue;
+        if (address.family != 4) continue;
         const auto way = netlink.way_to(address, aside.mark());
         if (!way || way->here) continue;
+        // The main table may have a longer prefix, as of the local network.
+        if (const auto back = netlink.way_to(address); back && back->index == way->index) continue;
         const auto link = netlink.link(way->index);
         if (link && std::max(filter_of("all"), filter_of(link->name)) == 1)
             return "what comes from " + address.text() +

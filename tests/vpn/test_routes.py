@@ -328,3 +328,10 @@ class Routes(BedTest):
         end_a.stop()
         end_a.start()
         self.assertNotIn(mend, end_a.said)
+        # Where the main table has a nearer route to the endpoint, nothing is dropped, nor said.
+        self.sysctl(self.a, "net/ipv4/conf/v1/rp_filter", 1)
+        end_a.stop()
+        self.ip("-n", self.a, "route", "add", "192.0.2.0/24", "via", "192.0.1.2")
+        end_a.start()
+        self.assertNotIn(mend, end_a.said)
+        self.wait_for_ping(self.a, "192.0.9.2")
