@@ -11,6 +11,7 @@
 #include <daelstrom/engine.hpp>
 
 #include "vpn/aside.hpp"
+#include "vpn/path/filter.hpp"
 
 namespace dael::vpn {
 namespace {
@@ -201,7 +202,10 @@ std::vector<path::Address> Sessions::guests() const {
     std::vector<path::Address> all;
     for (const auto& peer : peers_) {
         const std::lock_guard lock(peer->mutex);
-        if (peer->route.remote) all.push_back(peer->route.remote.address);
+        const path::Endpoint& remote = peer->route.remote;
+        if (remote && std::ranges::find(all, remote.address) == all.end())
+            all.push_back(remote.address);
+        if (all.size() > path::kMostGuests) break;  // too many, whoever they are
     }
     return all;
 }

@@ -103,7 +103,7 @@ class Sessions {
                    ? guest_list_.load(std::memory_order_acquire)
                    : 0;
     }
-    std::vector<path::Address> guests() const;
+    std::vector<path::Address> guests() const;  // each once; no more than are too many
     std::uint16_t spi_mark() const noexcept { return spi_mark_; }
 
     // Every peer with an endpoint is asked for a session.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "vpn/path/filter.hpp"
 #include "vpn/sessions.hpp"
 
 namespace dael::vpn {
@@ -151,6 +152,24 @@ TEST(Sessions, GuestsAreWherePeersAre) {
     one.received(*session, {1, 1, true}, elsewhere, pair.one);
     EXPECT_NE(one.guest_list(), first);
     EXPECT_EQ(one.guests(), std::vector{elsewhere.remote.address});
+}
+
+TEST(Sessions, GuestsBehindOneAddressAreOne) {
+    for (const int addresses : {2, 100}) {
+        Config config;
+        config.private_key = *generate_key();
+        for (int i = 0; i < 100; ++i) {
+            PeerConfig peer;
+            peer.public_key = *public_key(*generate_key());
+            peer.resolved = *path::Endpoint::parse("192.0.2.1:4500");
+            peer.resolved.address.bytes[3] = static_cast<std::uint8_t>(i % addresses);
+            peer.resolved.port = static_cast<std::uint16_t>(4500 + i);
+            config.peers.push_back(std::move(peer));
+        }
+        const auto sessions = Sessions::open(config);
+        ASSERT_TRUE(sessions) << sessions.error().message;
+        EXPECT_EQ((*sessions)->guests().size(), addresses == 2 ? 2u : path::kMostGuests + 1);
+    }
 }
 
 }  // namespace
