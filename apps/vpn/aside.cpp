@@ -2,7 +2,6 @@
 #include "vpn/aside.hpp"
 
 #include <algorithm>
-#include <fstream>
 
 namespace dael::vpn {
 namespace {
@@ -18,12 +17,6 @@ bool holds_an_endpoint(const Config& config, const Prefix& prefix) {
     return std::ranges::any_of(config.peers, [&prefix](const PeerConfig& peer) {
         return peer.resolved && prefix.holds(peer.resolved.address);
     });
-}
-
-int filter_of(const std::string& interface) {
-    int value = 0;
-    std::ifstream("/proc/sys/net/ipv4/conf/" + interface + "/rp_filter") >> value;
-    return value;
 }
 
 }  // namespace
@@ -159,7 +152,8 @@ std::string strict_filter(const Aside& aside, const Config& config, Netlink& net
         // The main table may have a longer prefix, as of the local network.
         if (const auto back = netlink.way_to(address); back && back->index == way->index) continue;
         const auto link = netlink.link(way->index);
-        if (link && std::max(filter_of("all"), filter_of(link->name)) == 1)
+        const auto filter = netlink.reverse_filter(way->index);
+        if (link && filter && *filter == 1)
             return "what comes from " + address.text() +
                    ": the kernel filters strictly by the reverse path, and drops it; set "
                    "net.ipv4.conf." +

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -565,6 +566,21 @@ TEST_F(VpnNet, RulesSayWhereToLook) {
         must(netlink_->remove_rule(second));
         EXPECT_EQ(must(netlink_->rules()), before);
     }
+}
+
+TEST_F(VpnNet, TheReversePathIsFilteredAsTheStricterSays) {
+    Tun one = tun();
+    const auto set = [](const std::string& interface, int value) {
+        std::ofstream("/proc/sys/net/ipv4/conf/" + interface + "/rp_filter") << value;
+    };
+    for (const int all : {0, 1, 2})
+        for (const int own : {0, 1, 2}) {
+            set("all", all);
+            set(one.name(), own);
+            EXPECT_EQ(must(netlink_->reverse_filter(one.index())),
+                      static_cast<std::uint32_t>(std::max(all, own)));
+        }
+    EXPECT_FALSE(netlink_->reverse_filter(9999));
 }
 
 // ---- UDP

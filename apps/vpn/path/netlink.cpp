@@ -3,6 +3,7 @@
 #include "vpn/path/netlink.hpp"
 
 #include <linux/if_link.h>
+#include <linux/netconf.h>
 #include <net/if.h>
 
 #include <algorithm>
@@ -232,6 +233,25 @@ Result<Netlink::Link> Netlink::link(unsigned index) {
     if (error != 0)
         return netlink_fault(error, "interface " + std::to_string(index) + " is not there");
     return link;
+}
+
+Result<std::uint32_t> Netlink::reverse_filter(unsigned index) {
+    std::uint32_t strictest = 0;  // the greater number of the two counts (ip-sysctl)
+    for (const std::uint32_t of : {static_cast<std::uint32_t>(NETCONFA_IFINDEX_ALL), index}) {
+        const auto [message, header] = state_->begin<netconfmsg>(RTM_GETNETCONF, 0);
+        header->ncm_family = AF_INET;
+        mnl_attr_put_u32(message, NETCONFA_IFINDEX, of);
+        const int error = state_->ask(message, [&](const nlmsghdr* one) {
+            each_attribute<netconfmsg>(one, [&](const nlattr* a) {
+                if (mnl_attr_get_type(a) == NETCONFA_RP_FILTER)
+                    strictest = std::max(strictest, get_number(a).value_or(0));
+            });
+        });
+        if (error != 0)
+            return netlink_fault(
+                error, "the filter of " + interface(index) + " by the reverse path cannot be read");
+    }
+    return strictest;
 }
 
 Result<std::vector<Prefix>> Netlink::addresses(unsigned index) {

@@ -83,6 +83,9 @@ class Netlink {
         bool up = false;
     };
     Result<Link> link(unsigned index);
+    // Whether what comes in by this interface is filtered by the reverse path (rp_filter, of IPv4):
+    // 0 not, 1 strictly, 2 loosely. (In /proc/sys it is not to be seen where a service has none.)
+    Result<std::uint32_t> reverse_filter(unsigned index);
     // Addresses of an interface, and routes by it (0: by any) in a table.
     Result<std::vector<Prefix>> addresses(unsigned index);
     Result<std::vector<RouteSpec>> routes(unsigned index, std::uint32_t table = kMainTable);

@@ -50,6 +50,9 @@ Result<> Netlink::set_gso_limits(unsigned, std::uint32_t, std::uint32_t) {
 Result<Netlink::Link> Netlink::link(unsigned) {
     return absent();
 }
+Result<std::uint32_t> Netlink::reverse_filter(unsigned) {
+    return absent();
+}
 Result<std::vector<Prefix>> Netlink::addresses(unsigned) {
     return absent();
 }
