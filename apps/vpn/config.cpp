@@ -213,6 +213,7 @@ void read_switches(Table& top, Config& config, std::vector<Fault>& faults) {
     switches.flag("tun_offloads", config.switches.tun_offloads);
     switches.flag("udp_gso", config.switches.udp_gso);
     switches.flag("udp_gro", config.switches.udp_gro);
+    switches.flag("udp_filter", config.switches.udp_filter);
     switches.flag("copy_dscp", config.switches.copy_dscp);
     switches.flag("clamp_mss", config.switches.clamp_mss);
     switches.flag("sandbox", config.switches.sandbox);
@@ -337,13 +338,25 @@ void read_top(Table& top, Config& config, std::vector<Fault>& faults) {
                   "private_key_file = \"...\" is missing: the file that `daelstrom vpn genkey "
                   "-o FILE` writes");
     top.flag("routes", config.routes);
+    top.number("mark", config.mark, 1, 0xffffffff);
+    if (config.mark >= 253 && config.mark <= 255)
+        top.fault(line_of(*top.find("mark")),
+                  "mark: it is the number of a routing table too, and 253 to 255 are the kernel's "
+                  "own; take another");
     top.flag("between_peers", config.between_peers);
     top.number("queues", config.queues, 1, 16);
     top.text("user", config.user);
     top.text("metrics", config.metrics);
     top.text("state", config.state);
+    top.text("keystream", config.keystream);
     top.text("debug_log_session_keys", config.key_log);
     read_switches(top, config, faults);
+    const bool on_host = config.keystream == "cpu" || config.keystream == "openssl";
+    if (!config.keystream.empty() && !on_host && config.switches.sandbox)
+        top.fault(
+            line_of(*top.find("keystream")),
+            "keystream: a device's driver makes calls that the sandbox refuses; set sandbox = "
+            "false in [switches], or take \"cpu\"");
     read_rekey(top, config, faults);
     read_peers(top, config, faults);
     top.end();

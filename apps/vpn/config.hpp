@@ -50,6 +50,7 @@ struct PeerConfig {
 struct Switches {
     bool tun_offloads = true;  // super-packets from and to the interface
     bool udp_gso = true, udp_gro = true;
+    bool udp_filter = true;  // what is nobody's does not reach the socket
     bool copy_dscp = false;  // into the outer header, where others see it
     bool clamp_mss = true;   // of TCP connections through the tunnel
     bool sandbox = true;     // seccomp
@@ -64,13 +65,15 @@ struct Config {
     std::string private_key_file;
     std::optional<SecretKey> private_key;  // what was in it
     bool routes = true;                    // to what the peers may have
+    std::uint32_t mark = 0;                // of sealed packets; 0: aside.hpp says
     bool between_peers = false;            // whether packets may go from one peer to another
     std::uint32_t queues = 1;
     std::string user;     // whose rights are left after the start; empty: see rights.hpp
     std::string metrics;  // path of a socket for Prometheus; empty: none
     std::string state;    // path of a file in which timestamps go on over a restart; empty: none
     Time timestamp_floor{0};
-    std::string key_log;  // path of a file for session keys; empty: none, as it should be
+    std::string keystream;  // backend that makes it ahead of time; empty: none is
+    std::string key_log;    // path of a file for session keys; empty: none, as it should be
     std::uint64_t rekey_seconds = 0, rekey_packets = 0, rekey_bytes = 0;  // 0: as usual
     Switches switches;
     std::vector<PeerConfig> peers;
@@ -95,8 +98,8 @@ Result<Config> read_config(const std::string& path, std::vector<Fault>& faults);
 Result<std::string> read_interface(const std::string& path);
 std::string parse_interface(std::string_view text, std::vector<Fault>& faults);
 
-// What is wrong with an endpoint at this address: the tunnel's own routes lead to it, so that it
-// could not be reached. Empty: nothing.
+// What is wrong with an endpoint at this address: it lies in the interface's own network, so that
+// it could not be reached. (Of other networks see aside.hpp.) Empty: nothing.
 std::string endpoint_fault(const Config& config, const std::string& host,
                            const path::Address& address);
 

@@ -141,15 +141,16 @@ Result<std::string> read_interface(const std::string& path) {
 
 std::string endpoint_fault(const Config& config, const std::string& host,
                            const path::Address& address) {
-    if (!config.routes) return {};
-    for (const PeerConfig& peer : config.peers)
-        for (const path::Prefix& prefix : peer.allowed) {
-            if (!prefix.holds(address)) continue;
-            const std::string text = address.text();
-            return "endpoint " + host + (host == text ? "" : " (" + text + ")") + " lies in " +
-                   prefix.text() +
-                   ", which goes into the tunnel; write routes = false and set the routes yourself";
-        }
+    // (With an interface said, as in fe80::1%eth0, it is reached by that one.)
+    if (!config.routes || host.find('%') != host.npos) return {};
+    for (const path::Prefix& own : config.addresses) {
+        if (!own.holds(address)) continue;
+        const std::string text = address.text();
+        return "endpoint " + host + (host == text ? "" : " (" + text + ")") + " lies in " +
+               own.masked().text() +
+               ", the interface's own network, which goes into the tunnel; take an address from "
+               "outside, or another network for `address`";
+    }
     return {};
 }
 

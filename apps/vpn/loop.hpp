@@ -53,6 +53,7 @@ class Loop final : public Outlet {
         const Allowed* senders = nullptr;  // by whom a packet of TUN was sent, if by a peer
         std::span<const path::Prefix> own;
         std::uint32_t interface = 0;  // the tunnel's own
+        bool filter = true;           // what is nobody's does not reach the socket
     };
     // Errors: io (no eventfd). The others must outlive it.
     static Result<std::unique_ptr<Loop>> open(Sessions& sessions, path::TunQueue& tun,
@@ -83,6 +84,7 @@ class Loop final : public Outlet {
     void take(const path::VnetHeader& header, std::span<const std::uint8_t> packet);
     PeerId peer_for(const inet::Ip& ip);
     bool is_from_us(const inet::Ip& ip) const noexcept;
+    PeerId sender_of(const inet::Ip& ip) noexcept;
     void say_too_big(std::span<const std::uint8_t> packet, const inet::Ip& ip);
     void flush();
     Traffic seal(Session& session, path::Route& route, path::Batch& batch);
@@ -95,6 +97,7 @@ class Loop final : public Outlet {
     void end_note();
     void write_joined();
     void wait();
+    void admit();
 
     Sessions& sessions_;
     path::TunQueue& tun_;
@@ -110,8 +113,15 @@ class Loop final : public Outlet {
     int answers_ = 0;  // of this round, that something is too big
 
     std::vector<esp::Packet> burst_;
+    std::uint64_t admitted_ = 0;  // Sessions::guest_list(), as the socket has it
     path::Joiner joiner_;
     std::uint32_t hints_ = 0;
+    // The source of the last packet, which the next one has as well more often than not.
+    struct Sender {
+        unsigned version = 0;
+        std::array<std::uint8_t, 16> address{};
+        PeerId peer = kNoPeer;
+    } last_sender_;
     // Of the session whose packets are just looked at.
     SessionPtr session_;
     Traffic traffic_;

@@ -49,16 +49,18 @@ Result<> become(const std::string& user) {
 
 }  // namespace
 
-Result<> drop_rights(const std::string& user) {
+Result<> drop_rights(const std::string& user, std::uint32_t kept) {
     // The bounding set first, which takes a capability to change.
     for (int capability = 0; capability < 64; ++capability)
         if (::prctl(PR_CAPBSET_READ, capability, 0, 0, 0) == 1)
             (void)::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
     (void)::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    (void)::prctl(PR_SET_KEEPCAPS, kept != 0, 0, 0, 0);
     if (::geteuid() == 0) DAEL_TRY(become(user.empty() ? "nobody" : user));
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct none[2]{};
-    if (::syscall(SYS_capset, &header, none) != 0) return failure("give up capabilities");
+    __user_cap_data_struct left[2]{};
+    left[0].effective = left[0].permitted = kept;
+    if (::syscall(SYS_capset, &header, left) != 0) return failure("give up capabilities");
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failure("give up new rights");
     if (::prctl(PR_SET_DUMPABLE, kTraced) != 0) return failure("forbid core dumps");
     return {};

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <netdb.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,7 +23,9 @@
 
 #include "io/text.hpp"
 #include "io/warnings.hpp"
+#include "vpn/aside.hpp"
 #include "vpn/control.hpp"
+#include "vpn/guardian.hpp"
 #include "vpn/loop.hpp"
 #include "vpn/path/netlink.hpp"
 #include "vpn/path/tun.hpp"
@@ -94,13 +97,15 @@ Result<> resolve(Config& config) {
 // whoever waits for the end finds nothing left.
 struct Setup {
     std::optional<Control> control;
+    std::optional<Guardian> guardian;
     File key_log, state;
     std::vector<path::Udp> sockets;
     std::optional<path::Tun> tun;
 };
 
-Result<> open_sockets(const Config& config, Setup& setup) {
+Result<> open_sockets(const Config& config, const Aside& aside, Setup& setup) {
     path::UdpOptions options;
+    options.mark = aside.mark();
     if (config.listen_address) options.bind.address = *config.listen_address;
     options.bind.port = config.port;
     options.gso = config.switches.udp_gso;
@@ -136,8 +141,8 @@ void await_addresses(const Config& config, path::Netlink& netlink) {
         }
 }
 
-Result<> open_interface(const Config& config, Setup& setup, std::vector<std::string>& fallbacks) {
-    DAEL_LET(netlink, path::Netlink::open());
+Result<> open_interface(const Config& config, path::Netlink& netlink, Setup& setup,
+                        std::vector<std::string>& fallbacks) {
     path::TunOptions options;
     options.name = config.interface;
     options.queues = config.queues;
@@ -157,15 +162,41 @@ Result<> open_interface(const Config& config, Setup& setup, std::vector<std::str
         DAEL_TRY(netlink.add_address(tun.index(), address));
     DAEL_TRY(netlink.set_up(tun.index()));
     await_addresses(config, netlink);
+    return {};
+}
+
+// What sealed packets would take, too, is set aside.
+Result<> set_routes(Config& config, const Aside& aside, path::Netlink& netlink, Setup& setup,
+                    std::vector<std::string>& fallbacks) {
     if (!config.routes) return {};
+    const unsigned index = setup.tun->index();
     for (const PeerConfig& peer : config.peers)
         for (const path::Prefix& prefix : peer.allowed)
-            if (!is_connected(config, prefix)) {
+            if (!is_connected(config, prefix) && !aside.has(prefix)) {
                 path::Netlink::RouteSpec route;
                 route.to = prefix;
-                route.index = tun.index();
+                route.index = index;
                 DAEL_TRY(netlink.add_route(route));
             }
+    if (!aside.empty()) {
+        // Who takes back is there before there is something.
+        DAEL_LET(guardian, Guardian::start(config, aside, index));
+        setup.guardian.emplace(std::move(guardian));
+        DAEL_TRY(aside.set(netlink, index));
+        if (std::string filter = strict_filter(aside, config, netlink); !filter.empty()) {
+            app::warn(filter);
+            fallbacks.push_back(std::move(filter));
+        }
+    }
+    for (const PeerConfig& peer : config.peers) {
+        if (!peer.resolved || peer.resolved.scope != 0) continue;
+        const auto way = netlink.way_to(peer.resolved.address, aside.mark());
+        if (way && way->index == index)
+            return Error{Code::io,
+                         "the endpoint " + peer.resolved.text() +
+                             " would be reached by the tunnel itself; is a rule of somebody "
+                             "else's in the way (ip rule)?"};
+    }
     return {};
 }
 
@@ -213,6 +244,8 @@ void note_fallbacks(const Config& config, Setup& setup, std::vector<std::string>
         out.emplace_back("UDP GSO: this kernel has none");
     if (config.switches.udp_gro && !setup.sockets[0].gro())
         out.emplace_back("UDP GRO: this kernel has none");
+    if (config.switches.udp_filter && !setup.sockets[0].takes_filter())
+        out.emplace_back("filter on the UDP socket: this kernel has none");
     if (setup.tun->queues().size() < config.queues)
         out.emplace_back("several queues: this kernel's TUN has one");
 }
@@ -240,6 +273,7 @@ Loop::Settings settings_of(const Config& config, const Allowed& senders, unsigne
     settings.between_peers = config.between_peers;
     settings.clamp_mss = config.switches.clamp_mss;
     settings.copy_dscp = config.switches.copy_dscp;
+    settings.filter = config.switches.udp_filter;
     settings.senders = &senders;
     settings.own = config.addresses;
     settings.interface = interface;
@@ -290,6 +324,8 @@ void block_ends() {
 
 Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     block_ends();
+    // What libcrypto makes of private keys lies in memory that is locked, where there is any.
+    (void)::CRYPTO_secure_malloc_init(std::size_t{1} << 16, 64);
     DAEL_TRY(resolve(config));
     DAEL_LET(own_key, public_key(*config.private_key));
     Setup setup;
@@ -297,8 +333,13 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     DAEL_LET(control, Control::open(config.interface, config.metrics));
     setup.control.emplace(std::move(control));
     DAEL_TRY(open_files(config, setup));
-    DAEL_TRY(open_sockets(config, setup));
-    DAEL_TRY(open_interface(config, setup, fallbacks));
+    const Aside aside(config);
+    DAEL_TRY(open_sockets(config, aside, setup));
+    {
+        DAEL_LET(netlink, path::Netlink::open());
+        DAEL_TRY(open_interface(config, netlink, setup, fallbacks));
+        DAEL_TRY(set_routes(config, aside, netlink, setup, fallbacks));
+    }
     note_fallbacks(config, setup, fallbacks);
     // Nobody would read what came to those beyond.
     while (setup.sockets.size() > setup.tun->queues().size()) setup.sockets.pop_back();
@@ -320,12 +361,12 @@ Result<> run_tunnel(Config config, const std::function<void()>& ready) {
     }
     Threads threads(loops, *setup.control);
     if (config.switches.sandbox)
-        if (const auto closed = close_sandbox(); !closed) {
+        if (const auto closed = close_sandbox(Sandbox::tunnel); !closed) {
             if (closed.code() != Code::unsupported) return closed.error();
             fallbacks.push_back("seccomp: " + closed.error().message);
             app::warn(fallbacks.back() + "; the tunnel runs without that");
         }
-    Tunnel tunnel{config,      own_key, *sessions, *setup.tun, loops, std::move(fallbacks),
+    Tunnel tunnel{config,      own_key, *sessions, *setup.tun, loops, aside, std::move(fallbacks),
                   now().steady};
     notify_manager();
     ready();

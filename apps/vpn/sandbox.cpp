@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system calls that a running tunnel makes, and no others, by libseccomp.
+// The system calls that a running tunnel and its guardian make, and no others, by libseccomp.
 #include <fcntl.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "vpn/rights.hpp"
 
@@ -94,14 +95,25 @@ constexpr int kCalls[] = {
     SCMP_SYS(getuid),
 };
 
+// One thread that waits for an end, and then speaks to the kernel by netlink.
+constexpr int kGuardiansCalls[] = {
+    SCMP_SYS(read),       SCMP_SYS(write),           SCMP_SYS(recvfrom),  SCMP_SYS(recvmsg),
+    SCMP_SYS(sendto),     SCMP_SYS(sendmsg),         SCMP_SYS(close),     SCMP_SYS(getpid),
+    SCMP_SYS(mmap),       SCMP_SYS(munmap),          SCMP_SYS(mremap),    SCMP_SYS(brk),
+    SCMP_SYS(madvise),    SCMP_SYS(futex),           SCMP_SYS(exit),      SCMP_SYS(restart_syscall),
+    SCMP_SYS(exit_group), SCMP_SYS(clock_nanosleep), SCMP_SYS(nanosleep),
+};
+
 }  // namespace
 
-Result<> close_sandbox() {
+Result<> close_sandbox(Sandbox whose) {
     if (kSanitized) return Error{Code::unsupported, "this build is for sanitizers"};
     scmp_filter_ctx filter = ::seccomp_init(SCMP_ACT_ERRNO(EPERM));
     if (!filter) return Error{Code::out_of_memory, "no memory for a seccomp filter"};
     int fault = ::seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-    for (const int call : kCalls) {
+    const std::span<const int> calls =
+        whose == Sandbox::guardian ? std::span<const int>(kGuardiansCalls) : kCalls;
+    for (const int call : calls) {
         if (call < 0) continue;  // this machine has no such call
         if (fault == 0) fault = ::seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 0, nullptr);
     }

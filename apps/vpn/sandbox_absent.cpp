@@ -4,7 +4,7 @@
 
 namespace dael::vpn {
 
-Result<> close_sandbox() {
+Result<> close_sandbox(Sandbox) {
     return Error{Code::unsupported,
                  "this build has no libseccomp; install libseccomp-dev and build again"};
 }

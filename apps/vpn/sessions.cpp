@@ -10,6 +10,9 @@
 
 #include <daelstrom/engine.hpp>
 
+#include "vpn/aside.hpp"
+#include "vpn/path/filter.hpp"
+
 namespace dael::vpn {
 namespace {
 
@@ -19,21 +22,26 @@ Time clock_of(clockid_t clock) noexcept {
     return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-// The way of packets is on the processor, and no keystream is made ahead of time: packets come in
-// bursts, and the cipher is a fifth of what one costs (docs/vpn.md).
-Result<SaTable> open_table() {
+// The way of packets is on the processor. Unless somebody asks for it, no keystream is made ahead
+// of time: packets come in bursts, and the cipher is a fifth of what one costs (docs/vpn.md).
+Result<SaTable> open_table(const std::string& keystream) {
+    if (!keystream.empty()) {
+        DAEL_LET(engine, Engine::open({.backend = keystream, .threads = 1, .calibrated = false}));
+        DAEL_LET(filler, SaFiller::open(engine));
+        return SaTable::open(filler, {.plan = SaTableOptions::Plan::ahead});
+    }
     auto engine = Engine::open({.backend = "cpu", .threads = 1, .calibrated = false});
     if (!engine) engine = Engine::open({.backend = "openssl", .threads = 1, .calibrated = false});
     if (!engine) return engine.error();
     return SaTable::open(*engine, {.budget = 1 << 20, .plan = SaTableOptions::Plan::direct});
 }
 
-esp::Options options_of(const DirectionKeys& keys) {
+esp::Options options_of(const DirectionKeys& keys, bool ahead) {
     esp::Options options;
     options.spi = keys.spi;
     std::copy_n(keys.salt.data(), options.salt.size(), options.salt.begin());
     options.window = 8192;  // a burst of another path's may be late by as many
-    options.quota = 0;
+    if (!ahead) options.quota = 0;
     return options;
 }
 
@@ -54,14 +62,18 @@ Now now() {
 Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
     auto self = std::unique_ptr<Sessions>(new Sessions);
     if (!config.private_key) return Error{Code::internal, "a tunnel without a private key"};
-    DAEL_LET(table, open_table());
+    DAEL_LET(table, open_table(config.keystream));
+    self->ahead_ = !config.keystream.empty();
     self->table_.emplace(std::move(table));
     self->opener_.emplace(*self->table_);
     DAEL_LET(handshakes,
              Handshakes::open(*config.private_key, policy_of(config), {}, config.timestamp_floor));
     self->since_ = now().steady;
+    self->spi_mark_ = handshakes.spi_mark();
     config.private_key.reset();
-    self->routes_ = config.routes;
+    const Aside aside(config);
+    if (config.routes)
+        for (const path::Prefix& own : config.addresses) self->inside_.add(own, 0);
     self->handshakes_.emplace(std::move(handshakes));
     for (PeerConfig& each : config.peers) {
         PeerOptions options;
@@ -75,7 +87,10 @@ Result<std::unique_ptr<Sessions>> Sessions::open(Config& config) {
         auto peer = std::make_unique<PeerEnd>();
         peer->route.remote = each.resolved;
         self->peers_.push_back(std::move(peer));
-        for (const path::Prefix& prefix : each.allowed) self->allowed_.add(prefix, id);
+        for (const path::Prefix& prefix : each.allowed) {
+            self->allowed_.add(prefix, id);
+            if (config.routes && !aside.has(prefix)) self->inside_.add(prefix, id);
+        }
     }
     return self;
 }
@@ -175,12 +190,24 @@ void Sessions::unknown_spi(std::span<const std::uint8_t> packet, const path::Rou
 
 // Sessions of before the start, which hints are for, are over by themselves after a while. Until
 // then a peer may be anywhere; later, who is where no peer is gets no answer.
-bool Sessions::may_hint(const path::Endpoint& to) {
+bool Sessions::may_hint(const path::Endpoint& to) const {
     if (now().steady - since_ <= Policy{}.reject_after) return true;
     return std::ranges::any_of(peers_, [&to](const auto& peer) {
         const std::lock_guard lock(peer->mutex);
         return peer->route.remote.address == to.address;
     });
+}
+
+std::vector<path::Address> Sessions::guests() const {
+    std::vector<path::Address> all;
+    for (const auto& peer : peers_) {
+        const std::lock_guard lock(peer->mutex);
+        const path::Endpoint& remote = peer->route.remote;
+        if (remote && std::ranges::find(all, remote.address) == all.end())
+            all.push_back(remote.address);
+        if (all.size() > path::kMostGuests) break;  // too many, whoever they are
+    }
+    return all;
 }
 
 void Sessions::begin(Outlet& outlet) {
@@ -197,7 +224,9 @@ void Sessions::begin(Outlet& outlet) {
 }
 
 void Sessions::tick(Outlet& outlet) {
-    if (clock_of(CLOCK_BOOTTIME).count() < deadline_.load(std::memory_order_relaxed)) return;
+    const Time at = clock_of(CLOCK_BOOTTIME);
+    if (at - since_ > Policy{}.reject_after) hints_over_.store(true, std::memory_order_relaxed);
+    if (at.count() < deadline_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(handshakes_mutex_);
     drain(outlet, nullptr);
 }
@@ -271,8 +300,9 @@ void Sessions::install(const Action& action, const Now& at) {
     const auto open = [&]() -> Result<> {
         DAEL_LET(sending, Key::import(fresh.sending.key.span()));
         DAEL_LET(receiving, Key::import(fresh.receiving.key.span()));
-        DAEL_LET(sender, esp::Encapsulator::open(*table_, sending, options_of(fresh.sending)));
-        DAEL_TRY(opener_->add(receiving, options_of(fresh.receiving)));
+        DAEL_LET(sender,
+                 esp::Encapsulator::open(*table_, sending, options_of(fresh.sending, ahead_)));
+        DAEL_TRY(opener_->add(receiving, options_of(fresh.receiving, ahead_)));
         session->sender.emplace(std::move(sender));
         return {};
     };
@@ -321,10 +351,11 @@ void Sessions::move(PeerEnd& peer, const path::Route& route) {
     // What was sent there would come back as a packet for that peer, to be sealed and sent again.
     // The sender's address is in nobody's seal, so a peer can name any.
     const path::Address& remote = route.remote.address;
-    if (routes_ && allowed_.find(remote) != Allowed::kNobody)
-        return peer.refused_moves.add_shared(1);
+    if (inside_.find(remote) != Allowed::kNobody) return peer.refused_moves.add_shared(1);
     if (peer.route.remote && peer.route.remote != route.remote) peer.moves.add_shared(1);
+    const bool elsewhere = peer.route.remote.address != remote;
     peer.route = route;
+    if (elsewhere) guest_list_.fetch_add(1, std::memory_order_release);
 }
 
 // In the form of Wireshark's esp_sa, whose keys are key and salt in one.

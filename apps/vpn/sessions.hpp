@@ -41,7 +41,7 @@ struct PeerEnd {
     // `sent`, `received`: inner packets; `lost`: those that had no session or no endpoint.
     Count sent_packets, sent_bytes, received_packets, received_bytes;
     Count lost, bad_source, bad_ecn, moves;
-    Count refused_moves;  // bursts from an address to which the tunnel's own routes lead
+    Count refused_moves;  // bursts from an address to which sealed packets would go by the tunnel
 
     mutable std::mutex mutex;  // of what follows
     SessionPtr in_use;         // null: none to send with
@@ -95,6 +95,17 @@ class Sessions {
     void handshake(std::span<const std::uint8_t> datagram, const path::Route& from, Outlet& outlet);
     void unknown_spi(std::span<const std::uint8_t> packet, const path::Route& from, Outlet& outlet);
 
+    // Who may send what is no packet of a session (Udp::admit): where the peers are. Before hints
+    // are over (may_hint) that is anybody, and the number of the list 0; with each change it has
+    // another one.
+    std::uint64_t guest_list() const noexcept {
+        return hints_over_.load(std::memory_order_relaxed)
+                   ? guest_list_.load(std::memory_order_acquire)
+                   : 0;
+    }
+    std::vector<path::Address> guests() const;  // each once; no more than are too many
+    std::uint16_t spi_mark() const noexcept { return spi_mark_; }
+
     // Every peer with an endpoint is asked for a session.
     void begin(Outlet& outlet);
     // What is due by now. Cheap where nothing is.
@@ -112,6 +123,7 @@ class Sessions {
     std::array<std::uint64_t, kOutcomes> outcomes() const;
     bool under_load();
     SaCounters table() const { return table_->counters(); }
+    SaFilling filling() const { return table_->filling(); }
 
     // Session keys are appended to this descriptor, for captures to be read: never but to look for
     // faults. And the highest timestamp that was sent is kept in that one, if any (-1: none).
@@ -123,7 +135,7 @@ class Sessions {
 
   private:
     Sessions() = default;
-    bool may_hint(const path::Endpoint& to);
+    bool may_hint(const path::Endpoint& to) const;
     void drain(Outlet& outlet, const path::Route* from);  // the lock is held
     void act(const Action& action, Outlet& outlet, const path::Route* from, const Now& now);
     void install(const Action& action, const Now& now);
@@ -133,9 +145,10 @@ class Sessions {
     void write_keys(const FreshSession& fresh) const;
 
     std::optional<SaTable> table_;
+    bool ahead_ = false;  // whether keystream is made before packets come
     std::optional<esp::Decapsulator> opener_;
     Allowed allowed_;
-    bool routes_ = true;  // to what the peers may have go into the tunnel
+    Allowed inside_;  // what sealed packets would go into the tunnel for, too
     std::vector<std::unique_ptr<PeerEnd>> peers_;
 
     std::mutex handshakes_mutex_;  // of these; before a peer's lock and that of SPIs
@@ -148,6 +161,9 @@ class Sessions {
     std::unordered_map<std::uint32_t, SessionPtr> spis_;
 
     Time since_{0};
+    std::uint16_t spi_mark_ = 0;
+    std::atomic<bool> hints_over_{false};
+    std::atomic<std::uint64_t> guest_list_{1};
     std::atomic<std::int64_t> deadline_{0};  // nanoseconds of Now::steady
     int key_log_ = -1, timestamp_file_ = -1;
 };

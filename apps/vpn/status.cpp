@@ -76,16 +76,18 @@ Figures drops_of(const Tunnel& tunnel) {
         for (const auto& loop : tunnel.loops) sum += (loop->counters().*counter).get();
         figures.push_back({name, sum});
     }
-    std::uint64_t lost = 0, cut_short = 0, no_session = 0;
+    std::uint64_t lost = 0, cut_short = 0, kernel = 0, no_session = 0;
     for (const auto& loop : tunnel.loops) {
         const path::Udp::Counters one = loop->udp().counters();
         lost += one.lost;
         cut_short += one.cut_short;
+        kernel += loop->udp().dropped();
     }
     for (PeerId i = 0; i < tunnel.sessions.peers(); ++i)
         no_session += tunnel.sessions.peer(i).lost.get();
     figures.push_back({"udp_lost", lost});
     figures.push_back({"cut_short", cut_short});
+    figures.push_back({"by_kernel", kernel});
     figures.push_back({"no_session", no_session});
     return figures;
 }
@@ -151,16 +153,35 @@ std::string offloads_line(const Tunnel& tunnel) {
     return line;
 }
 
+std::string keystream_line(const Tunnel& tunnel) {
+    if (tunnel.config.keystream.empty()) return "made when packets come";
+    const SaCounters table = tunnel.sessions.table();
+    const SaFilling filling = tunnel.sessions.filling();
+    return "made ahead of time by " + tunnel.config.keystream + ", " +
+           app::format_size(double(table.ready)) + " ready; it was there for " +
+           std::to_string(table.hits) + " packets, in part for " + std::to_string(table.partial) +
+           ", for " + std::to_string(table.direct) + " not" +
+           (filling.works ? "" : "; rests after a fault: " + app::on_one_line(filling.fault));
+}
+
 }  // namespace
 
 std::string status_text(Tunnel& tunnel) {
     const Time at = now().steady;
-    std::string out =
-        "interface " + tunnel.tun.name() + "\n  public key: " + to_text(tunnel.own_key) +
-        "\n  port: " + std::to_string(tunnel.loops[0]->udp().port()) +
-        "\n  mtu: " + std::to_string(tunnel.config.mtu) +
-        "\n  up for: " + app::format_clock(double(seconds(tunnel.since, at))) +
-        "\n  of the kernel: " + offloads_line(tunnel) + "\n  keystream: made when packets come\n";
+    std::string out = "interface " + tunnel.tun.name() +
+                      "\n  public key: " + to_text(tunnel.own_key) +
+                      "\n  port: " + std::to_string(tunnel.loops[0]->udp().port()) +
+                      "\n  mtu: " + std::to_string(tunnel.config.mtu) +
+                      "\n  up for: " + app::format_clock(double(seconds(tunnel.since, at))) +
+                      "\n  of the kernel: " + offloads_line(tunnel) +
+                      "\n  keystream: " + keystream_line(tunnel) + "\n";
+    if (tunnel.aside.mark() != 0) out += "  mark: " + std::to_string(tunnel.aside.mark()) + "\n";
+    if (!tunnel.aside.empty()) {
+        out += "  routes in a table of their own: ";
+        for (const path::Prefix& network : tunnel.aside.networks())
+            out += (&network == tunnel.aside.networks().data() ? "" : ", ") + network.text();
+        out += "\n";
+    }
     if (!tunnel.config.key_log.empty())
         out += "  SESSION KEYS ARE WRITTEN to " + app::in_quotes(tunnel.config.key_log) + "\n";
     for (const std::string& fallback : tunnel.fallbacks) out += "  without: " + fallback + "\n";
@@ -206,7 +227,11 @@ std::string status_json(Tunnel& tunnel) {
         .add("mtu", tunnel.config.mtu)
         .add("up_seconds", seconds(tunnel.since, at))
         .add("queues", tunnel.loops.size())
-        .add("under_load", tunnel.sessions.under_load());
+        .add("under_load", tunnel.sessions.under_load())
+        .add("mark", tunnel.aside.mark());
+    app::JsonText aside = app::JsonText::array();
+    for (const path::Prefix& network : tunnel.aside.networks()) aside.push(network.text());
+    json.add("routes_aside", aside);
     const path::Offloads& tun = tunnel.tun.offloads();
     json.add("offloads", app::JsonText::object()
                              .add("vnet_header", tun.vnet_header)
@@ -223,7 +248,9 @@ std::string status_json(Tunnel& tunnel) {
         .add("session_keys_written", !tunnel.config.key_log.empty())
         .add("keystream", app::JsonText::object()
                               .add("ready_bytes", table.ready)
+                              .add("made_by", tunnel.config.keystream)
                               .add("direct_packets", table.direct)
+                              .add("partial", table.partial)
                               .add("hits", table.hits))
         .add("packets", json_of(packets_of(tunnel)))
         .add("drops", json_of(drops_of(tunnel)))

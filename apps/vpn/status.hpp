@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "vpn/aside.hpp"
 #include "vpn/config.hpp"
 #include "vpn/loop.hpp"
 #include "vpn/path/tun.hpp"
@@ -20,6 +21,7 @@ struct Tunnel {
     Sessions& sessions;
     const path::Tun& tun;
     std::span<const std::unique_ptr<Loop>> loops;
+    const Aside& aside;
     std::vector<std::string> fallbacks;  // what this kernel, machine or build lacks
     Time since{0};
 };

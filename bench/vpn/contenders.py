@@ -107,9 +107,9 @@ class Contender:
 
 
 class Daelstrom(Contender):
-    """With these switches off at the ends that have any."""
+    """With these switches off at the ends that have any; with keystream made ahead of packets by a backend."""
 
-    def __init__(self, bed, name, program, off=((), ())):
+    def __init__(self, bed, name, program, off=((), ()), keystream=None):
         super().__init__(bed, name)
         self.program, self.interface = program, f"dael{self.number}"
         public = []
@@ -118,7 +118,8 @@ class Daelstrom(Contender):
         for end in (0, 1):
             lines = [f'private_key_file = "{self.number}.{end}.key"', f'interface = "{self.interface}"', f"mtu = {MTU}",
                      f'address = "{self.address(end)}/24"', f"port = {self.port}",
-                     "[switches]", *(f"{switch} = false" for switch in off[end]),
+                     *([f'keystream = "{keystream}"'] if keystream else []), "[switches]",
+                     *(["sandbox = false"] if keystream not in (None, "cpu") else []), *(f"{switch} = false" for switch in off[end]),
                      "[[peer]]", f'public_key = "{public[1 - end]}"', f'allowed = "{self.address(1 - end)}"',
                      f'endpoint = "192.0.2.{2 - end}:{self.port}"']
             path = bed.dir / f"{self.number}.{end}.toml"

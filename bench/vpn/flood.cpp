@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Garbage for a tunnel's port: datagrams that look like ESP and are nobody's.
 //
-//     vpn_flood ADDRESS:PORT SIZE PER-SECOND [SPI]
+//     vpn_flood ADDRESS:PORT SIZE PER-SECOND SPI FROM
 //
-// Random bytes, with that SPI where there is one (else 1, which is nobody's), until a signal or the
-// end of standard input; so many a second, or as many as go (0). Prints then how many were sent,
-// and how many nanoseconds of the processor that took.
+// Random bytes behind that SPI, from an address of this machine's, until a signal or the end of
+// standard input; so many a second, or as many as go (0). Prints then how many were sent, and how
+// many nanoseconds of the processor that took.
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,8 +43,10 @@ bool is_over() {
     return ::poll(&in, 1, 0) > 0 && ::read(STDIN_FILENO, some.data(), some.size()) <= 0;
 }
 
-int flood(const Endpoint& to, std::size_t size, std::uint64_t rate, std::uint32_t spi) {
+int flood(const Endpoint& to, std::size_t size, std::uint64_t rate, std::uint32_t spi,
+          const Address& from) {
     UdpOptions options;
+    options.bind.address = from;
     options.gso = false;  // each by itself, as they come from many
     auto udp = Udp::open(options);
     if (!udp) {
@@ -85,12 +87,13 @@ int flood(const Endpoint& to, std::size_t size, std::uint64_t rate, std::uint32_
 }  // namespace
 
 int main(int argc, char** argv) {
-    const auto to = argc >= 4 ? Endpoint::parse(argv[1]) : std::nullopt;
-    std::uint64_t size = 0, rate = 0, spi = 1;
-    if (!to || argc > 5 || !read(argv[2], size) || !read(argv[3], rate) ||
-        (argc == 5 && !read(argv[4], spi)) || size < 4 || size > 1400) {
-        std::fprintf(stderr, "usage: vpn_flood ADDRESS:PORT SIZE PER-SECOND [SPI]\n");
+    const auto to = argc == 6 ? Endpoint::parse(argv[1]) : std::nullopt;
+    const auto from = argc == 6 ? Address::parse(argv[5]) : std::nullopt;
+    std::uint64_t size = 0, rate = 0, spi = 0;
+    if (!to || !from || !read(argv[2], size) || !read(argv[3], rate) || !read(argv[4], spi) ||
+        size < 4 || size > 1400) {
+        std::fprintf(stderr, "usage: vpn_flood ADDRESS:PORT SIZE PER-SECOND SPI FROM\n");
         return 2;
     }
-    return flood(*to, size, rate, static_cast<std::uint32_t>(spi));
+    return flood(*to, size, rate, static_cast<std::uint32_t>(spi), *from);
 }

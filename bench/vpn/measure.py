@@ -11,9 +11,10 @@ processes have of the processors, by their own clocks, over what arrived: on a m
 more than the rate, which is what was left over.
 
 tcp         iperf3, 1 and 8 flows, both ways, over both kinds of link (LINKS in contenders.py)
+keystream   iperf3, 1 flow: with keystream made ahead of packets, by each --keystream (cpu)
 udp         iperf3, inner packets of 64, 512 and 1,400 bytes, at a rate that all can take
 handshakes  both ends in one process, without a network; wireguard-go's code by handshakes.go where there is --go
-garbage     TCP, and datagrams that are nobody's at the receiver's port meanwhile
+garbage     TCP, and datagrams that are nobody's at the receiver's port meanwhile; takes three minutes more
 profile     TCP of one flow: where the time of both ends goes, by perf
 
 Takes root, iperf3, ethtool, wg (wireguard-tools), and wireguard-go as `go install golang.zx2c4.com/wireguard@latest`
@@ -31,6 +32,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "provider")]
@@ -41,7 +43,8 @@ BURSTS = "tun_offloads", "udp_gso", "udp_gro"  # the switches
 SIZES = 64, 512, 1400                          # of inner packets, with their headers of IP and UDP
 RATE = 40_000                                  # of these, a second
 FLOOD = 300                                    # bytes of a datagram of garbage
-OURS, THEIRS, ROOF, SINGLE, NO_GSO = "daelstrom", "wireguard-go", "roof", "daelstrom, packet by packet", "daelstrom, sent without GSO"
+OURS, THEIRS, ROOF = "daelstrom", "wireguard-go", "roof"
+SINGLE, NO_GSO = "daelstrom, packet by packet", "daelstrom, sent without GSO"
 
 
 def of(samples, digits=3):
@@ -85,12 +88,12 @@ def spent_on(contender, work):
     return result, [after - b for after, b in zip(contender.spent(), before)]
 
 
-def contenders(bed, options, *more):
+def contenders(bed, options, *more):  # a name, switches that are off, and who makes keystream ahead
     """Each has worked once when they are given back: buffers are there, connections' peers are known."""
     made = [Daelstrom(bed, OURS, options.program), Roof(bed, ROOF, options.build / "bench/vpn/vpn_roof")]
     if options.wireguard:
         made.insert(1, WireguardGo(bed, THEIRS, options.wireguard))
-    made += [Daelstrom(bed, name, options.program, switches) for name, switches in more]
+    made += [Daelstrom(bed, name, options.program, *how) for name, *how in more]
     for each in made:
         for back in (False, True):
             iperf3(bed, each, "-t", 1, *["-R"][:back])
@@ -118,12 +121,22 @@ def ratios(table, key):
 
 
 def tcp(options, link):
-    cases = [(flows, back) for flows in (1, 8) for back in (False, True)]
+    # Packet by packet one link is as the other.
+    more = [(SINGLE, (BURSTS, BURSTS)), (NO_GSO, (("udp_gso",), ()))] * (link == "whole")
+    return transfers(options, link, (1, 8), more)
+
+
+def keystream(options):
+    """What keystream that is made ahead of packets is worth: by other cores, and by a device. Its makers' time counts."""
+    return transfers(options, "whole", (1,), [(f"daelstrom, keystream by {by}", ((), ()), by) for by in options.keystream or ["cpu"]])
+
+
+def transfers(options, link, flows_of, more):
+    cases = [(flows, back) for flows in flows_of for back in (False, True)]
     samples = {}
     told = about(options) | {"link": LINKS[link]}
     with contextlib.closing(Bed(link)) as bed:
-        # Packet by packet one link is as the other.
-        some = contenders(bed, options, *[(SINGLE, (BURSTS, BURSTS)), (NO_GSO, (("udp_gso",), ()))] * (link == "whole"))
+        some = contenders(bed, options, *more)
         for turn in range(options.turns):
             for flows, back in cases:
                 for each in some if turn % 2 == 0 else some[::-1]:
@@ -195,44 +208,67 @@ def handshakes(options):
     return told | {"ratios": ratios(rows, "us")}, rows
 
 
+PEER, STRANGER = "192.0.2.1", "192.0.2.99"
+HINTS = 185  # seconds after its start an end no longer asks who strangers are (docs/vpn.md), and 5
+AT_START = {"none, in the first three minutes": None, "100,000/s, a stranger's, in the first three minutes": (100_000, STRANGER, False, True)}
+GARBAGE = {  # datagrams a second (0: as many as go), from whom, of a session, to the tunnel's port
+    "none": None,
+    "100,000/s, a stranger's": (100_000, STRANGER, False, True),
+    "100,000/s, from the peer's address": (100_000, PEER, False, True),
+    "100,000/s, of a session": (100_000, STRANGER, True, True),
+    "as many as go, to a port of nobody's": (0, STRANGER, False, False),
+    "as many as go, a stranger's": (0, STRANGER, False, True),
+    "as many as go, of a session": (0, STRANGER, True, True),
+}
+
+
 def garbage(options):
-    """TCP from a to b; from a beside it datagrams to b's port. Of b: seconds per gigabyte; and of the flood's sender."""
-    kinds = {"none": None, "100,000/s, of no session": (100_000, False), "100,000/s, of a session": (100_000, True),
-             "as many as go, of no session": (0, False), "as many as go, of a session": (0, True)}
+    """TCP from a to b; from a beside it datagrams to b's port. Of b: seconds per gigabyte; and of the flood's sender.
+
+    What they would cost anyway, ends and flood sharing the processors, those to a port of nobody's show."""
     samples = {}
     told = about(options) | {"datagram": FLOOD}
     with contextlib.closing(Bed("whole")) as bed:
+        bed.within(0, "ip", "addr", "add", STRANGER + "/24", "dev", "wire")
+        began = time.monotonic()
         ours = Daelstrom(bed, OURS, options.program)
-        for turn, kind in rounds(options, list(kinds)):
-            flood, seen, sender = None, 0, 0.0
+
+        def once(turn, kind, beside):
+            flood, seen, sent, sender = None, 0, 0, 0.0
             before = json.loads(ours.status(1))
-            if kinds[kind]:
-                rate, known = kinds[kind]
+            if beside:
+                rate, whose, known, here = beside
                 spi = before["peers"][0]["receiving_spi"] if known else 1
-                flood = bed.start(0, options.build / "bench/vpn/vpn_flood", f"192.0.2.2:{ours.port}", FLOOD, rate, spi,
+                flood = bed.start(0, options.build / "bench/vpn/vpn_flood", f"192.0.2.2:{ours.port if here else 9}", FLOOD, rate, spi, whose,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             end, (_, b) = spent_on(ours, lambda: iperf3(bed, ours, "-t", options.seconds))
             after = json.loads(ours.status(1))
-            sent = 0
             if flood:
                 sent, ns = map(int, flood.communicate()[0].split())
                 sender = ns / 1e9
-                key = "bad_icv" if kinds[kind][1] else None
-                seen = after["verdicts"][key] - before["verdicts"][key] if key else \
-                    after["drops"]["unknown_spi"] - before["drops"]["unknown_spi"]
+                seen = sum(after[of][key] - before[of][key] for of, key in (("verdicts", "bad_icv"), ("drops", "unknown_spi")))
             gb = end["sum_received"]["bytes"] / 1e9
             row = samples.setdefault(kind, {"in": [], "gbit": [], "sent": [], "seen": [], "sender": []})
             for name, value in (("in", b / gb), ("gbit", end["sum_received"]["bits_per_second"] / 1e9),
                                 ("sent", sent), ("seen", seen), ("sender", sender)):
                 row[name].append(value)
-            print(f"garbage {turn} {kind:30} {b / gb:.3f} s/GB at the receiver, {row['gbit'][-1]:.2f} Gbit/s; {sent} sent, {seen} read,"
+            print(f"garbage {turn} {kind:52} {b / gb:.3f} s/GB at the receiver, {row['gbit'][-1]:.2f} Gbit/s; {sent} sent, {seen} read,"
                   f" {sender:.2f} s of the sender", flush=True)
-    base = samples["none"]["in"]
-    rows = [{"contender": OURS, "case": kind, "receiver_s_per_gb": of(row["in"]), "gbit_per_s": of(row["gbit"], 2),
-             "sent": of(row["sent"], 0), "read": of(row["seen"], 0), "flood_s": of(row["sender"], 2),
-             "bytes_per_cpu_second_kept": of([x / y for x, y in zip(base, row["in"])], 2),
-             "goodput_kept": of([y / x for x, y in zip(samples["none"]["gbit"], row["gbit"])], 2)}
-            for kind, row in samples.items()]
+
+        for turn, kind in rounds(options, list(AT_START)):
+            once(turn, kind, AT_START[kind])
+        time.sleep(max(0, began + HINTS - time.monotonic()))
+        for turn, kind in rounds(options, list(GARBAGE)):
+            once(turn, kind, GARBAGE[kind])
+    rows = []
+    for kinds in (AT_START, GARBAGE):
+        base = samples[next(iter(kinds))]
+        for kind in kinds:
+            row = samples[kind]
+            rows.append({"contender": OURS, "case": kind, "receiver_s_per_gb": of(row["in"]), "gbit_per_s": of(row["gbit"], 2),
+                         "sent": of(row["sent"], 0), "read": of(row["seen"], 0), "flood_s": of(row["sender"], 2),
+                         "bytes_per_cpu_second_kept": of([x / y for x, y in zip(base["in"], row["in"])], 2),
+                         "goodput_kept": of([y / x for x, y in zip(base["gbit"], row["gbit"])], 2)})
     return told, rows
 
 
@@ -264,6 +300,7 @@ def profile(options):
 
 KINDS = {
     "tcp": [(f"tcp {link}", lambda o, link=link: tcp(o, link)) for link in LINKS],
+    "keystream": [("keystream", keystream)],
     "udp": [(f"udp {link}", lambda o, link=link: udp(o, link)) for link in LINKS],
     "handshakes": [("handshakes", handshakes)],
     "garbage": [("garbage", garbage)],
@@ -279,6 +316,7 @@ def main(arguments):
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--keystream", action="append", metavar="BACKEND", help="who makes it ahead: cpu, cuda, ...")
     parser.add_argument("--only", action="append", choices=list(KINDS))
     options = parser.parse_args(arguments)
     options.build = options.build.resolve()

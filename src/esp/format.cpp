@@ -26,23 +26,6 @@ constexpr std::array<std::string_view, kVerdicts> kDescriptions{
     "the cipher failed",
 };
 
-// An inner packet says its own length, and what follows is TFC padding (RFC 4303 2.7).
-bool inner_size(std::uint8_t next_header, const std::uint8_t* inner, std::size_t& size) noexcept {
-    constexpr std::size_t kLeastIpv4 = 20, kIpv6Header = 40;
-    if (next_header == kIpv4) {
-        if (size < kLeastIpv4 || inner[0] >> 4 != 4) return false;
-        const std::size_t header = 4 * std::size_t{inner[0] & 0x0fu}, total = get16(inner + 2);
-        if (header < kLeastIpv4 || total < header || total > size) return false;
-        size = total;
-    } else if (next_header == kIpv6) {
-        if (size < kIpv6Header || inner[0] >> 4 != 6) return false;
-        const std::size_t total = kIpv6Header + get16(inner + 4);
-        if (total > size) return false;
-        size = total;
-    }
-    return true;
-}
-
 }  // namespace
 
 std::string_view describe(Verdict verdict) noexcept {
@@ -109,43 +92,6 @@ void grow(Packet& p, const Options& options) noexcept {
     p.size =
         before + static_cast<std::uint32_t>(encrypted_size(p.size, p.pad_to)) + options.icv_size;
     p.offset -= before;
-}
-
-Outside look_outside(Packet& p, Framing framing) noexcept {
-    if (!p.buffer || std::uint64_t{p.offset} + p.size > p.capacity) return {Verdict::malformed};
-    std::uint8_t* at = p.buffer + p.offset;
-    std::size_t size = p.size;
-    if (framing == Framing::udp) {
-        if (size < kUdpHeader) return {Verdict::truncated};
-        const std::size_t said = get16(at + 4);
-        if (said < kUdpHeader || said > size) return {Verdict::malformed};
-        at += kUdpHeader;
-        size = said - kUdpHeader;
-    }
-    constexpr std::size_t kMarker = 4;  // the "non-ESP marker": an SPI of zero
-    if (framing != Framing::esp) {
-        if (size == 1 && at[0] == 0xff) return {Verdict::keepalive};
-        if (size >= kMarker && get32(at) == 0) {
-            p.offset = static_cast<std::uint32_t>(at + kMarker - p.buffer);
-            p.size = static_cast<std::uint32_t>(size - kMarker);
-            return {Verdict::ike};
-        }
-    }
-    if (size < kIvAt) return {Verdict::truncated};
-    if (get32(at) == 0) return {Verdict::malformed};
-    return {Verdict::ok, at, size};
-}
-
-Inside look_inside(const std::uint8_t* plain, std::size_t size) noexcept {
-    const std::size_t padding = plain[size - 2];
-    const std::uint8_t next_header = plain[size - 1];
-    if (padding + 2 > size) return {Verdict::bad_padding};
-    std::size_t payload = size - 2 - padding;
-    for (std::size_t i = 0; i < padding; ++i)
-        if (plain[payload + i] != i + 1) return {Verdict::bad_padding};
-    if (next_header == kNoNext) return {Verdict::dummy};
-    if (!inner_size(next_header, plain, payload)) return {Verdict::bad_inner};
-    return {Verdict::ok, payload, next_header};
 }
 
 }  // namespace dael::esp

@@ -327,7 +327,7 @@ Result<SaSealed> SaTable::State::seal(SaId sa, std::span<const SaPacket> packets
             counts.bytes += from.size;
             counts.needed += need;
             if (n - track.first < track.count ||
-                (taking.tell(), move_on(*this, track, n, counters)))
+                (track.may_have() && (taking.tell(), move_on(*this, track, n, counters))))
                 point_to(to, track, n, stream, need, counts);
             else
                 no_keystream(to, need, counts);
@@ -428,8 +428,9 @@ Result<> SaTable::State::open(SaId sa, std::span<const SaPacket> packets, std::s
             }
             counts.bytes += from.size;
             counts.needed += need;
-            if (its.track && (its.n - its.track->first < its.track->count ||
-                              look_up(*this, *its.track, its.n, counters))) {
+            if (its.track &&
+                (its.n - its.track->first < its.track->count ||
+                 (its.track->may_have() && look_up(*this, *its.track, its.n, counters)))) {
                 point_to(to, *its.track, its.n, stream, need, counts);
                 counters.overlapped += its.n < its.track->next.load(std::memory_order_relaxed);
             } else {

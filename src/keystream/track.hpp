@@ -70,6 +70,10 @@ struct alignas(64) Track {
     RecentNeeds recent;
     std::array<Window*, kWindows> windows{};  // in order of their numbers
 
+    // Whether any keystream may be found: windows that are there, or have come.
+    bool may_have() const noexcept {
+        return held != 0 || inbox.load(std::memory_order_relaxed) != nullptr;
+    }
     void aim_at_none() noexcept {
         first = count = 0;
         data = nullptr;

@@ -8,6 +8,7 @@
 #include <random>
 #include <string>
 
+#include "vpn/aside.hpp"
 #include "vpn/config.hpp"
 
 namespace dael::vpn {
@@ -72,6 +73,7 @@ TEST(Config, SaysWhatItSays) {
     EXPECT_EQ(config.mtu, 1300u);
     EXPECT_EQ(config.queues, 2u);
     EXPECT_FALSE(config.switches.udp_gso);
+    EXPECT_TRUE(config.keystream.empty());
     EXPECT_TRUE(config.switches.udp_gro);
     EXPECT_EQ(config.rekey_seconds, 60u);
     ASSERT_EQ(config.peers.size(), 2u);
@@ -102,6 +104,10 @@ TEST(Config, EachFaultHasItsLineAndItsMend) {
         {"mtu = 1300", "mtu = 100", "from 576 to 9000"},
         {"mtu = 1300", "mtu = 1279", "IPv6 needs 1280"},
         {"queues = 2", "queues = 17", "from 1 to 16"},
+        {"queues = 2", "keystream = \"cuda\"", "set sandbox = false"},
+        {"queues = 2", "mark = 0", "from 1 to 4294967295"},
+        {"queues = 2", "mark = 4294967296", "from 1 to 4294967295"},
+        {"queues = 2", "mark = 254", "the kernel's own"},
         {"udp_gso = false", "udp_gso = 0", "true or false"},
         {"udp_gso = false", "udp_gs0 = false", "is udp_gso meant?"},
         {"seconds = 60", "seconds = 600", "from 1 to 120"},
@@ -159,10 +165,40 @@ TEST(Config, PeersAreTheirOwn) {
     changed(text, "10.3.0.0/16", "10.2.0.0/16");
     EXPECT_NE(describe("f", faults_of(text)).find("is another peer's"), std::string::npos);
     text = good();
-    changed(text, "[2001:db8::1]:4501", "[fd00::2]:4501");
+    changed(text, "[2001:db8::1]:4501", "[fd00::7]:4501");
     EXPECT_NE(describe("f", faults_of(text)).find("goes into the tunnel"), std::string::npos);
+    changed(text, "mtu = 1300", "mtu = 1300\nroutes = false");
+    EXPECT_TRUE(faults_of(text).empty()) << "it is for others to have a route there";
     EXPECT_NE(describe("f", faults_of("")).find("no peer"), std::string::npos);
     EXPECT_NE(describe("f", faults_of("")).find("private_key_file"), std::string::npos);
+}
+
+TEST(Config, NetworksWithAnEndpointGoAside) {
+    std::string text = good();
+    changed(text, "10.2.0.0/16",
+            "10.2.0.0/16\", \"0.0.0.0/0\", \"2001:db8::/32\", \"2001:db8:1::/48");
+    std::vector<Fault> faults;
+    Config config = parse_config(text, faults);
+    ASSERT_TRUE(faults.empty()) << describe("f", faults);
+    const auto texts = [](const Aside& aside) {
+        std::string all;
+        for (const path::Prefix& network : aside.networks()) all += network.text() + " ";
+        return all;
+    };
+    EXPECT_EQ(texts(Aside(config)), "0.0.0.0/0 ") << "no endpoint is known yet";
+    config.peers[0].resolved = *path::Endpoint::parse("[2001:db8::1]:4501");
+    const Aside aside(config);
+    EXPECT_EQ(texts(aside), "0.0.0.0/0 2001:db8::/32 ");
+    EXPECT_EQ(aside.mark(), kUsualMark);
+    EXPECT_TRUE(aside.has(*path::Prefix::parse("2001:db8::/32")));
+    EXPECT_FALSE(aside.has(*path::Prefix::parse("10.2.0.0/16")));
+    config.mark = 7;
+    EXPECT_EQ(Aside(config).mark(), 7u);
+    config.routes = false;
+    EXPECT_TRUE(Aside(config).empty());
+    EXPECT_EQ(Aside(config).mark(), 7u) << "for rules of one's own";
+    config.mark = 0;
+    EXPECT_EQ(Aside(config).mark(), 0u);
 }
 
 TEST(Config, AnythingAtAllIsReadToItsEnd) {

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <map>
 #include <thread>
 
@@ -519,6 +520,67 @@ TEST_F(VpnNet, LastingRoutesAreTakenBack) {
     must(netlink_->add_route(route));  // another's now
     netlink_->undo();
     EXPECT_TRUE(there());
+}
+
+TEST_F(VpnNet, RulesSayWhereToLook) {
+    Tun one = tun();
+    const auto by_tun = [&](const char* address, std::uint32_t mark) {
+        const auto way = netlink_->way_to(*Address::parse(address), mark);
+        return way && way->index == one.index();
+    };
+    for (const auto& [all, near, far] : {std::array{"0.0.0.0/0", "10.9.0.7", "192.0.2.1"},
+                                         std::array{"::/0", "fd09::7", "2001:db8::1"}}) {
+        SCOPED_TRACE(all);
+        const auto before = must(netlink_->rules());
+        Netlink::Rule rule;
+        rule.family = far[0] == '2' ? 6 : 4;
+        rule.priority = 1000;
+        rule.table = 70000;  // of more than a byte
+        rule.mark = 5;
+        rule.others = true;
+        Netlink::Rule second = rule;
+        second.priority = 999;
+        second.table = Netlink::kMainTable;
+        second.longer_than = 0;
+        must(netlink_->add_route(
+            {.to = *Prefix::parse(all), .index = one.index(), .table = rule.table}));
+        EXPECT_TRUE(among(must(netlink_->routes(0, rule.table)), all));
+        EXPECT_FALSE(among(must(netlink_->routes(one.index())), all));
+        EXPECT_FALSE(by_tun(far, 0)) << "nobody looks there yet";
+        for (int times = 0; times < 2; ++times) {
+            must(netlink_->add_rule(second));
+            must(netlink_->add_rule(rule));
+        }
+        const auto rules = must(netlink_->rules());
+        EXPECT_EQ(rules.size(), before.size() + 2);
+        EXPECT_EQ(std::ranges::count(rules, rule), 1);
+        EXPECT_EQ(std::ranges::count(rules, second), 1);
+        EXPECT_TRUE(by_tun(far, 0));
+        EXPECT_TRUE(by_tun(near, 0));
+        EXPECT_FALSE(by_tun(far, 5));
+        EXPECT_TRUE(by_tun(near, 5)) << "by the main table";
+        for (int times = 0; times < 2; ++times) {
+            must(netlink_->remove_rule(rule));
+            EXPECT_FALSE(by_tun(far, 0));
+        }
+        must(netlink_->remove_rule(second));
+        EXPECT_EQ(must(netlink_->rules()), before);
+    }
+}
+
+TEST_F(VpnNet, TheReversePathIsFilteredAsTheStricterSays) {
+    Tun one = tun();
+    const auto set = [](const std::string& interface, int value) {
+        std::ofstream("/proc/sys/net/ipv4/conf/" + interface + "/rp_filter") << value;
+    };
+    for (const int all : {0, 1, 2})
+        for (const int own : {0, 1, 2}) {
+            set("all", all);
+            set(one.name(), own);
+            EXPECT_EQ(must(netlink_->reverse_filter(one.index())),
+                      static_cast<std::uint32_t>(std::max(all, own)));
+        }
+    EXPECT_FALSE(netlink_->reverse_filter(9999));
 }
 
 // ---- UDP

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "vpn/path/filter.hpp"
 #include "vpn/sessions.hpp"
 
 namespace dael::vpn {
@@ -124,6 +125,51 @@ TEST(Sessions, StrangersGetNoHintsForLong) {
     pair.one.sessions->pretend_since(now().steady - std::chrono::minutes(4));
     EXPECT_EQ(hints("198.51.100.7:4500"), 0u);
     EXPECT_EQ(hints("192.0.2.2:9"), 1u) << "a peer behind NAT has another port now and then";
+}
+
+// Who may send what is no session's: anybody, as long as hints are given; then who is a peer, there
+// where it was last.
+TEST(Sessions, GuestsAreWherePeersAre) {
+    Pair pair;
+    Sessions& one = *pair.one.sessions;
+    one.begin(pair.one);
+    pair.exchange();
+    one.tick(pair.one);
+    EXPECT_EQ(one.guest_list(), 0u) << "anybody";
+    one.pretend_since(now().steady - std::chrono::minutes(4));
+    one.tick(pair.one);
+    const std::uint64_t first = one.guest_list();
+    EXPECT_NE(first, 0u);
+    EXPECT_EQ(one.guests(), std::vector{path::Endpoint::parse(kAddresses[1])->address});
+    EXPECT_EQ(one.spi_mark(), one.way_to(0).session->receiving_spi >> 16);
+
+    path::Route elsewhere = one.way_to(0).route;
+    elsewhere.remote.port += 1;
+    const SessionPtr session = one.way_to(0).session;
+    one.received(*session, {1, 1, true}, elsewhere, pair.one);
+    EXPECT_EQ(one.guest_list(), first) << "another port is of the same address";
+    elsewhere.remote = *path::Endpoint::parse("198.51.100.7:4500");
+    one.received(*session, {1, 1, true}, elsewhere, pair.one);
+    EXPECT_NE(one.guest_list(), first);
+    EXPECT_EQ(one.guests(), std::vector{elsewhere.remote.address});
+}
+
+TEST(Sessions, GuestsBehindOneAddressAreOne) {
+    for (const int addresses : {2, 100}) {
+        Config config;
+        config.private_key = *generate_key();
+        for (int i = 0; i < 100; ++i) {
+            PeerConfig peer;
+            peer.public_key = *public_key(*generate_key());
+            peer.resolved = *path::Endpoint::parse("192.0.2.1:4500");
+            peer.resolved.address.bytes[3] = static_cast<std::uint8_t>(i % addresses);
+            peer.resolved.port = static_cast<std::uint16_t>(4500 + i);
+            config.peers.push_back(std::move(peer));
+        }
+        const auto sessions = Sessions::open(config);
+        ASSERT_TRUE(sessions) << sessions.error().message;
+        EXPECT_EQ((*sessions)->guests().size(), addresses == 2 ? 2u : path::kMostGuests + 1);
+    }
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ import threading
 import time
 import unittest
 
-from bed import PROGRAM, BedTest, sanitized, wait_for, within
+from bed import PROGRAM, BedTest, not_sanitized, sanitized, wait_for, within
 
-SIZE = 3_000_000 if sanitized() else 30_000_000  # bytes of a transfer
+SIZE = 1_000_000 if sanitized() else 30_000_000  # bytes of a transfer
 
 
 class Way:
@@ -78,6 +78,7 @@ class Traffic(BedTest):
             if status["offloads"]["udp_gso"] and status["offloads"]["tcp4"]:  # it is by bursts that it is fast
                 self.assertLess(status["packets"]["udp_send_calls"] * 2, status["packets"]["udp_sent"], status)
 
+    @not_sanitized
     @unittest.skipUnless(shutil.which("iperf3"), "NOT RUN: iperf3 is not installed")
     def test_iperf3(self):
         end_a, end_b = self.pair(outside="[2001:db8:1::2]:4500")
@@ -96,14 +97,28 @@ class Traffic(BedTest):
 
     def test_without_what_the_kernel_may_lack(self):
         """Each switch off: the same packets, one by one."""
-        for switch in ("tun_offloads", "udp_gso", "udp_gro"):
-            with self.subTest(switch=switch):
-                end_a, end_b = self.pair(b_more={"switches": {switch: False}})
+        switches = ("tun_offloads", "udp_gso", "udp_gro", "udp_filter")
+        for off in (switches,) if sanitized() else zip(switches):
+            with self.subTest(off=off):
+                end_a, end_b = self.pair(b_more={"switches": dict.fromkeys(off, False)})
                 self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 4)
                 self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4)
                 self.take_down()
 
-    @unittest.skipIf(sanitized(), "NOT RUN: a sanitizer's time says nothing")
+    def test_keystream_made_ahead(self):
+        """What comes is right whether its keystream was there or not, over changes of keys; and some was there."""
+        end_a, end_b = self.pair(more={"keystream": "cpu", "rekey": {"seconds": 1}})
+        for turn in range(60):
+            self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 4, turn)
+            self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 4, turn)
+            found = [end.status()["keystream"]["hits"] + end.status()["keystream"]["partial"] for end in (end_a, end_b)]
+            if turn > 0 and all(found) and end_a.peer()["sessions"] > 1:
+                break
+        else:
+            self.fail(f"packets whose keystream was there: {found}")
+        self.assertIn("made ahead of time by cpu", end_a.words_of_status())
+
+    @not_sanitized  # whose time says nothing
     def test_bursts_pay(self):
         """A byte by bursts takes a third of the processor's time that it takes packet by packet, both ends together.
         It is time of these processes alone, the best of some turns, so a busy machine makes it hardly worse."""
@@ -160,6 +175,7 @@ class Traffic(BedTest):
             for size in (mtu, 3000, 20000):
                 self.ping(a, target, 1, "-M", "dont", "-s", size)
 
+    @not_sanitized
     def test_a_narrow_path_outside(self):
         """What does not fit the path in one piece goes in fragments."""
         end_a, end_b = self.pair()
@@ -169,6 +185,7 @@ class Traffic(BedTest):
         self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", SIZE // 10)
         self.send_bytes(end_b.namespace, end_a.namespace, "fd01::1", SIZE // 10)
 
+    @not_sanitized
     def test_a_connection_through_a_larger_host(self):
         """The MSS of a SYN from behind the tunnel, whose hosts know of a larger MTU, is lowered."""
         end_a, end_b = self.pair()
@@ -187,6 +204,7 @@ class Traffic(BedTest):
 
 
 class Life(BedTest):
+    @not_sanitized
     def test_down_leaves_nothing(self):
         end_a, end_b = self.pair()
         a = end_a.namespace
@@ -203,6 +221,7 @@ class Life(BedTest):
         end_b.kill()
         self.assertNotIn("dael0", self.interfaces(end_b.namespace))
 
+    @not_sanitized
     def test_down_by_a_configuration_that_has_gone_wrong(self):
         end_a, _ = self.pair()
         (self.dir / "a.key").unlink()
@@ -214,6 +233,7 @@ class Life(BedTest):
         ran = self.run(end_a.namespace, PROGRAM, "vpn", "down", "a.toml", check=False)
         self.assertIn("no tunnel with interface 'dael0' runs here", ran.stderr)
 
+    @not_sanitized
     def test_two_of_one_name(self):
         end_a, _ = self.pair()
         ran = self.run(end_a.namespace, PROGRAM, "vpn", "up", "a.toml", check=False)
@@ -221,6 +241,7 @@ class Life(BedTest):
         self.assertIn("runs already", ran.stderr)
         self.ping(end_a.namespace, "10.1.0.2")
 
+    @not_sanitized
     def test_what_cannot_start_leaves_nothing(self):
         a, _ = self.wire("a", "b")
         key = self.key("b")
@@ -232,18 +253,20 @@ class Life(BedTest):
             self.assertIn(says, ran.stderr)
             self.assertEqual(self.interfaces(a), {"lo", "v1"})
 
-    def test_an_endpoint_by_name_in_the_tunnel(self):
+    @not_sanitized
+    def test_an_endpoint_in_the_interfaces_own_network(self):
         """An address there is refused by `check`; what a name stands for is known at the start only."""
         a, _ = self.wire("a", "b")
         key = self.key("b")
         self.key("a")
-        for endpoint, allowed in (("localhost:4500", ["127.0.0.0/8", "::1/128"]), ("[fe80::2%v1]:4500", ["fe80::/64"])):
-            self.config("a", address=["10.1.0.1/24"], peers=[{"public_key": key, "allowed": allowed, "endpoint": endpoint}])
+        for endpoint, own in (("localhost:4500", ["127.0.0.5/8", "::1/128"]), ("[fd01::2]:4500", ["fd01::1/64"])):
+            self.config("a", address=own, peers=[{"public_key": key, "allowed": "10.1.0.2", "endpoint": endpoint}])
             ran = self.run(a, "timeout", "20", PROGRAM, "vpn", "up", "a.toml", check=False)
             self.assertEqual(ran.returncode, 1, ran)
             self.assertIn(", which goes into the tunnel", ran.stderr)
             self.assertEqual(self.interfaces(a), {"lo", "v1"})
 
+    @not_sanitized
     def test_rights(self):
         end_a, _ = self.pair()
         status = pathlib.Path(f"/proc/{end_a.pid}/status").read_text()
@@ -252,10 +275,11 @@ class Life(BedTest):
             self.assertEqual(int(fields[capabilities], 16), 0, capabilities)
         self.assertNotIn("0", fields["Uid"].split())
         self.assertEqual(fields["NoNewPrivs"].strip(), "1")
-        if not sanitized() and "seccomp" not in str(end_a.status()["fallbacks"]):
+        if "seccomp" not in str(end_a.status()["fallbacks"]):
             for task in pathlib.Path(f"/proc/{end_a.pid}/task").iterdir():
                 self.assertRegex((task / "status").read_text(), r"Seccomp:\s+2", "every thread has the filter")
 
+    @not_sanitized
     def test_an_own_user(self):
         """Started by somebody who is not root, and has CAP_NET_ADMIN alone."""
         end_a, end_b = self.pair()
@@ -295,6 +319,7 @@ class Life(BedTest):
         end_a.reader.join()
         self.assertIn("was deleted", end_a.said)
 
+    @not_sanitized
     def test_timestamps_go_on(self):
         """Over a restart, by a file: so a clock that was set back in between does no harm."""
         end_a, _ = self.pair(a_more={"state": "stamp"})
@@ -307,6 +332,7 @@ class Life(BedTest):
         self.wait_for_ping(end_a.namespace, "10.1.0.2")
         self.assertGreater(int((self.dir / "stamp").read_text()), ahead)
 
+    @not_sanitized
     def test_killed_and_back(self):
         """Either end, with or without an endpoint to call, goes on after kill -9 and a start."""
         end_a, end_b = self.pair()
@@ -363,7 +389,7 @@ class Life(BedTest):
         finally:
             self.run(end_b.namespace, PROGRAM, "vpn", "down", "b.toml")
 
-    @unittest.skipIf(sanitized(), "NOT RUN: a sanitizer's build has no sandbox")
+    @not_sanitized  # whose build has no sandbox
     def test_a_kernel_without_seccomp(self):
         """It starts, says so, and `status` too."""
         number = {"x86_64": 317, "aarch64": 277}.get(os.uname().machine)
@@ -391,6 +417,7 @@ class Life(BedTest):
         finally:
             self.run(end_b.namespace, PROGRAM, "vpn", "down", "b.toml")
 
+    @not_sanitized
     def test_the_file_of_metrics(self):
         """Goes with the tunnel where its user may take it away; else nobody is behind it, and a start replaces it."""
         folders = [self.dir / name for name in ("roots", "users")]
@@ -412,6 +439,7 @@ class Life(BedTest):
 
 
 class Strangers(BedTest):
+    @not_sanitized
     def test_wrong_keys(self):
         """Of a public key, of a shared secret: nothing goes through, neither way."""
         for wrong in ("public", "shared", "none"):
@@ -435,6 +463,7 @@ class Strangers(BedTest):
                 self.assertEqual(end_b.peer()["received_packets"], 0)
                 self.take_down()
 
+    @not_sanitized
     def test_a_hostile_peer(self):
         """One that has keys, and sends from another's address, or to another peer: none of it arrives."""
         a, b = self.wire("a", "b", 1)
@@ -464,6 +493,7 @@ class Strangers(BedTest):
         self.assertGreaterEqual(end_b.status()["drops"]["between_peers"], 3)
         self.ping(a, "10.1.0.2", 3)
 
+    @not_sanitized
     def test_a_peer_that_has_the_hubs_address(self):
         """One whose addresses hold the hub's own: what it sends from that one is not passed on to another peer."""
         a, b = self.wire("a", "b", 1)
@@ -485,6 +515,7 @@ class Strangers(BedTest):
         wait_for(lambda: end_b.peer(1)["bad_source"] >= 3, "what is refused to be counted", 10)
         self.assertEqual(end_a.peer()["received_packets"], before)
 
+    @not_sanitized
     def test_peers_may_meet_where_they_are_let(self):
         a, b = self.wire("a", "b", 1)
         c, _ = self.wire("c", "b", 2)
@@ -536,6 +567,7 @@ class Strangers(BedTest):
         self.assertGreater(status["verdicts"]["bad_icv"], 0)
         self.assertEqual(status["peers"][0]["received_packets"], end_a.peer()["sent_packets"])
 
+    @not_sanitized
     def test_a_peer_that_moves_into_the_tunnel(self):
         """A sealed packet that comes out of the tunnel itself, or from an address in it, moves nobody: what is sent
         there would be sealed again, for ever."""
@@ -570,6 +602,7 @@ class Strangers(BedTest):
         self.ping(b, "10.1.0.1", 3)
         self.assertEqual(end_b.peer()["moves"], 0)
 
+    @not_sanitized
     def test_who_may_ask(self):
         end_a, _ = self.pair()
         ran = self.run(end_a.namespace, "setpriv", "--reuid=12345", "--clear-groups", PROGRAM, "vpn", "down", check=False)
@@ -578,6 +611,7 @@ class Strangers(BedTest):
         self.ping(end_a.namespace, "10.1.0.2")
 
 
+    @not_sanitized
     def test_who_asks_slowly(self):
         """A letter now and then, to the socket that `down` and `status` take: a stranger is sent away unheard, and
         whoever may ask has a moment for all of it."""
@@ -614,6 +648,7 @@ class Moves(BedTest):
         self.assertGreaterEqual(end_b.peer()["moves"], 1)
         self.assertLessEqual(end_b.peer()["sessions"], sessions + 1)
 
+    @not_sanitized
     def test_idle(self):
         """Longer than a session's time for new keys: the next packet goes through all the same."""
         end_a, end_b = self.pair(more={"rekey": {"seconds": 1}})
@@ -648,6 +683,7 @@ class Moves(BedTest):
 
 
 class Words(BedTest):
+    @not_sanitized
     def test_keys(self):
         public = self.key("mine")
         path = self.dir / "mine.key"
@@ -659,6 +695,7 @@ class Words(BedTest):
         self.assertEqual(ran.returncode, 1)
         self.assertEqual(self.program("pubkey", "mine.key").stdout.strip(), public)
 
+    @not_sanitized
     def test_check(self):
         public = self.key("b")
         self.key("a")

@@ -89,7 +89,16 @@ Result<Handshakes> Handshakes::open(const SecretKey& own, const Policy& policy, 
     if (!state->own.set(own)) return internal("X25519");
     if (!state->gate.open(state->crypto, state->own.public_key(), policy, random))
         return internal("HMAC-SHA256");
+    while (state->spi_mark == 0) {
+        std::array<std::uint8_t, 2> bytes;
+        if (!random(bytes)) return internal("random numbers");
+        state->spi_mark = static_cast<std::uint16_t>(bytes[0] << 8 | bytes[1]);
+    }
     return Handshakes(std::move(state));
+}
+
+std::uint16_t Handshakes::spi_mark() const noexcept {
+    return state_->spi_mark;
 }
 
 const PublicKey& Handshakes::own_key() const noexcept {

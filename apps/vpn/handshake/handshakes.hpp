@@ -149,6 +149,9 @@ class Handshakes {
     ~Handshakes();
 
     const PublicKey& own_key() const noexcept;
+    // What all SPIs under which this end receives begin with, drawn at its start and never 0: so
+    // that what is nobody's can be told without knowing the sessions.
+    std::uint16_t spi_mark() const noexcept;
     // Errors: invalid_argument (our own key, one that is there already, one of low order);
     // out_of_memory; internal.
     Result<PeerId> add_peer(const PeerOptions& options);

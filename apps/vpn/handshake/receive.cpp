@@ -278,7 +278,8 @@ bool Handshakes::State::new_number(const std::vector<std::uint32_t>& taken,
     return true;
 }
 
-// One that none of our sessions has: those that were removed too, until that was said.
+// One that none of our sessions has: those that were removed too, until that was said. (With a mark
+// it is above those that are reserved.)
 bool Handshakes::State::new_spi(std::uint32_t& spi) noexcept {
     const auto taken = [&] {
         const auto has = [&](const Slot& slot) { return slot && slot.keys.receiving.spi == spi; };
@@ -295,8 +296,8 @@ bool Handshakes::State::new_spi(std::uint32_t& spi) noexcept {
     do {
         std::array<std::uint8_t, 4> bytes;
         if (!random(bytes)) return false;
-        spi = get_u32(bytes, 0);
-    } while (spi < kLowestSpi || taken());
+        spi = std::uint32_t{spi_mark} << 16 | (get_u32(bytes, 0) & 0xffff);
+    } while (taken());
     return true;
 }
 

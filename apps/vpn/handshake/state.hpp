@@ -49,6 +49,7 @@ struct Handshakes::State {
     const Policy policy;
     KeyPair own;
     Gate gate;
+    std::uint16_t spi_mark = 0;  // the upper half of every SPI that is ours
 
     std::vector<Locked<Peer>> peers;
     std::map<PublicKey, PeerId> by_key;

@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// By libmnl: it knows how messages and their attributes are laid, and nothing of what they say.
+// Interfaces, their addresses, and routes; rules are in netlink_rules.cpp.
 #include "vpn/path/netlink.hpp"
 
-#include <libmnl/libmnl.h>
 #include <linux/if_link.h>
-#include <linux/rtnetlink.h>
+#include <linux/netconf.h>
 #include <net/if.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <functional>
-#include <utility>
+
+#include "vpn/path/netlink_state.hpp"
 
 namespace dael::vpn::path {
 namespace {
-
-using Each = std::function<void(const nlmsghdr*)>;
-
-int family_of(const Address& address) {
-    return address.family == 6 ? AF_INET6 : AF_INET;
-}
-
-void put_address(nlmsghdr* message, std::uint16_t type, const Address& address) {
-    mnl_attr_put(message, type, address.span().size(), address.bytes.data());
-}
 
 // Nothing, where it is not as long as it must be.
 std::optional<Address> get_address(const nlattr* attribute, int family) {
@@ -34,107 +20,6 @@ std::optional<Address> get_address(const nlattr* attribute, int family) {
     if (mnl_attr_get_payload_len(attribute) != address.span().size()) return std::nullopt;
     std::memcpy(address.bytes.data(), mnl_attr_get_payload(attribute), address.span().size());
     return address;
-}
-
-std::optional<std::uint32_t> get_number(const nlattr* attribute) {
-    if (mnl_attr_get_payload_len(attribute) < sizeof(std::uint32_t)) return std::nullopt;
-    return mnl_attr_get_u32(attribute);
-}
-
-// (libmnl's own macros for it are no C++.)
-template <class Function>
-void each_from(const void* first, const void* end, Function&& each) {
-    const auto* one = static_cast<const nlattr*>(first);
-    const auto left = [&] {
-        return static_cast<int>(static_cast<const char*>(end) - reinterpret_cast<const char*>(one));
-    };
-    for (; mnl_attr_ok(one, left()); one = mnl_attr_next(one)) each(one);
-}
-
-// The attributes behind a header of `Header`'s size.
-template <class Header, class Function>
-void each_attribute(const nlmsghdr* message, Function&& each) {
-    if (mnl_nlmsg_get_payload_len(message) < MNL_ALIGN(sizeof(Header))) return;
-    each_from(mnl_nlmsg_get_payload_offset(message, sizeof(Header)),
-              mnl_nlmsg_get_payload_tail(message), each);
-}
-
-}  // namespace
-
-struct Netlink::State {
-    mnl_socket* socket = nullptr;
-    unsigned port = 0, sequence = 0;
-    pid_t owner = getpid();
-    std::vector<RouteSpec> lasting;
-    // Messages that we send are short; a kernel's may have 32 KiB.
-    alignas(nlmsghdr) char request[1024];
-    alignas(nlmsghdr) char answer[32768];
-
-    ~State() {
-        if (socket != nullptr) mnl_socket_close(socket);
-    }
-
-    template <class Header>
-    std::pair<nlmsghdr*, Header*> begin(int type, int flags) {
-        nlmsghdr* const message = mnl_nlmsg_put_header(request);
-        message->nlmsg_type = static_cast<std::uint16_t>(type);
-        message->nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | flags);
-        message->nlmsg_seq = ++sequence;
-        auto* const header =
-            static_cast<Header*>(mnl_nlmsg_put_extra_header(message, sizeof(Header)));
-        return {message, header};
-    }
-
-    // 0, or errno. Answers that have content are given to `each`.
-    int ask(nlmsghdr* message, const Each& each = {}) {
-        if (mnl_socket_sendto(socket, message, message->nlmsg_len) < 0) return errno;
-        const auto take = [](const nlmsghdr* one, void* data) {
-            const Each& function = *static_cast<const Each*>(data);
-            if (function) function(one);
-            return MNL_CB_OK;
-        };
-        while (true) {
-            const ssize_t n = mnl_socket_recvfrom(socket, answer, sizeof answer);
-            if (n < 0 && errno == EINTR) continue;
-            if (n < 0) return errno;
-            const int goes_on = mnl_cb_run(answer, static_cast<std::size_t>(n), message->nlmsg_seq,
-                                           port, take, const_cast<Each*>(&each));
-            if (goes_on < 0) return errno;
-            if (goes_on == MNL_CB_STOP) return 0;
-            // What is asked of one thing is answered by one message, without an end.
-            if ((message->nlmsg_flags & (NLM_F_ACK | NLM_F_DUMP)) == 0) return 0;
-        }
-    }
-
-    nlmsghdr* route(int type, int flags, const RouteSpec& spec) {
-        const auto [message, header] = begin<rtmsg>(type, flags);
-        const Prefix to = spec.to.masked();
-        header->rtm_family = static_cast<unsigned char>(family_of(to.address));
-        header->rtm_dst_len = to.length;
-        header->rtm_table = static_cast<unsigned char>(spec.table < 256 ? spec.table : 0);
-        header->rtm_protocol = RTPROT_STATIC;
-        header->rtm_type = RTN_UNICAST;
-        header->rtm_scope =
-            spec.gateway || to.address.family == 6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
-        if (type == RTM_DELROUTE) header->rtm_scope = RT_SCOPE_NOWHERE;  // whichever it has
-        mnl_attr_put_u32(message, RTA_TABLE, spec.table);
-        put_address(message, RTA_DST, to.address);
-        if (spec.index != 0) mnl_attr_put_u32(message, RTA_OIF, spec.index);
-        if (spec.gateway) put_address(message, RTA_GATEWAY, *spec.gateway);
-        if (spec.metric != 0) mnl_attr_put_u32(message, RTA_PRIORITY, spec.metric);
-        if (spec.mtu != 0) {
-            nlattr* const metrics = mnl_attr_nest_start(message, RTA_METRICS);
-            mnl_attr_put_u32(message, RTAX_MTU, spec.mtu);
-            mnl_attr_nest_end(message, metrics);
-        }
-        return message;
-    }
-};
-
-namespace {
-
-Error fault(int error, const std::string& what) {
-    return {Code::io, what + ": " + std::strerror(error)};
 }
 
 std::string interface(unsigned index) {
@@ -171,7 +56,7 @@ Result<Netlink> Netlink::open() {
     auto state = std::make_unique<State>();
     state->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
     if (state->socket == nullptr || mnl_socket_bind(state->socket, 0, MNL_SOCKET_AUTOPID) < 0)
-        return fault(errno, "rtnetlink cannot be opened");
+        return netlink_fault(errno, "rtnetlink cannot be opened");
     state->port = mnl_socket_get_portid(state->socket);
     return Netlink(std::move(state));
 }
@@ -181,7 +66,7 @@ Result<> Netlink::set_mtu(unsigned index, std::uint32_t mtu) {
     header->ifi_index = static_cast<int>(index);
     mnl_attr_put_u32(message, IFLA_MTU, mtu);
     if (const int error = state_->ask(message))
-        return fault(
+        return netlink_fault(
             error, "the MTU " + std::to_string(mtu) + " of " + interface(index) + " cannot be set");
     return {};
 }
@@ -192,7 +77,7 @@ Result<> Netlink::set_up(unsigned index, bool up) {
     header->ifi_change = IFF_UP;
     header->ifi_flags = up ? IFF_UP : 0;
     if (const int error = state_->ask(message))
-        return fault(error, interface(index) + " cannot be set " + (up ? "up" : "down"));
+        return netlink_fault(error, interface(index) + " cannot be set " + (up ? "up" : "down"));
     return {};
 }
 
@@ -207,8 +92,8 @@ Result<> Netlink::add_address(unsigned index, const Prefix& prefix) {
     put_address(message, IFA_LOCAL, prefix.address);
     put_address(message, IFA_ADDRESS, prefix.address);
     if (const int error = state_->ask(message))
-        return fault(error,
-                     "the address " + prefix.text() + " cannot be given to " + interface(index));
+        return netlink_fault(
+            error, "the address " + prefix.text() + " cannot be given to " + interface(index));
     return {};
 }
 
@@ -219,8 +104,8 @@ Result<> Netlink::remove_address(unsigned index, const Prefix& prefix) {
     header->ifa_index = index;
     put_address(message, IFA_LOCAL, prefix.address);
     if (const int error = state_->ask(message))
-        return fault(error,
-                     "the address " + prefix.text() + " cannot be taken from " + interface(index));
+        return netlink_fault(
+            error, "the address " + prefix.text() + " cannot be taken from " + interface(index));
     return {};
 }
 
@@ -230,21 +115,22 @@ Result<> Netlink::add_route(const RouteSpec& spec, bool lasting) {
     const int error =
         state_->ask(state_->route(RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, spec));
     if (error == EEXIST && spec.index != 0) {
-        DAEL_LET(there, routes(spec.index));
+        DAEL_LET(there, routes(spec.index, spec.table));
         for (const RouteSpec& one : there)
             if (one.to == spec.to.masked() && one.gateway == spec.gateway &&
                 one.table == spec.table && (spec.metric == 0 || one.metric == spec.metric))
                 return {};  // and is not ours to take back
     }
     if (error != 0)
-        return fault(error, "the route to " + spec.to.masked().text() + " cannot be set");
+        return netlink_fault(error, "the route to " + spec.to.masked().text() + " cannot be set");
     if (lasting) state_->lasting.push_back(spec);
     return {};
 }
 
 Result<> Netlink::remove_route(const RouteSpec& spec) {
     if (const int error = state_->ask(state_->route(RTM_DELROUTE, NLM_F_ACK, spec)))
-        return fault(error, "the route to " + spec.to.masked().text() + " cannot be removed");
+        return netlink_fault(error,
+                             "the route to " + spec.to.masked().text() + " cannot be removed");
     auto& lasting = state_->lasting;
     const auto ours = std::ranges::find_if(lasting, [&](const RouteSpec& one) {
         return one.to.masked() == spec.to.masked() && one.index == spec.index &&
@@ -289,7 +175,7 @@ Result<Netlink::Way> Netlink::way_to(const Address& to, std::uint32_t mark) {
             }
         });
     });
-    if (error != 0) return fault(error, "there is no route to " + to.text());
+    if (error != 0) return netlink_fault(error, "there is no route to " + to.text());
     if (way.mtu == 0 && way.index != 0) {
         DAEL_LET(its, link(way.index));
         way.mtu = its.mtu;
@@ -306,7 +192,8 @@ Result<> Netlink::set_gso_limits(unsigned index, std::uint32_t segments, std::ui
     if (error == EOPNOTSUPP)
         return Error{Code::unsupported, "this kernel lets nobody set the size of super-packets"};
     if (error != 0)
-        return fault(error, "the size of super-packets of " + interface(index) + " cannot be set");
+        return netlink_fault(error,
+                             "the size of super-packets of " + interface(index) + " cannot be set");
     // Before Linux 5.19 the attributes were passed over in silence.
     DAEL_LET(now, link(index));
     if ((segments != 0 && now.gso_max_segs != segments) ||
@@ -343,8 +230,28 @@ Result<Netlink::Link> Netlink::link(unsigned index) {
             }
         });
     });
-    if (error != 0) return fault(error, "interface " + std::to_string(index) + " is not there");
+    if (error != 0)
+        return netlink_fault(error, "interface " + std::to_string(index) + " is not there");
     return link;
+}
+
+Result<std::uint32_t> Netlink::reverse_filter(unsigned index) {
+    std::uint32_t strictest = 0;  // the greater number of the two counts (ip-sysctl)
+    for (const std::uint32_t of : {static_cast<std::uint32_t>(NETCONFA_IFINDEX_ALL), index}) {
+        const auto [message, header] = state_->begin<netconfmsg>(RTM_GETNETCONF, 0);
+        header->ncm_family = AF_INET;
+        mnl_attr_put_u32(message, NETCONFA_IFINDEX, of);
+        const int error = state_->ask(message, [&](const nlmsghdr* one) {
+            each_attribute<netconfmsg>(one, [&](const nlattr* a) {
+                if (mnl_attr_get_type(a) == NETCONFA_RP_FILTER)
+                    strictest = std::max(strictest, get_number(a).value_or(0));
+            });
+        });
+        if (error != 0)
+            return netlink_fault(
+                error, "the filter of " + interface(index) + " by the reverse path cannot be read");
+    }
+    return strictest;
 }
 
 Result<std::vector<Prefix>> Netlink::addresses(unsigned index) {
@@ -365,12 +272,12 @@ Result<std::vector<Prefix>> Netlink::addresses(unsigned index) {
             if (!local) local = address;
             if (local) all.push_back({*local, its->ifa_prefixlen});
         });
-        if (error != 0) return fault(error, "addresses cannot be read");
+        if (error != 0) return netlink_fault(error, "addresses cannot be read");
     }
     return all;
 }
 
-Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned index) {
+Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned index, std::uint32_t table) {
     std::vector<RouteSpec> all;
     for (const int family : {AF_INET, AF_INET6}) {
         const auto [message, header] = state_->begin<rtmsg>(RTM_GETROUTE, NLM_F_DUMP);
@@ -409,9 +316,9 @@ Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned index) {
                         break;
                 }
             });
-            if (spec.index == index && spec.table == RT_TABLE_MAIN) all.push_back(spec);
+            if ((index == 0 || spec.index == index) && spec.table == table) all.push_back(spec);
         });
-        if (error != 0) return fault(error, "routes cannot be read");
+        if (error != 0) return netlink_fault(error, "routes cannot be read");
     }
     return all;
 }

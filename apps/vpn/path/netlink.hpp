@@ -40,6 +40,8 @@ class Netlink {
     Netlink& operator=(Netlink&&) noexcept;
     ~Netlink();
 
+    static constexpr std::uint32_t kMainTable = 254;
+
     // Errors of all: io, with what was asked and what the kernel says.
     Result<> set_mtu(unsigned index, std::uint32_t mtu);
     Result<> set_up(unsigned index, bool up = true);
@@ -53,7 +55,7 @@ class Netlink {
         unsigned index = 0;  // the interface to leave by; 0: by the gateway alone
         std::optional<Address> gateway{};
         std::uint32_t metric = 0;  // 0: the kernel's own
-        std::uint32_t table = 254;
+        std::uint32_t table = kMainTable;
         std::uint32_t mtu = 0;  // of this route; 0: the interface's
     };
     // A route that is there already is an error (it is somebody else's), unless it is the same.
@@ -81,9 +83,29 @@ class Netlink {
         bool up = false;
     };
     Result<Link> link(unsigned index);
-    // Addresses of an interface, and routes by it (main table): what tests and `down` ask.
+    // Whether what comes in by this interface is filtered by the reverse path (rp_filter, of IPv4):
+    // 0 not, 1 strictly, 2 loosely. (In /proc/sys it is not to be seen where a service has none.)
+    Result<std::uint32_t> reverse_filter(unsigned index);
+    // Addresses of an interface, and routes by it (0: by any) in a table.
     Result<std::vector<Prefix>> addresses(unsigned index);
-    Result<std::vector<RouteSpec>> routes(unsigned index);
+    Result<std::vector<RouteSpec>> routes(unsigned index, std::uint32_t table = kMainTable);
+
+    // Into which table the kernel looks for which packets: rules in the order of `priority`, until
+    // one finds a route (ip-rule(8)). Unlike routes they hang on nothing, and stay.
+    struct Rule {
+        std::uint8_t family = 4;
+        std::uint32_t priority = 0;
+        std::uint32_t table = kMainTable;
+        std::uint32_t mark = 0;  // of packets whose mark is this; 0: of all
+        bool others = false;     // of those whose mark is not this instead
+        // Routes to networks of this length, or of a shorter one, are none.
+        std::optional<std::uint8_t> longer_than{};
+        bool more = false;  // it asks for something else, too: never of ours
+        bool operator==(const Rule&) const = default;
+    };
+    Result<> add_rule(const Rule& rule);     // one that is there already will do
+    Result<> remove_rule(const Rule& rule);  // one that is not there will do
+    Result<std::vector<Rule>> rules();       // of both families
 
     void undo() noexcept;  // lasting routes, the last first
 

@@ -50,10 +50,22 @@ Result<> Netlink::set_gso_limits(unsigned, std::uint32_t, std::uint32_t) {
 Result<Netlink::Link> Netlink::link(unsigned) {
     return absent();
 }
+Result<std::uint32_t> Netlink::reverse_filter(unsigned) {
+    return absent();
+}
 Result<std::vector<Prefix>> Netlink::addresses(unsigned) {
     return absent();
 }
-Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned) {
+Result<std::vector<Netlink::RouteSpec>> Netlink::routes(unsigned, std::uint32_t) {
+    return absent();
+}
+Result<> Netlink::add_rule(const Rule&) {
+    return absent();
+}
+Result<> Netlink::remove_rule(const Rule&) {
+    return absent();
+}
+Result<std::vector<Netlink::Rule>> Netlink::rules() {
     return absent();
 }
 void Netlink::undo() noexcept {}

@@ -2,6 +2,7 @@
 // The socket itself, and what it takes; sending is in udp_send.cpp.
 #include "vpn/path/udp.hpp"
 
+#include <linux/sock_diag.h>
 #include <netinet/udp.h>
 #include <openssl/crypto.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <string>
 
+#include "vpn/path/filter.hpp"
 #include "vpn/path/udp_state.hpp"
 
 namespace dael::vpn::path {
@@ -203,6 +205,33 @@ std::span<Datagrams> Udp::receive() {
         s.receive_bytes.add(d.size);
     }
     return {s.datagrams.data(), n};
+}
+
+bool Udp::admit(std::uint16_t mark, std::span<const Address> guests) {
+    if (guests.size() <= kMostGuests) {
+        std::vector<sock_filter> steps = filter_for(mark, guests);
+        const sock_fprog program{static_cast<unsigned short>(steps.size()), steps.data()};
+        if (setsockopt(state_->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0)
+            return true;
+    }
+    set(state_->fd, SOL_SOCKET, SO_DETACH_FILTER, 0);  // what names other guests
+    return false;
+}
+
+bool Udp::takes_filter() const noexcept {
+    sock_filter all = BPF_STMT(BPF_RET | BPF_K, 0xffffffff);
+    const sock_fprog program{1, &all};
+    return setsockopt(state_->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 &&
+           set(state_->fd, SOL_SOCKET, SO_DETACH_FILTER, 0);
+}
+
+std::uint64_t Udp::dropped() const noexcept {
+    std::uint32_t values[SK_MEMINFO_VARS] = {};
+    socklen_t size = sizeof values;
+    if (getsockopt(state_->fd, SOL_SOCKET, SO_MEMINFO, values, &size) != 0 ||
+        size <= SK_MEMINFO_DROPS * sizeof values[0])
+        return 0;
+    return values[SK_MEMINFO_DROPS];
 }
 
 Udp::Counters Udp::counters() const noexcept {

@@ -86,7 +86,15 @@ class Udp {
     // (what was decrypted there is the caller's to wipe; the destructor wipes all).
     std::span<Datagrams> receive();
 
+    // From now on the kernel drops what is no handshake, has no SPI that begins with `mark`, and
+    // comes from none of `guests` (path/filter.hpp); dropped() counts it. False where the kernel
+    // takes no such filter, or there are too many guests: then everything comes in.
+    bool admit(std::uint16_t mark, std::span<const Address> guests);
+    bool takes_filter() const noexcept;  // whether this kernel does, for some guests
+
     Counters counters() const noexcept;  // any thread may ask
+    // What the kernel did not put into the socket: filtered, or no room; 0 where it does not tell.
+    std::uint64_t dropped() const noexcept;
 
     struct State;
 

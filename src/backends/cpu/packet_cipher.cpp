@@ -36,6 +36,23 @@ constexpr std::size_t kAtOnce = 96;  // blocks
 // first, and read twice.
 constexpr std::size_t kMaxPrivate = 9216;  // bytes: a jumbo frame
 
+// Where that is done, for all packets of a call, one after another; wiped once, after the last.
+class Private {
+  public:
+    Private() noexcept {}
+    ~Private() { wipe(bytes_, used_); }
+    Private(const Private&) = delete;
+    Private& operator=(const Private&) = delete;
+    std::uint8_t* of(std::size_t size) noexcept {
+        used_ = std::max(used_, size);
+        return bytes_;
+    }
+
+  private:
+    alignas(64) std::uint8_t bytes_[kMaxPrivate];
+    std::size_t used_ = 0;
+};
+
 // Every call of libipsec-mb's GCM writes to one variable of the process (imb_errno), which all
 // cores then wait for: whatever their number, they do some 20 million packets a second together. So
 // where there are many threads, packets are encrypted here, which takes a little longer and scales.
@@ -84,8 +101,9 @@ class Packets final : public core::PacketCipher {
 
     void open(std::span<const CipherPacket> packets,
               std::span<Code> codes) const noexcept override {
+        Private memory;
         for (std::size_t i = 0; i < packets.size(); ++i)
-            codes[i] = open(packets[i]) ? Code::ok : Code::authentication;
+            codes[i] = open(packets[i], memory) ? Code::ok : Code::authentication;
     }
 
     const std::uint8_t* near() const noexcept override { return key_->schedule.encrypt.data(); }
@@ -108,7 +126,7 @@ class Packets final : public core::PacketCipher {
     static bool has_keystream(const CipherPacket& p) noexcept {
         return p.keystream && p.blocks != 0;
     }
-    bool open(const CipherPacket& p) const noexcept {
+    bool open(const CipherPacket& p, Private& memory) const noexcept {
         switch (way(p)) {
             case Way::xor_ghash:
                 return xor_ghash_.open(key_->powers, p);
@@ -117,7 +135,7 @@ class Packets final : public core::PacketCipher {
                     return xor_ghash_.open(key_->powers, whole);
                 });
             case Way::direct:
-                if (p.size <= kMaxPrivate) return open_directly(p);
+                if (p.size <= kMaxPrivate) return open_directly(p, memory.of(p.size));
                 break;
             case Way::steps:
                 break;
@@ -155,20 +173,18 @@ class Packets final : public core::PacketCipher {
     // Both decrypt before the tag is known: into memory of this thread's, from where the plaintext
     // goes on if the tag is right. Others may see the caller's, as of a network card's rings, and a
     // forged packet is none of theirs to have decrypted. The copy stays in the nearest cache.
-    bool open_directly(const CipherPacket& p) const noexcept {
-        alignas(64) std::array<std::uint8_t, kMaxPrivate> plain;
-        const core::WipeAtEnd wipe(plain.data(), p.size);
+    bool open_directly(const CipherPacket& p, std::uint8_t* plain) const noexcept {
         Block tag;
         if (xor_ghash_.message) {
             xor_ghash_.message(Direction::decrypt, key_->schedule, key_->powers, p.first, p.aad,
-                               p.aad_size, p.in, plain.data(), p.size, tag.data(), tag.size());
+                               p.aad_size, p.in, plain, p.size, tag.data(), tag.size());
         } else {
             GcmContext context;
-            key_->gcm.calls.open(&key_->gcm.data, &context, plain.data(), p.in, p.size,
-                                 p.first.data(), p.aad, p.aad_size, tag.data(), tag.size());
+            key_->gcm.calls.open(&key_->gcm.data, &context, plain, p.in, p.size, p.first.data(),
+                                 p.aad, p.aad_size, tag.data(), tag.size());
         }
         if (!modes::equal_tags(tag.data(), p.tag, p.tag_size)) return false;
-        if (p.size != 0) std::memcpy(p.out, plain.data(), p.size);
+        if (p.size != 0) std::memcpy(p.out, plain, p.size);
         return true;
     }
 
