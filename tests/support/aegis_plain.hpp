@@ -46,14 +46,18 @@ inline const std::array<std::uint8_t, 256>& sbox() {  // FIPS 197 5.1.1
     return made;
 }
 inline Bits aes_round(const Bits& in, const Bits& key) {
+    const auto& box = sbox();
+    const auto twice = [](unsigned a) { return a << 1 ^ (a >> 7) * 0x11b; };  // FIPS 197 4.2.1
     Bits out;
     for (std::size_t c = 0; c < 4; ++c) {
-        std::uint8_t b[4];
-        for (std::size_t r = 0; r < 4; ++r) b[r] = sbox()[in[4 * ((c + r) % 4) + r]];
-        for (std::size_t r = 0; r < 4; ++r)
+        unsigned b[4];
+        for (std::size_t r = 0; r < 4; ++r) b[r] = box[in[4 * ((c + r) % 4) + r]];
+        for (std::size_t r = 0; r < 4; ++r) {
+            const unsigned next = b[(r + 1) % 4];
             out[4 * c + r] =
-                static_cast<std::uint8_t>(times(b[r], 2) ^ times(b[(r + 1) % 4], 3) ^
-                                          b[(r + 2) % 4] ^ b[(r + 3) % 4] ^ key[4 * c + r]);
+                static_cast<std::uint8_t>(twice(b[r]) ^ twice(next) ^ next ^ b[(r + 2) % 4] ^
+                                          b[(r + 3) % 4] ^ key[4 * c + r]);
+        }
     }
     return out;
 }

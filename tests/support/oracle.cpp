@@ -4,7 +4,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -110,15 +109,14 @@ Answer xaes_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, cons
     return oracle(derived, {Mode::gcm, cipher.direction}, its);
 }
 
-// RFC 8452, section 3: a * b * x^-128 in its field, by bits.
-using Element = std::array<std::uint64_t, 2>;
-Element dot(const Element& a, const Element& b) {
-    Element r{};
-    for (std::size_t i = 0; i < 128; ++i) {
-        if (a[i / 64] >> (i % 64) & 1) r = {r[0] ^ b[0], r[1] ^ b[1]};
-        const std::uint64_t odd = r[0] & 1;  // which the polynomial makes even
-        if (odd) r = {r[0] ^ 1, r[1] ^ 0xc200000000000000};
-        r = {r[0] >> 1 | r[1] << 63, r[1] >> 1 | odd << 63};
+// RFC 8452, section 3: a * b * x^-128 in its field, by bits of `a`.
+using Element = unsigned __int128;
+Element dot(Element a, Element b) {
+    constexpr Element kHigh = Element{0xe1} << 120;  // (the polynomial - 1) / x
+    Element r = 0;
+    for (int i = 0; i < 128; ++i, a >>= 1) {
+        r ^= b & (0 - (a & 1));
+        r = (r >> 1) ^ (kHigh & (0 - (r & 1)));
     }
     return r;
 }
@@ -134,7 +132,7 @@ Answer siv_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const
     const Bytes made = ecb(key, inputs);
     for (auto at = made.begin(); at != made.end(); at += 16) keys.insert(keys.end(), at, at + 8);
     Element h;
-    std::memcpy(h.data(), keys.data(), 16);
+    std::memcpy(&h, keys.data(), 16);
     const Bytes derived(keys.begin() + 16, keys.end());
     const auto tag_of = [&](std::span<const std::uint8_t> plain) {
         Bytes hashed(aad.begin(), aad.end());
@@ -143,14 +141,14 @@ Answer siv_oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const
         hashed.resize((hashed.size() + 15) / 16 * 16);
         for (const std::uint64_t bits : {8 * aad.size(), 8 * plain.size()})
             for (int i = 0; i < 64; i += 8) hashed.push_back(static_cast<std::uint8_t>(bits >> i));
-        Element y{};
+        Element y = 0;
         for (std::size_t i = 0; i < hashed.size(); i += 16) {
             Element x;
-            std::memcpy(x.data(), hashed.data() + i, 16);
-            y = dot({y[0] ^ x[0], y[1] ^ x[1]}, h);
+            std::memcpy(&x, hashed.data() + i, 16);
+            y = dot(y ^ x, h);
         }
         Bytes tag(16);
-        std::memcpy(tag.data(), y.data(), 16);
+        std::memcpy(tag.data(), &y, 16);
         for (std::size_t i = 0; i < 12; ++i) tag[i] ^= m.start[i];
         tag[15] &= 0x7f;
         return ecb(derived, tag);
