@@ -140,7 +140,7 @@ typedef struct dael_cipher {
 typedef struct dael_message {
     const uint8_t* in; /* null in a counter mode: `out` gets the keystream itself */
     uint8_t* out;
-    uint64_t size;      /* of `in` and of `out` */
+    uint64_t size; /* of `in` and of `out` */
     /* GCM, AEGIS: additional data, authenticated and not encrypted; and the tag, which encryption
      * writes and decryption reads. */
     const uint8_t* aad;
@@ -397,9 +397,9 @@ DAEL_API void dael_nonces_free(dael_nonces* nonces);
  *     the same in one:     [aad]...  update_unverified...  verify, or tag
  *
  * Safety: a start must never repeat under one key, so a message once finished takes nothing more;
- * dael_pieces_restart() begins another. Decrypting with a tag in two passes, the first finds out whether
- * the tag is right, and only then does the second yield plaintext; finish finds out whether it was
- * given the same bytes, so read both passes from where nobody else writes. In one pass, what
+ * dael_pieces_restart() begins another. Decrypting with a tag in two passes, the first finds out
+ * whether the tag is right, and only then does the second yield plaintext; finish finds out whether
+ * it was given the same bytes, so read both passes from where nobody else writes. In one pass, what
  * dael_pieces_update_unverified() yields may be anybody's forgery until dael_pieces_verify() has
  * succeeded: keep it to yourself until then, and throw it away if it fails.
  *
@@ -418,7 +418,8 @@ DAEL_API dael_status dael_begin(dael_engine* engine, const dael_cipher* cipher, 
                                 const uint8_t* start, dael_pieces** pieces);
 DAEL_API void dael_pieces_free(dael_pieces* pieces);
 
-/* gcm, aegis: additional data, in pieces of any size; all of it before the data. Errors: DAEL_LIMIT. */
+/* gcm, aegis: additional data, in pieces of any size; all of it before the data. Errors:
+ * DAEL_LIMIT. */
 DAEL_API dael_status dael_pieces_aad(dael_pieces* pieces, const void* bytes, size_t size);
 
 /* Any number of bytes; *written says how many came out (null: nobody wants to know). ECB, CBC and
@@ -432,8 +433,8 @@ DAEL_API dael_status dael_pieces_update(dael_pieces* pieces, const void* in, siz
 /* gcm, aegis decryption, the first of two passes: all of the ciphertext. Errors: DAEL_LIMIT. */
 DAEL_API dael_status dael_pieces_authenticate(dael_pieces* pieces, const void* ciphertext,
                                               size_t size);
-/* gcm, aegis decryption in one pass, before anything is verified; `size` bytes in and out. Errors: as
- * dael_pieces_update. */
+/* gcm, aegis decryption in one pass, before anything is verified; `size` bytes in and out. Errors:
+ * as dael_pieces_update. */
 DAEL_API dael_status dael_pieces_update_unverified(dael_pieces* pieces, const void* in, void* out,
                                                    size_t size);
 /* gcm, aegis decryption: whether this is the message's tag, of the cipher's size. Errors:
@@ -462,8 +463,8 @@ DAEL_API size_t dael_pieces_held(const dael_pieces* pieces);
 /* Another one in the same state, which goes its own way, and may be another thread's. Safety: the
  * two encrypt from the same start. Errors: DAEL_OUT_OF_MEMORY, DAEL_DEVICE. */
 DAEL_API dael_status dael_pieces_clone(const dael_pieces* pieces, dael_pieces** copy);
-/* Begins another message under the same key, wherever this one stands. Allocates nothing. `start`: as
- * for dael_begin. */
+/* Begins another message under the same key, wherever this one stands. Allocates nothing. `start`:
+ * as for dael_begin. */
 DAEL_API dael_status dael_pieces_restart(dael_pieces* pieces, const uint8_t* start);
 
 /* What there is, and what would be chosen.

@@ -45,9 +45,9 @@ HostRate built_in(const core::Expected& figures, const Cipher& cipher, int key_b
         rate.one_core = rate.batch_core = rate.all_cores = figures.aegis;
         rate.batch_all = std::max(kHostMemory, rate.one_core);
     } else if (parallel_within_message(cipher.mode, cipher.direction)) {
-        rate.one_core = scale * (cipher.mode == Mode::cfb   ? figures.cfb_decrypt
+        rate.one_core = scale * (cipher.mode == Mode::cfb     ? figures.cfb_decrypt
                                  : authenticates(cipher.mode) ? figures.gcm
-                                                            : figures.parallel);
+                                                              : figures.parallel);
         rate.batch_core = rate.one_core;
         rate.batch_all = std::max(kHostMemory, rate.one_core);
         rate.all_cores = modes::can_cut(cipher) ? rate.batch_all : rate.one_core;
