@@ -250,7 +250,9 @@ TEST_F(CudaAegis, WhatMakesNoSenseHasAResultAndFaultsNothing) {
         device_->force_aegis(way);
         run_batch(listed_there());
     }
+    // Longer than was said.
     device_->force_aegis(std::nullopt);
+    put(base_, image_.data(), image_.size());  // as it was before those wrote there
     for (std::size_t i = 0; i < 64; ++i)
         if (items_[i].code == Code::ok && i % 2) spoil(i, Code::limit).size = 700;
     Messages list = listed_there();
