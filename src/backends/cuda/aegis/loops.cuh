@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways of AEGIS's messages between memory and a warp's lanes.
 //
-// AegisLines and AegisBlocks are the fast ones: all messages of the warp at multiples of 16, bodies
-// of several steps that every one of them has, what comes next asked for before it is needed.
-// aegis_steps() takes what is left, and anything else: any address, any size, AAD.
+// AegisLines and AegisBlocks, in run(), are the fast ones: all messages of the warp at multiples of
+// 16, bodies of several steps that every one of them has, what comes next asked for before it is
+// needed. Their rest() takes what is left, and messages of any address and size; aegis_steps()
+// takes AAD too.
 #pragma once
 
 #include "backends/cuda/aegis/lanes.cuh"
