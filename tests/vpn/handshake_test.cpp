@@ -455,6 +455,21 @@ TEST_F(HandshakeTest, WithoutRandomBytesNothingIsSaid) {
     expect_shared(*a_, *b_);
 }
 
+TEST_F(HandshakeTest, WithoutAnSpiThatIsFreeNothingIsSaid) {
+    b_->one_spi = true;
+    EXPECT_EQ(b_->receive(initiation(*a_), now()), Outcome::initiation);
+    b_->out.clear();  // it is lost
+    pass(seconds(6));
+    a_->drain(now());
+    const Wire next = a_->take();
+    EXPECT_EQ(b_->receive(next, now()), Outcome::fault);
+    EXPECT_TRUE(b_->out.empty());
+    b_->one_spi = false;
+    EXPECT_EQ(b_->receive(next, now()), Outcome::initiation);
+    exchange(*a_, *b_);
+    expect_shared(*a_, *b_);
+}
+
 TEST_F(HandshakeTest, PeersGoWithTheirSessions) {
     agree(*a_, *b_);
     const Wire late = initiation(*b_);

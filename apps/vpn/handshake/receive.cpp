@@ -279,7 +279,8 @@ bool Handshakes::State::new_number(const std::vector<std::uint32_t>& taken,
 }
 
 // One that none of our sessions has: those that were removed too, until that was said. (With a mark
-// it is above those that are reserved.)
+// it is above those that are reserved.) False, too, where next to all 65,536 are taken, by some ten
+// thousand peers.
 bool Handshakes::State::new_spi(std::uint32_t& spi) noexcept {
     const auto taken = [&] {
         const auto has = [&](const Slot& slot) { return slot && slot.keys.receiving.spi == spi; };
@@ -293,12 +294,13 @@ bool Handshakes::State::new_spi(std::uint32_t& spi) noexcept {
         }
         return false;
     };
-    do {
+    for (int tries = 0; tries < 64; ++tries) {
         std::array<std::uint8_t, 4> bytes;
         if (!random(bytes)) return false;
         spi = std::uint32_t{spi_mark} << 16 | (get_u32(bytes, 0) & 0xffff);
-    } while (taken());
-    return true;
+        if (!taken()) return true;
+    }
+    return false;
 }
 
 bool Handshakes::State::new_ephemeral(SecretKey& secret, KeyPair& pair) noexcept {
