@@ -44,6 +44,11 @@ struct Answer {
 };
 Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& message);
 
+// Whether that is worked out here, block by block, and takes its time.
+constexpr bool by_hand(Mode mode) noexcept {
+    return is_aegis(mode) || mode == Mode::gcm_siv;
+}
+
 // The same where the message's input, `in`, may be changed: in GCM-SIV nobody can choose what is
 // opened, so that it is what was there, sealed.
 Answer oracle(std::span<const std::uint8_t> key, const Cipher& cipher, const Message& message,
