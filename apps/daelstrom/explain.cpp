@@ -124,8 +124,11 @@ void add_explain(CLI::App& app, Context& context) {
     add_choice(*command, context, "--from", options->from, {"host", "pinned", "device"},
                "Where the data lies: host memory, page-locked host memory, or GPU memory "
                "(default: host)");
+    std::string words;
+    for (const auto& word : explained_modes()) words += (words.empty() ? "" : ", ") + word;
     add_choice(*command, context, "-m,--mode", options->mode, explained_modes(),
-               "Mode of operation, or what seal does (default: ctr)");
+               "Mode of operation, or what seal does: " + words + " (default: ctr)")
+        ->type_name("MODE");
     command->add_flag("-d,--decrypt", options->decrypt, "Decryption instead of encryption");
     auto* bits = command->add_option("--bits", options->bits, "Key size (default: 128)")
                      ->type_name("128|192|256")
