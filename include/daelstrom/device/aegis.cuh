@@ -67,15 +67,16 @@ class AegisMessage {
                 const int have = place >= size        ? 0
                                  : size - place >= 16 ? 16
                                                       : static_cast<int>(size - place);
-                const bool whole = have == 16 && kernels::aligned16(from + place, to + place);
+                unsigned char* const there = to ? to + place : nullptr;
+                const bool whole = have == 16 && kernels::aligned16(from + place, there);
                 m[half] = whole ? kernels::load_aligned(from + place)
                                 : kernels::load_part(from + place, 0, have);
-                if (!to) continue;
+                if (!there) continue;
                 const Block o = m[half] ^ z[half];
                 if (whole)
-                    kernels::store_aligned(to + place, o);
+                    kernels::store_aligned(there, o);
                 else
-                    kernels::store_part(to + place, o, 0, have);
+                    kernels::store_part(there, o, 0, have);
                 if (opens) m[half] = cut(o, have);
             }
             kernels::aegis_update(cipher_, s_, m[0], m[1]);
