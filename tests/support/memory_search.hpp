@@ -37,8 +37,10 @@ class MemorySearch {
     // does. Mappings that are larger than anything that a test allocates are a sanitizer's own.
     std::size_t found() const {
         constexpr std::size_t kMax = std::size_t{1} << 30, kChunk = std::size_t{1} << 16;
+        constexpr std::uintptr_t kPage = 4096;
         std::unordered_map<std::uint64_t, bool> seen;
         std::vector<std::uint8_t> chunk(kChunk);
+        const auto own = reinterpret_cast<std::uintptr_t>(chunk.data());
         std::ifstream maps("/proc/self/maps");
         std::string line;
         bool any = false;  // where nothing can be read, nothing found says nothing
@@ -48,22 +50,26 @@ class MemorySearch {
             if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, rights) < 3)
                 continue;
             if (rights[0] != 'r' || rights[1] != 'w' || to - from > kMax) continue;
-            for (std::uintptr_t at = from; at < to; at += kChunk) {
-                const std::size_t size = std::min<std::size_t>(kChunk, to - at);
-                const auto mine = reinterpret_cast<std::uintptr_t>(chunk.data());
-                if (mine < at + size && at < mine + kChunk) continue;
-                // Another thread may have given the memory back meanwhile.
-                const iovec local{chunk.data(), size};
-                const iovec remote{reinterpret_cast<void*>(at), size};
-                if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) !=
-                    static_cast<ssize_t>(size))
+            for (std::uintptr_t at = from; at < to;) {
+                // Another thread may have given memory back meanwhile: what is read is what comes
+                // before that, and then what comes after the page that is gone.
+                const iovec local{chunk.data(), std::min<std::size_t>(kChunk, to - at)};
+                const iovec remote{reinterpret_cast<void*>(at), local.iov_len};
+                const ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+                if (got <= 0) {
+                    at += kPage - at % kPage;
                     continue;
+                }
                 any = true;
+                const auto size = static_cast<std::size_t>(got);
                 for (std::size_t i = 0; i + kBlock <= size; i += kBlock) {
+                    // What lies in this search's own buffer is a copy. What lies beside it is not.
+                    if (at + i + kBlock > own && at + i < own + kChunk) continue;
                     const auto known = blocks_.find(half(&chunk[i]) ^ kMask);
                     if (known != blocks_.end() && known->second == (half(&chunk[i + 8]) ^ kMask))
                         seen.emplace(known->first, true);
                 }
+                at += size;
             }
         }
         wipe(chunk.data(), chunk.size());
