@@ -60,9 +60,8 @@ struct AllCores {
                 poison(work.bytes());
                 DAEL_LET(anew, host_call(engine, work, messages));  // from the first nonces on
                 DAEL_TRY(anew.call());
-                return check_output(
-                    work, in.data(), measure::fetch_from(out.data()),
-                    work.is(Mode::gcm) ? measure::fetch_from(tags.data()) : Fetch{});
+                return check_output(work, in.data(), measure::fetch_from(out.data()),
+                                    work.tagged() ? measure::fetch_from(tags.data()) : Fetch{});
             };
             heat.enter(engine.label(), measure::wall_clock(made.call, sampling), check,
                        work.point(), static_cast<double>(work.bytes()), {*ceiling});
@@ -99,7 +98,7 @@ Result<Benchmark> all_cores(const Suite& suite) {
         if (work.bytes() > largest) return false;  // said once, by fitting()
         if (!has_bits(options, work) || work.mac_only) return false;
         const bool one = work.threads == 1;
-        if (work.is(Mode::gcm))
+        if (work.tagged())
             return !one && work.keys == 1 && work.cipher.direction == Direction::encrypt;
         if (work.keys != 0) return false;
         if (!work.parallel())

@@ -8,6 +8,8 @@
 #include <daelstrom/gcm.hpp>
 #include <daelstrom/xts.hpp>
 
+#include "bench/yardstick.hpp"
+
 namespace dael::bench {
 namespace {
 
@@ -33,11 +35,6 @@ Block start_at(const Work& work, const Message& message, std::uint64_t begin) {
     return block;
 }
 
-Error worthless(const Work& work, std::uint64_t message, const std::string& what) {
-    return {Code::internal, describe(work) + ": message " + std::to_string(message) + " " + what +
-                                "; the figure would be worthless"};
-}
-
 // Fetches a window's bytes, piece by piece, and compares them with what `expect` makes of them.
 template <class Expect>
 Result<> compare(const Work& work, const Window& window, const Fetch& out, const char* whose,
@@ -60,6 +57,11 @@ Result<> compare(const Work& work, const Window& window, const Fetch& out, const
 
 }  // namespace
 
+Error worthless(const Work& work, std::uint64_t message, const std::string& what) {
+    return {Code::internal, describe(work) + ": message " + std::to_string(message) + " " + what +
+                                "; the figure would be worthless"};
+}
+
 std::vector<Window> sample_windows(const Work& work) {
     std::mt19937_64 random(work.size * 31 + work.messages);
     std::vector<std::uint64_t> messages{0};
@@ -67,7 +69,7 @@ std::vector<Window> sample_windows(const Work& work) {
         messages.push_back(work.messages - 1);
         for (int i = 0; i < kRandomPlaces; ++i) messages.push_back(random() % work.messages);
     }
-    const bool whole = work.is(Mode::gcm) || work.size <= kWindow || !work.parallel();
+    const bool whole = work.tagged() || work.size <= kWindow || !work.parallel();
     std::vector<Window> windows;
     for (const auto message : messages) {
         if (whole) {
@@ -86,6 +88,7 @@ std::vector<Window> sample_windows(const Work& work) {
 
 Result<> check_output(const Work& work, const std::uint8_t* in, const Fetch& out,
                       const Fetch& tags) {
+    if (work.tagged() && !work.is(Mode::gcm)) return check_by_backends(work, in, out, tags);
     const auto messages = lay_out(work, in, nullptr);
     for (Window window : sample_windows(work)) {
         Message message = messages[window.message];
@@ -109,6 +112,7 @@ Result<> check_output(const Work& work, const std::uint8_t* in, const Fetch& out
 }
 
 Result<> check_opened(const Work& work, const std::uint8_t* plaintext, const Fetch& out) {
+    if (!work.is(Mode::gcm)) return check_all_opened(work, plaintext, out);
     for (const Window& window : sample_windows(work))
         DAEL_TRY(compare(work, window, out, "the plaintext",
                          [&](std::uint64_t begin, std::span<std::uint8_t> expected) -> Result<> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include <daelstrom/gcm.hpp>
 
@@ -35,7 +36,8 @@ struct Resident {
     measure::Sampling sampling;
     HostBuffer host;  // what `in` holds
     DeviceBuffer in, out, tags;
-    bool whole = true;  // whether `in` does
+    bool whole = true;         // whether `in` does
+    std::set<Mode> lacking{};  // modes that the device said it has not, once
 
     // GCM of one message that is known only now, which travels with its launch.
     Result<Launches> travelling(const Work& work, const Message& message,
@@ -113,9 +115,9 @@ struct Resident {
         const auto engine = subject.engine;
         auto messages = lay_out(work, from, to, tags.data());
         DAEL_LET(keys, make_keys(work));
-        if (work.measure == "launch" && work.is(Mode::gcm))
+        if (work.measure == "launch" && work.tagged())
             return travelling(work, messages.front(), keys);
-        if (messages.size() == 1 && !work.is(Mode::gcm))
+        if (messages.size() == 1 && !work.tagged())
             return Launches{
                 [engine, cipher = work.cipher, message = messages.front(),
                  key = std::make_shared<Key>(std::move(keys.front()))](Stream s) -> Result<> {
@@ -165,17 +167,17 @@ struct Resident {
         return {};
     }
 
-    // Plain modes, and GCM that seals: poison, one launch, comparison with OpenSSL.
+    // Plain modes, and what seals: poison, one launch, comparison with OpenSSL.
     Result<> check(const Work& work, const Launches& made, std::size_t shift, std::uint8_t* to) {
         DAEL_TRY(work.placement == "in place" ? clock.copy_in(to, host.data() + shift, work.room())
                                               : clock.fill(to, kPoison, work.room()));
-        if (work.is(Mode::gcm)) DAEL_TRY(clock.fill(tags.data(), kPoison, tags.size()));
+        if (work.tagged()) DAEL_TRY(clock.fill(tags.data(), kPoison, tags.size()));
         DAEL_TRY(once(made));
         return check_output(work, host.data() + shift, clock.fetch_from(to),
-                            work.is(Mode::gcm) ? clock.fetch_from(tags.data()) : Fetch{});
+                            work.tagged() ? clock.fetch_from(tags.data()) : Fetch{});
     }
 
-    // GCM that opens: from where it was sealed to, back to where it came from.
+    // What opens: from where it was sealed to, back to where it came from.
     Result<> check_opening(const Work& work, const Launches& made) {
         Work sealing = work;
         sealing.cipher.direction = Direction::encrypt;
@@ -200,23 +202,26 @@ struct Resident {
     }
 
     Result<Heat> prepare(Work work) {
+        if (lacking.contains(work.cipher.mode)) return Heat{};
         DAEL_TRY(restore());
         work.backend = subject.name;
         if (work.room() + kMargin > in.size())
             return Error{Code::out_of_memory, size_name(work) + " do not fit into device memory"};
-        if (work.is(Mode::gcm) && tags.size() < work.messages * gcm::kTagSize) {
+        if (work.tagged() && tags.size() < work.messages * gcm::kTagSize) {
             DAEL_LET(more, DeviceBuffer::allocate(subject.device, MemoryKind::device,
                                                   work.messages * gcm::kTagSize));
             tags = more;
         }
-        const bool opens = work.is(Mode::gcm) && work.cipher.direction == Direction::decrypt;
+        const bool opens = work.opens();
         const auto [placement, shift, out_shift] = shift_of(work);
         std::uint8_t* const to = opens ? in.data() : out.data() + out_shift;
         const std::uint8_t* const from = opens                          ? out.data()
                                          : work.placement == "in place" ? to
                                                                         : in.data() + shift;
         if (work.measure == "keys") return key_heat(work);
-        DAEL_LET(made, launches(work, from, to));
+        auto tried = launches(work, from, to);
+        if (tried.code() == Code::unsupported && work.tagged()) lacking.insert(work.cipher.mode);
+        DAEL_LET(made, std::move(tried));
         const auto right = [=, this, shift = shift] {
             return opens ? check_opening(work, made) : check(work, made, shift, to);
         };
@@ -267,12 +272,21 @@ bool has_gcm(const Workload& workload, bool cuda, const Work& work) {
     return !work.mac_only && (seals || both_ways);
 }
 
+// Which AEGIS, XAES-256-GCM and GCM-SIV have: batches whose list is on the host.
+bool has_tagged(const Workload& workload, const Work& work) {
+    if (work.measure != "kernel" || work.placement != "apart" || !work.list.empty()) return false;
+    if (!work.mix.empty()) return work.is(Mode::aegis128l) && work.keys == 1;
+    const ModeShape shape{work.cipher.mode, {work.size, work.messages}, work.keys};
+    return std::ranges::count(workload.tagged_device, shape) != 0;
+}
+
 // Which shapes a way has in device memory.
 bool has(const Options& options, const Workload& workload, bool cuda, const Point& point) {
     const Work work(point);
     const bool kernel = work.measure == "kernel", apart = work.placement == "apart";
     if (!has_bits(options, work)) return false;
     if (work.is(Mode::gcm)) return has_gcm(workload, cuda, work);
+    if (work.tagged()) return has_tagged(workload, work);
     if (work.keys != 0 || work.measure == "keys") return false;
     if (work.is(Mode::xts))
         return kernel && apart && work.messages == 1 && work.size == workload.device;
@@ -298,7 +312,7 @@ bool has(const Options& options, const Workload& workload, bool cuda, const Poin
            (swept && std::ranges::count(workload.device_sweep, work.size) != 0);
 }
 
-// Batches of GCM: fields of a point.
+// Batches of GCM and its like: fields of a point.
 measure::Axis gcm_batches(const Workload& workload) {
     measure::Axis shapes;
     for (const auto& [bytes, count] : workload.gcm_device)
@@ -310,6 +324,8 @@ measure::Axis gcm_batches(const Workload& workload) {
             shapes.push_back(shape(bytes, count, 1));
             shapes.back().set("list", list);
         }
+    for (const auto& [mode, each, keys] : workload.tagged_device)
+        shapes.push_back(shape(each.size, each.count, keys));
     for (const std::uint64_t keys : {1, 64}) {
         if (workload.gcm_imix == 0) break;
         shapes.push_back(shape(0, workload.gcm_imix, keys));

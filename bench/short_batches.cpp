@@ -40,7 +40,7 @@ struct ShortBatches {
             HostBatch{engine.engine, std::move(set), std::move(messages),
                       std::vector<Code>(work.messages, Code::internal)});
         std::uint64_t next = 0;
-        renew(batch->messages, next);
+        renew(work.cipher.mode, batch->messages, next);
         return std::function<Result<>()>([batch, cipher = work.cipher, took_part]() -> Result<> {
             HostBatch& b = *batch;
             DAEL_LET(ran, b.engine->run(cipher, b.keys, b.messages, b.codes));

@@ -119,7 +119,7 @@ Result<HostCall> host_call(const HostEngine& engine, const Work& work,
     };
     DAEL_LET(keys, make_keys(work));
     const auto ran = std::make_shared<Ran>();
-    if (messages.size() == 1 && !work.is(Mode::gcm))
+    if (messages.size() == 1 && !work.tagged())
         return HostCall{[engine = engine.engine, cipher = work.cipher, message = messages.front(),
                          key = std::make_shared<Key>(std::move(keys.front())), ran]() -> Result<> {
                             DAEL_LET(done, engine->run(cipher, *key, message));
@@ -133,7 +133,8 @@ Result<HostCall> host_call(const HostEngine& engine, const Work& work,
                   std::vector<Code>(work.messages, Code::internal)});
     return HostCall{[batch, ran]() -> Result<> {
                         HostBatch& b = *batch;
-                        if (b.work.is(Mode::gcm)) renew(b.messages, b.next);
+                        if (b.work.tagged() && !b.work.opens())
+                            renew(b.work.cipher.mode, b.messages, b.next);
                         DAEL_LET(done, b.engine->run(b.work.cipher, b.keys, b.messages, b.codes));
                         *ran = done;
                         return check_codes(b.work, b.codes);

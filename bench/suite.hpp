@@ -39,7 +39,7 @@ struct HostEngine {
 std::vector<HostEngine> open_host_engines(const Suite& suite, int threads, bool every_form);
 
 // The call that a program would make with these messages: of one message, or of a batch under keys
-// that were made ready. GCM gets new nonces each time. `ran` has what the last call did.
+// that were made ready. What is sealed gets new nonces each time. `ran` has what the last call did.
 struct HostCall {
     std::function<Result<>()> call;
     std::shared_ptr<const Ran> ran;

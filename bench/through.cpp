@@ -174,7 +174,7 @@ Result<Benchmark> through(const Suite& suite, const DeviceUnderTest& subject) {
     for (const std::uint64_t size : sizes) shapes.push_back(shape(size));
     const auto has = [workload, largest](const Point& point) {
         const Work work(point);
-        if (!work.parallel() || work.is(Mode::xts) || work.is(Mode::gcm) || work.size > largest)
+        if (!work.parallel() || work.is(Mode::xts) || work.tagged() || work.size > largest)
             return false;
         const bool first = work.bits == workload.bits.front();
         // Ordinary memory differs by what the pipeline adds, not by mode or key.

@@ -20,11 +20,16 @@ Block iv_of(std::uint64_t index) noexcept {
     return iv;
 }
 
-Block gcm_start(std::uint64_t number) noexcept {
+// Of a nonce of 12 bytes. Longer ones have zeros behind these; in XAES-256-GCM they are what the
+// message's own key is derived of.
+Block nonce_start(Mode mode, std::uint64_t number) noexcept {
     gcm::Nonce nonce{0xc0, 0xc1, 0xc2, 0xc3};
     for (std::size_t i = 0; i < 8; ++i)
         nonce[gcm::kNonceSize - 1 - i] = static_cast<std::uint8_t>(number >> 8 * i);
-    return gcm::start(nonce);
+    if (mode == Mode::gcm) return gcm::start(nonce);
+    Block start{};
+    std::ranges::copy(nonce, start.begin());
+    return start;
 }
 
 std::string mode_name(const Work& work) {
@@ -120,7 +125,7 @@ Shift shift_of(const Work& work) {
 
 std::string cipher_name(const Work& work) {
     std::string text = mode_name(work) + "-" + std::to_string(work.bits);
-    if (work.is(Mode::gcm))
+    if (work.tagged())
         return text + (work.cipher.direction == Direction::decrypt ? " decrypt" : "") +
                (work.keys > 1 ? ", " + std::to_string(work.keys) + " keys" : "");
     if (!work.is(Mode::ctr) && !work.is(Mode::ofb))
@@ -190,10 +195,10 @@ std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint
             message.out = out ? out + place : nullptr;
             message.size = size;
         }
-        if (work.is(Mode::gcm)) {
+        if (work.tagged()) {
             message.tag = tags ? tags + i * gcm::kTagSize : nullptr;
             message.key = static_cast<std::uint32_t>(i % work.keys);
-            message.start = gcm_start(i);
+            message.start = nonce_start(work.cipher.mode, i);
         } else if (work.is(Mode::xts)) {
             message.start = xts::start({kFirstSector, work.cipher.sector});
         } else if (takes_iv(work.cipher.mode)) {
@@ -203,8 +208,8 @@ std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint
     return messages;
 }
 
-void renew(std::span<Message> messages, std::uint64_t& next) noexcept {
-    for (Message& message : messages) message.start = gcm_start(next++);
+void renew(Mode mode, std::span<Message> messages, std::uint64_t& next) noexcept {
+    for (Message& message : messages) message.start = nonce_start(mode, next++);
 }
 
 }  // namespace dael::bench

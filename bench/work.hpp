@@ -23,7 +23,7 @@ struct Work {
     Cipher cipher;
     bool mac_only = false;  // GMAC: the message is AAD
     int bits = 128;
-    std::uint64_t keys = 0;  // GCM and GMAC: under so many; else 0, for one
+    std::uint64_t keys = 0;  // modes that authenticate: under so many; else 0, for one
     std::uint64_t size = 0;  // bytes of one message; of a mix the most
     std::uint64_t messages = 1;
     std::string mix;                  // "imix": how long they are in turn; empty: all of one size
@@ -46,6 +46,8 @@ struct Work {
     }
     std::size_t room() const { return static_cast<std::size_t>(place_of(messages)); }
     bool is(Mode mode) const { return cipher.mode == mode; }
+    bool tagged() const { return authenticates(cipher.mode); }  // GMAC too
+    bool opens() const { return tagged() && cipher.direction == Direction::decrypt; }
     bool parallel() const { return parallel_within_message(cipher.mode, cipher.direction); }
 };
 
@@ -77,11 +79,12 @@ inline constexpr const char *kListThere = "device", *kListBound = "device, bound
 // The sectors of XTS: of this number on, in every measurement.
 inline constexpr std::uint64_t kFirstSector = 1'000'000;
 
-// `work.messages` messages side by side from `in` to `out`, GCM's tags side by side as well; keys
+// `work.messages` messages side by side from `in` to `out`, their tags side by side as well; keys
 // take turns. No two share a counter.
 std::vector<Message> lay_out(const Work& work, const std::uint8_t* in, std::uint8_t* out,
                              std::uint8_t* tags = nullptr);
-// GCM: gives each message the next nonce, from number `next` on. lay_out() begins with 0.
-void renew(std::span<Message> messages, std::uint64_t& next) noexcept;
+// A mode that authenticates: gives each message the next nonce, from number `next` on. lay_out()
+// begins with 0.
+void renew(Mode mode, std::span<Message> messages, std::uint64_t& next) noexcept;
 
 }  // namespace dael::bench

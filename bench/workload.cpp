@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include <daelstrom/aegis.hpp>
+#include <daelstrom/xaes.hpp>
+
 namespace dael::bench {
 namespace {
 
@@ -25,6 +28,25 @@ std::vector<std::uint64_t> powers(std::uint64_t first, std::uint64_t last) {
     for (auto size = first; size < last; size *= 4) sizes.push_back(size);
     sizes.push_back(last);
     return sizes;
+}
+
+// Where a mode is at its best on a GPU, and where its roads end; `all`: up to 1 GiB.
+std::vector<ModeShape> tagged_batches(bool all) {
+    std::vector<ModeShape> list;
+    for (const Mode mode : {Mode::aegis128l, Mode::xaes256gcm, Mode::gcm_siv}) {
+        list.push_back({mode, {KiB, 65'536}});
+        if (mode != Mode::gcm_siv) list.push_back({mode, {KiB, 65'536}, 65'536});
+        if (all) list.push_back({mode, {MiB, 1024}});
+    }
+    if (!all) return list;
+    for (const Mode mode : {Mode::aegis256, Mode::aegis128x2, Mode::aegis128x4})
+        list.insert(list.end(), {{mode, {KiB, 65'536}}, {mode, {16 * KiB, 65'536}}});
+    for (const Mode mode : {Mode::aegis128l, Mode::aegis128x2, Mode::aegis128x4})
+        list.push_back({mode, {64 * KiB, 4096}});
+    for (const Shape shape : {Shape{KiB, 1'048'576}, {4 * KiB, 262'144}, {16 * KiB, 65'536}})
+        list.push_back({Mode::aegis128l, shape});
+    list.push_back({Mode::aegis128x4, {MiB, 1024}});
+    return list;
 }
 
 std::uint64_t largest(const std::vector<std::uint64_t>& sizes) {
@@ -76,6 +98,7 @@ Workload make_workload(const Options& options) {
     Workload workload =
         options.suite == "quick" ? quick() : full(options.suite == "h200" ? 4 * GiB : GiB);
     workload.launched = {workload.device_sweep.front()};
+    workload.tagged_device = tagged_batches(options.suite == "h200");
     if (options.suite == "h200") {
         workload.gcm_many = {{256, 1'048'576}, {KiB, 1'048'576}, {16 * KiB, 16'384}};
         workload.gcm_listed = {{KiB, 65'536}};
@@ -112,6 +135,10 @@ Workload make_workload(const Options& options) {
                          &workload.gcm_many, &workload.gcm_listed, &workload.gcm_short})
         for (auto& shape : *shapes)
             shape.count = std::max<std::uint64_t>(2, shape.count / options.scale);
+    for (ModeShape& one : workload.tagged_device) {
+        one.shape.count = std::max<std::uint64_t>(2, one.shape.count / options.scale);
+        if (one.keys != 1) one.keys = one.shape.count;
+    }
     workload.gcm_imix /= options.scale;
     for (auto* shape : {&workload.host_sequential, &workload.gcm_host})
         shape->count = std::max<std::uint64_t>(2, shape->count / options.scale);
@@ -127,6 +154,8 @@ std::uint64_t Workload::largest_device() const {
     std::uint64_t bytes = std::max(device, largest(device_sweep));
     for (const auto* shapes : {&parallel, &sequential, &gcm_device, &gcm_many, &gcm_listed})
         for (const auto& [size, count] : *shapes) bytes = std::max(bytes, size * count);
+    for (const auto& [mode, shape, keys] : tagged_device)
+        bytes = std::max(bytes, shape.size * shape.count);
     bytes = std::max(bytes, gcm_imix * Work::kSlot);
     return bytes;
 }
@@ -137,12 +166,12 @@ std::uint64_t Workload::largest_through() const {
 
 measure::Axis ways(const Options& options) {
     measure::Axis all;
-    const auto add = [&](const char* mode, Direction direction, std::uint64_t sector = 0) {
+    const auto add = [&](const std::string& mode, Direction direction, std::uint64_t sector = 0) {
         if (options.modes.empty() || std::ranges::find(options.modes, mode) != options.modes.end())
             all.push_back(
                 {{"mode", mode}, {"direction", std::string(name(direction))}, {"sector", sector}});
     };
-    const auto both_ways = [&](const char* mode, std::uint64_t sector = 0) {
+    const auto both_ways = [&](const std::string& mode, std::uint64_t sector = 0) {
         add(mode, Direction::encrypt, sector);
         add(mode, Direction::decrypt, sector);
     };
@@ -152,6 +181,8 @@ measure::Axis ways(const Options& options) {
     for (const std::uint64_t sector : {512, 4096}) both_ways("xts", sector);
     add("gmac", Direction::encrypt);
     both_ways("gcm");
+    for (const Mode mode : kModes)
+        if (authenticates(mode) && mode != Mode::gcm) both_ways(std::string(name(mode)));
     return all;
 }
 
@@ -168,6 +199,9 @@ Point shape(std::uint64_t size, std::uint64_t messages, std::uint64_t keys) {
 }
 
 bool has_bits(const Options& options, const Work& work) {
+    if (is_aegis(work.cipher.mode)) return work.bits == 8 * int(aegis::key_size(work.cipher.mode));
+    if (work.is(Mode::xaes256gcm)) return work.bits == 8 * int(xaes::kKeySize);
+    if (work.is(Mode::gcm_siv)) return work.bits != 192;
     if (work.bits != 192) return true;
     return !work.is(Mode::xts) && (!work.is(Mode::gcm) || !options.bits.empty());
 }

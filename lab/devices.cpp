@@ -44,7 +44,7 @@ struct Job {
 
     Result<> run(measure::Team& team) {
         constexpr std::size_t kLine = 64;  // a team's shares are whole cache lines
-        if (work.is(Mode::gcm)) bench::renew(messages, next);
+        if (work.is(Mode::gcm)) bench::renew(Mode::gcm, messages, next);
         ran.assign(parts.size(), Error{Code::internal, "it never began"});
         const auto one = [this](std::size_t i) {
             Part& part = parts[i];

@@ -29,8 +29,24 @@ measure::Axis ciphers(bool quick) {
                                {"direction", "encrypt"},
                                {"bits", bits},
                                {"keys", std::uint64_t{mode == std::string_view("gcm")}}});
+    // AEGIS takes many messages at once: it, and GCM of the same.
+    for (const std::uint64_t bits : {128, 256})
+        for (const char* mode : {"gcm", bits == 128 ? "aegis128l" : "aegis256"})
+            if (!quick || bits == 128)
+                all.push_back({{"mode", mode},
+                               {"direction", "encrypt"},
+                               {"bits", bits},
+                               {"keys", std::uint64_t{1}},
+                               {"size", std::uint64_t{16 << 10}}});
     return all;
 }
+
+// One message of all the data, or as many as the size of each gives.
+void fill_in(bench::Work& work, std::uint64_t all) {
+    if (work.size != 0) work.messages = all / work.size;
+    if (work.size == 0) work.size = all;
+}
+constexpr std::size_t kMostTags = (std::size_t{256} << 20 >> 14) * gcm::kTagSize;
 
 // Data in device memory, over and over.
 struct OnDevice {
@@ -46,7 +62,7 @@ struct OnDevice {
         work.backend = subject.name;
         work.where = "device";
         work.measure = "kernel";
-        work.size = host.size();
+        fill_in(work, host.size());
         DAEL_LET(keys, bench::make_keys(work));
         DAEL_LET(set, subject.engine->keys(keys));
         const auto held = std::make_shared<KeySet>(std::move(set));
@@ -54,9 +70,26 @@ struct OnDevice {
         const auto messages = std::make_shared<std::vector<Message>>(
             bench::lay_out(work, in.data(), out.data(), tag.data()));
         const auto next = std::make_shared<std::uint64_t>(0);
+        std::shared_ptr<Batch> batch;
+        DeviceBuffer list;
+        if (work.messages > 1) {  // in device memory, so that it may be launched again and again
+            const std::size_t bytes = messages->size() * sizeof(Message);
+            DAEL_LET(there, DeviceBuffer::allocate(subject.device, MemoryKind::device, bytes));
+            DAEL_TRY(clock.copy_in(there.data(), messages->data(), bytes));
+            DAEL_LET(made, subject.engine->prepare(
+                               work.cipher, *held,
+                               {.list = reinterpret_cast<const Message*>(there.data()),
+                                .count = static_cast<std::uint32_t>(messages->size()),
+                                .place = Place::device}));
+            batch = std::make_shared<Batch>(std::move(made));
+            list = there;
+        }
         const measure::Launch launch = [=, engine = subject.engine](Stream s) -> Result<> {
-            if (work.is(Mode::gcm)) {
-                bench::renew(*messages, *next);
+            (void)list;  // lives as long
+            if (batch) {
+                DAEL_TRY(engine->launch(*batch, s));
+            } else if (work.tagged()) {
+                bench::renew(work.cipher.mode, *messages, *next);
                 DAEL_TRY(engine->launch(work.cipher, *held, *messages, s));
             } else {
                 DAEL_TRY(engine->run(work.cipher, *key, messages->front(), s));
@@ -65,11 +98,11 @@ struct OnDevice {
         };
         const auto check = [=, this]() -> Result<> {
             *next = 0;  // as the check expects it
-            DAEL_TRY(clock.fill(out.data(), bench::kPoison, work.size));
+            DAEL_TRY(clock.fill(out.data(), bench::kPoison, work.bytes()));
             DAEL_TRY(clock.run(launch));
             return bench::check_output(
                 work, host.data(), clock.fetch_from(out.data()),
-                work.is(Mode::gcm) ? clock.fetch_from(tag.data()) : measure::Fetch{});
+                work.tagged() ? clock.fetch_from(tag.data()) : measure::Fetch{});
         };
         const auto account = std::make_shared<Account>();
         constexpr int kTrain = 16;  // so that the device never waits for the host
@@ -81,7 +114,7 @@ struct OnDevice {
         Heat heat;
         Point shown = work.point();
         shown.set("study_part", std::string("device"));
-        const double bytes = static_cast<double>(work.size) * kTrain;
+        const double bytes = static_cast<double>(work.bytes()) * kTrain;
         const auto row = heat.enter(subject.name, sampler(meters, account, train, wait), check,
                                     shown, bytes, {});
         heat.describe(row,
@@ -104,7 +137,7 @@ Result<> run_device(const Bench& lab, const std::shared_ptr<Meters>& meters) {
     DAEL_LET(host, measure::HostBuffer::allocate(size));
     DAEL_LET(in, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
     DAEL_LET(out, DeviceBuffer::allocate(subject->device, MemoryKind::device, size));
-    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, gcm::kTagSize));
+    DAEL_LET(tag, DeviceBuffer::allocate(subject->device, MemoryKind::device, kMostTags));
     measure::Team team(measure::thread_count(0));
     measure::fill_random(team, host.data(), size, 9);
     DAEL_TRY(clock.copy_in(in.data(), host.data(), size));
@@ -128,14 +161,14 @@ Result<> run_host(const Bench& lab, const std::shared_ptr<Meters>& meters) {
     DAEL_LET(out, measure::HostBuffer::allocate(size));
     measure::Team team(measure::thread_count(0));
     measure::fill_random(team, in.data(), size, 10);
-    const std::vector<std::uint8_t> no_tag(gcm::kTagSize, bench::kPoison);
+    const std::vector<std::uint8_t> no_tag(kMostTags, bench::kPoison);
     std::vector<std::uint8_t> tag = no_tag;
     const auto prepare = [&](const bench::HostEngine& engine, const Point& point) -> Result<Heat> {
         bench::Work work(point);
         work.backend = engine.backend;
         work.form = engine.form;
         work.where = "host";
-        work.size = size;
+        fill_in(work, size);
         work.threads = measure::thread_count(0);
         DAEL_LET(made, bench::host_call(engine, work,
                                         bench::lay_out(work, in.data(), out.data(), tag.data())));
@@ -145,7 +178,7 @@ Result<> run_host(const Bench& lab, const std::shared_ptr<Meters>& meters) {
             DAEL_TRY(once());
             return bench::check_output(
                 work, in.data(), measure::fetch_from(out.data()),
-                work.is(Mode::gcm) ? measure::fetch_from(tag.data()) : measure::Fetch{});
+                work.tagged() ? measure::fetch_from(tag.data()) : measure::Fetch{});
         };
         const auto account = std::make_shared<Account>();
         Heat heat;

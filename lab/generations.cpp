@@ -212,8 +212,7 @@ Result<std::vector<Benchmark>> generations(const Bench& lab) {
                                measure::axis("bits", std::vector{128, 256}), bench::ways({})},
                               [](const Point& point) {
                                   const Work work(point);
-                                  return work.parallel() && !work.is(Mode::xts) &&
-                                         !work.is(Mode::gcm);
+                                  return work.parallel() && !work.is(Mode::xts) && !work.tagged();
                               },
                               [=](const Point& point) { return race(*state, *all, Work(point)); }});
     measure::Axis which;

@@ -122,8 +122,11 @@ void add_bench(CLI::App& app, Context& context) {
         ->type_name(alternatives(bench::backend_names()))
         ->expected(1)
         ->take_all();
-    command.add_option("--mode", options.modes, "Only this mode; may be repeated")
-        ->type_name(alternatives(bench::mode_names()))
+    std::string modes;
+    for (const auto& word : bench::mode_names()) modes += (modes.empty() ? "" : ", ") + word;
+    command
+        .add_option("--mode", options.modes, "Only this mode, of " + modes + "; may be repeated")
+        ->type_name("MODE")
         ->expected(1)
         ->take_all();
     command.add_option("--bits", options.bits, "Only this key size; may be repeated")

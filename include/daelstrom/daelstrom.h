@@ -680,10 +680,11 @@ typedef struct dael_batch dael_batch;
 /* Makes ready `count` messages; with a `number` the most there may be. Allocates device memory;
  * synchronous, but waits for nobody else's work. A list on the host is checked and copied, and may
  * go when this returns. One in device memory, where a kernel may make it, must stay until the last
- * launch has ended: it is read and checked at each launch (gcm, gcm_ctr and cbc encryption; cuda),
- * and a message of it that makes no sense has a code that says so. That its memory is what it says
- * is for whoever makes the list. The batch keeps engine and set alive; the keys are the set's at
- * the launch. Errors: as dael_run, of the first message that is bad; DAEL_UNSUPPORTED. */
+ * launch has ended: it is read and checked at each launch (modes that authenticate, gcm_ctr and cbc
+ * encryption; cuda), and a message of it that makes no sense has a code that says so. That its
+ * memory is what it says is for whoever makes the list. The batch keeps engine and set alive; the
+ * keys are the set's at the launch. Errors: as dael_run, of the first message that is bad;
+ * DAEL_UNSUPPORTED. */
 DAEL_API dael_status dael_prepare(dael_engine* engine, const dael_cipher* cipher,
                                   const dael_key_set* keys, const dael_message* messages,
                                   uint32_t count, const dael_prepare_options* options,
@@ -723,7 +724,7 @@ typedef struct dael_launch_options {
     int32_t unused;   /* 0; anything else is refused (DAEL_UNSUPPORTED) */
 } dael_launch_options;
 
-/* A few messages of gcm or gcm_ctr in device memory that are known only now, without a batch
+/* A few messages of modes that authenticate, or gcm_ctr, in device memory, without a batch
  * (cuda): launches on the stream and returns, without allocation or synchronisation, but that a
  * set's first launch, and its first of long messages, makes what GHASH needs of its keys; from any
  * number of threads. List, options and the host's AAD are yours and may go at once, the data when

@@ -163,9 +163,10 @@ class DAEL_API Engine {
 
     // A batch in device memory. Allocates; synchronous, but waits for nobody else's work. The list
     // lies on the host, and is checked and copied; or in device memory, where a kernel may make it,
-    // and is read and checked at each launch (gcm, gcm_ctr and cbc encryption; cuda): a message
-    // that makes no sense has a code that says so. That its memory is what it says is for whoever
-    // makes the list. Keys are the set's at the launch. Errors: as above; unsupported.
+    // and is read and checked at each launch (modes that authenticate, gcm_ctr and cbc encryption;
+    // cuda): a message that makes no sense has a code that says so. That its memory is what it says
+    // is for whoever makes the list. Keys are the set's at the launch. Errors: as above;
+    // unsupported.
     Result<Batch> prepare(const Cipher& cipher, const KeySet& keys, const Messages& messages);
 
     // Launches on the stream and returns, without allocation. What encrypts, from a list whose
@@ -174,18 +175,18 @@ class DAEL_API Engine {
     // nonces that count on the device.
     Result<Ran> launch(Batch& batch, Stream stream);
 
-    // A few messages of gcm, gcm_ctr or aegis in device memory that are known only now, without a
-    // batch (cuda): the list lies on the host and travels with the launch, at most kMaxLaunched
-    // messages under keys of the set. Launches on the stream and returns, without allocation or
-    // synchronisation, but that a set's first launch, and its first of long messages, makes what
-    // GHASH needs of its keys; from any number of threads. List and options may go at once, the set
-    // when the work is done, and its end waits for that. Up to 64 KiB a message it is one kernel
-    // for each size of keys; longer ones take a few, and have memory that streams may share: their
-    // launches on different streams may follow each other. No message disturbs another; opening
-    // writes nothing of one that is not authentic. Each launch encrypts: of what encrypts, none can
-    // be captured into a CUDA graph (Code::limit), and of the rest what is one kernel. Errors: as
-    // above; limit for more messages or AAD; unsupported for other modes, which run() and
-    // prepare() have, and elsewhere.
+    // A few messages of modes that authenticate, or gcm_ctr, in device memory, known only now,
+    // without a batch (cuda): the list lies on the host and travels with the launch, at most
+    // kMaxLaunched messages under keys of the set. Launches on the stream and returns, without
+    // allocation or synchronisation, but that a set's first launch, and its first of long messages,
+    // makes what GHASH needs of its keys; from any number of threads. List and options may go at
+    // once, the set when the work is done, and its end waits for that. Up to 64 KiB a message it is
+    // one kernel for each size of keys; longer ones take a few, and have memory that streams may
+    // share: their launches on different streams may follow each other. No message disturbs
+    // another; opening leaves nothing of one that is not authentic. Each launch encrypts: of what
+    // encrypts, none can be captured into a CUDA graph (Code::limit), and of the rest what is one
+    // kernel. Errors: as above; limit for more messages or AAD; unsupported for other modes, which
+    // run() and prepare() have, and elsewhere.
     Result<Ran> launch(const Cipher& cipher, const KeySet& keys, std::span<const Message> messages,
                        Stream stream, const LaunchOptions& options = {});
 

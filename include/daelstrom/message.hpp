@@ -157,9 +157,10 @@ struct Messages {
     // AEGIS zeros stand behind the 12 bytes that count. Null: the starts are as they stand in the
     // list.
     DeviceNonces* nonces = nullptr;
-    // For lists in device memory of GCM, gcm_ctr and AEGIS: bytes that no message has more of, data
-    // and AAD together, so that kernels for longer ones need not be launched; up to 8 KiB saves
-    // most. A message that is longer all the same is not done, and has Code::limit. 0: any size.
+    // For lists in device memory of modes that authenticate, and gcm_ctr: bytes that no message has
+    // more of, data and AAD, so that kernels for longer ones need not be launched; up to 8 KiB
+    // saves most. A message that is longer all the same is not done, and has Code::limit. 0: any
+    // size.
     std::uint64_t longest = 0;
 };
 

@@ -96,9 +96,9 @@ class Device {
     // so, and the others are done. Decryption in a mode that authenticates verifies a message
     // before it writes any of its plaintext. `keys` has tables.
     //
-    // Lists in device memory are taken for gcm, gcm_ctr and cbc encryption. Messages under
-    // different keys are taken for those and for ctr; for the other modes, whose kernels take one
-    // key, they are Code::unsupported (the pipeline divides such batches).
+    // Lists in device memory are taken for modes that authenticate, gcm_ctr and cbc encryption.
+    // Messages under different keys are taken for those and for ctr; for the other modes, whose
+    // kernels take one key, they are Code::unsupported (the pipeline divides such batches).
     virtual Result<std::unique_ptr<Prepared>> prepare(const Cipher& cipher, const KeyList& keys,
                                                       const Messages& messages) = 0;
     virtual Result<> run(Prepared& prepared, Stream stream) = 0;

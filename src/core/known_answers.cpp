@@ -212,11 +212,12 @@ Result<Paper> Paper::of(const Question& q) {
     paper.image = here;
     DAEL_TRY(host->run(cipher, {paper.keys, nullptr}, messages, paper.codes));
     // What a forged message's output is here, after the host's refusal, is the host's affair. A
-    // device leaves it as it was or, in AEGIS, which opens in one pass, full of zeros.
+    // device leaves it as it was or, in AEGIS and GCM-SIV, which decrypt before they know, full of
+    // zeros.
     for (std::size_t i = 0; i < paper.codes.size(); ++i) {
         if (paper.codes[i] == Code::ok || q.in_place) continue;
         std::uint8_t* const out = here.data() + paper.layout.places[i].out;
-        if (is_aegis(q.cipher.mode))
+        if (is_aegis(q.cipher.mode) || q.cipher.mode == Mode::gcm_siv)
             std::memset(out, 0, q.sizes[i]);
         else
             std::memcpy(out, paper.image.data() + paper.layout.places[i].out, q.sizes[i]);

@@ -61,7 +61,11 @@ Result<> check_host_list(const Cipher& cipher, std::span<const Message> list, st
     return {};
 }
 
-// Modes whose kernels take messages as they come: by a launch, numbered there.
+// Modes whose kernels take messages as they come: by a launch, of no more than a size that is told;
+// and of these the ones whose nonces are numbered there.
+bool takes_lists(Mode mode) noexcept {
+    return authenticates(mode) || mode == Mode::gcm_ctr;
+}
 bool takes_numbers(Mode mode) noexcept {
     return mode == Mode::gcm || mode == Mode::gcm_ctr || is_aegis(mode);
 }
@@ -69,14 +73,14 @@ bool takes_numbers(Mode mode) noexcept {
 Result<> check_device_list(const Messages& messages, const Cipher& cipher) {
     if (!messages.list && messages.count != 0)
         return Error{Code::invalid_argument, "the list of messages is null"};
-    const bool numbered = takes_numbers(cipher.mode);
-    if (messages.nonces && (!numbered || !modes::encrypts(cipher)))
+    if (messages.nonces && (!takes_numbers(cipher.mode) || !modes::encrypts(cipher)))
         return Error{
             Code::invalid_argument,
             "nonces that count on the device are for encryption in gcm, gcm_ctr and aegis"};
-    if (messages.longest != 0 && !numbered)
+    if (messages.longest != 0 && !takes_lists(cipher.mode))
         return Error{Code::invalid_argument,
-                     "how long messages are at most is for lists of gcm, gcm_ctr and aegis"};
+                     "how long messages are at most is for lists of gcm_ctr and modes that "
+                     "authenticate"};
     return {};
 }
 
@@ -171,10 +175,11 @@ namespace {
 // What a launch without a batch asks for besides messages that are valid.
 Result<> check_launch(const Cipher& cipher, std::span<const Message> list,
                       const LaunchOptions& options) {
-    if (!takes_numbers(cipher.mode))
-        return Error{Code::unsupported, "launch() of a list is for gcm, gcm_ctr and aegis; " +
-                                            std::string(name(cipher.mode)) +
-                                            " has run() for one message, and prepare()"};
+    if (!takes_lists(cipher.mode))
+        return Error{Code::unsupported,
+                     "launch() of a list is for gcm_ctr and modes that authenticate; " +
+                         std::string(name(cipher.mode)) +
+                         " has run() for one message, and prepare()"};
     if (list.size() > kMaxLaunched)
         return Error{Code::limit, std::to_string(list.size()) + " messages; a launch takes " +
                                       std::to_string(kMaxLaunched) +

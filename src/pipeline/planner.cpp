@@ -33,6 +33,8 @@ constexpr double kBuiltInKernel = 250;
 constexpr double kBuiltInSequentialKernel = 40;
 // A sequential batch keeps a device busy only with many messages, one thread each.
 constexpr double kBusyMessages = 8192;
+// Of modes whose messages have keys of their own a device's unit takes one at most, however long.
+constexpr double kBusyUnits = 128;
 
 double rounds(int key_bits) {
     return key_bits / 32.0 + 6;
@@ -208,6 +210,8 @@ Estimate Planner::device(const DeviceRates& rates, const Job& job, double start_
                                       : (parallel ? kBuiltInKernel : kBuiltInSequentialKernel) *
                                             rounds(128) / rounds(job.key_bits);
     if (!parallel) kernel *= std::min(1.0, static_cast<double>(job.messages) / kBusyMessages);
+    if (job.cipher.mode == Mode::xaes256gcm || job.cipher.mode == Mode::gcm_siv)
+        kernel *= std::min(1.0, static_cast<double>(job.messages) / kBusyUnits);
     estimate.setup_seconds = start_seconds;
     if (job.from == Job::From::device) {
         estimate.rate = kernel;

@@ -2,6 +2,7 @@
 #include "pipeline/slots.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <utility>
 
@@ -131,8 +132,12 @@ std::unique_ptr<SlotSet> SlotPool::take(const SlotNeeds& needs) {
     std::unique_lock lock(mutex_);
     if (!trifle) {
         const std::uint64_t ticket = next_ticket_++;
-        changed_.wait(lock,
-                      [&] { return served_ == ticket && (used_ == 0 || used_ + bytes <= most_); });
+        const auto served = [&] {
+            return served_ == ticket && (used_ == 0 || used_ + bytes <= most_);
+        };
+        // Looks by itself too: where several wait, glibc may lose a wake-up (its bug 25847).
+        while (!changed_.wait_for(lock, std::chrono::milliseconds(100), served)) {
+        }
         ++served_;
         changed_.notify_all();
     }

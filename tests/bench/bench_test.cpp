@@ -226,15 +226,18 @@ TEST(CheckSealed, NoticesAWrongByteATagAndAFailure) {
     }
 }
 
-TEST(Messages, OfGcmHaveOtherNoncesEachTimeAndTheirKeysInTurn) {
-    const Work work = work_of("gcm", Direction::encrypt, 128, shape(16, 6, 3));
+class Nonces : public testing::TestWithParam<std::pair<const char*, int>> {};
+
+TEST_P(Nonces, AreOthersEachTimeAndTheKeysTakeTurns) {
+    const auto [mode, bits] = GetParam();
+    const Work work = work_of(mode, Direction::encrypt, bits, shape(16, 6, 3));
     std::vector<std::uint8_t> data(96), tags(96);
     auto messages = lay_out(work, data.data(), data.data(), tags.data());
     std::set<Block> starts;
     std::set<std::uint32_t> keys;
     std::uint64_t next = 0;
     for (int call = 0; call < 3; ++call) {
-        renew(messages, next);
+        renew(work.cipher.mode, messages, next);
         for (const Message& message : messages) {
             starts.insert(message.start);
             keys.insert(message.key);
@@ -243,6 +246,57 @@ TEST(Messages, OfGcmHaveOtherNoncesEachTimeAndTheirKeysInTurn) {
     EXPECT_EQ(starts.size(), 18u);
     EXPECT_EQ(keys.size(), 3u);
     EXPECT_NE(key_bytes(work, 1), key_bytes(work, 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Nonces,
+                         testing::Values(std::pair("gcm", 128), std::pair("aegis128l", 128),
+                                         std::pair("aegis256", 256), std::pair("xaes256gcm", 256),
+                                         std::pair("gcm_siv", 128)));
+
+// Modes that OpenSSL lacks: every byte and tag of all messages is looked at, whoever made them.
+TEST(CheckByBackends, NoticesAWrongByteOrTagAnywhere) {
+    for (const auto& [mode, bits] : {std::pair("aegis128l", 128),
+                                     {"aegis256", 256},
+                                     {"aegis128x4", 128},
+                                     {"xaes256gcm", 256},
+                                     {"gcm_siv", 128}})
+        for (const Point& size : {shape(1000, 9, 9), shape(4096, 300, 1)}) {
+            Work work = work_of(mode, Direction::encrypt, bits, size);
+            SCOPED_TRACE(describe(work));
+            work.backend = "a device";
+            const auto in = bytes_of(work.bytes());
+            std::vector<std::uint8_t> out(in.size()), tags(work.messages * gcm::kTagSize);
+            auto engine = Engine::open({.backend = "auto", .threads = 1});
+            ASSERT_TRUE(engine);
+            const auto keys = make_keys(work);
+            ASSERT_TRUE(keys);
+            const auto set = engine->keys(*keys);
+            ASSERT_TRUE(set);
+            const auto messages = lay_out(work, in.data(), out.data(), tags.data());
+            std::vector<Code> codes(work.messages);
+            ASSERT_TRUE(engine->run(work.cipher, *set, messages, codes));
+            const auto check = [&] {
+                return check_output(work, in.data(), fetch_from(out.data()),
+                                    fetch_from(tags.data()));
+            };
+            const auto fine = check();
+            ASSERT_TRUE(fine) << fine.error().message;
+            const std::uint64_t last = work.messages - 1;
+            for (std::uint8_t* byte : {&out[0], &out[(last - 1) * work.size + 77], &out.back(),
+                                       &tags[(last - 2) * gcm::kTagSize], &tags.back()}) {
+                *byte ^= 1;
+                EXPECT_EQ(check().code(), Code::internal);
+                *byte ^= 1;
+            }
+            const auto opened = [&] {
+                work.cipher.direction = Direction::decrypt;
+                return check_opened(work, in.data(), fetch_from(out.data()));
+            };
+            out = in;
+            EXPECT_TRUE(opened());
+            out[(last - 1) * work.size + 77] ^= 1;  // of no sample
+            EXPECT_EQ(opened().code(), Code::internal);
+        }
 }
 
 TEST(Names, TellKeysDirectionsAndSectors) {
@@ -258,7 +312,7 @@ TEST(Names, TellKeysDirectionsAndSectors) {
 }
 
 TEST(Workload, HasEveryWayOnceAndHonoursChoices) {
-    EXPECT_EQ(ways({}).size(), 8u + 4 + 3);
+    EXPECT_EQ(ways({}).size(), 8u + 4 + 3 + 2 * 6);
     EXPECT_EQ(ways({.modes = {"cbc"}}).size(), 2u);
     EXPECT_EQ(ways({.modes = {"gmac"}}).size(), 1u);
     const Workload chosen = make_workload({.bits = {192}, .sizes = {4096, 1 << 20}});
@@ -312,7 +366,8 @@ void expect_schema(const Report& report) {
     EXPECT_GT(json["machine"]["cores"].get<int>(), 0);
     ASSERT_EQ(json["rows"].size(), report.rows.size());
     for (const auto& row : json["rows"]) {
-        EXPECT_EQ(row.contains("keys"), row["mode"] == "gcm" || row["mode"] == "gmac");
+        const auto mode = mode_by_name(row["mode"].get<std::string>());
+        EXPECT_EQ(row.contains("keys"), row["mode"] == "gmac" || authenticates(*mode));
         EXPECT_EQ(row.contains("sector"), row["mode"] == "xts");
         for (const char* text : {"backend", "mode", "direction", "where", "measure", "placement"})
             EXPECT_TRUE(row.at(text).is_string()) << text;
@@ -404,6 +459,9 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
     EXPECT_EQ(placements["in place"], placements["unaligned"]);
     EXPECT_GT(placements["in place"], 0);
     EXPECT_EQ(rows_with(report, [](const Work& w) { return w.is(Mode::xts); }), 8);
+    // Under one key and a key each, both ways; GCM-SIV under one of two sizes.
+    for (const Mode mode : {Mode::aegis128l, Mode::xaes256gcm, Mode::gcm_siv})
+        EXPECT_EQ(rows_with(report, [mode](const Work& w) { return w.is(mode); }), 4) << name(mode);
     // Two key sizes, two shapes of batches.
     EXPECT_EQ(gcm, (std::map<std::string, int>{{"gcm encrypt", 2},
                                                {"gcm encrypt, batch", 4},
@@ -419,7 +477,7 @@ TEST(Suite, QuickOnADeviceGivesSaneRows) {
 TEST(Suite, RowsOfAnH200AreSane) {
     Options options = small();
     options.suite = "h200";
-    options.modes = {"gcm", "ctr"};
+    options.modes = {"gcm", "ctr", "aegis128l", "aegis128x4"};
     options.bits = {128};
     options.scale = 4096;
     Report report;
@@ -427,10 +485,16 @@ TEST(Suite, RowsOfAnH200AreSane) {
     const auto rows = [&](const auto& wanted) { return rows_with(report, wanted); };
     for (const std::uint64_t keys : {1, 4096})
         EXPECT_EQ(rows([&](const Work& w) { return w.measure == "keys" && w.keys == keys; }), 1);
+    // Six shapes, one of them with a key each too, and the mix; four of the other; both ways.
+    EXPECT_EQ(rows([](const Work& w) { return w.is(Mode::aegis128l); }), 2 * 8);
+    EXPECT_EQ(rows([](const Work& w) { return w.is(Mode::aegis128x4); }), 2 * 4);
     for (const char* list : {kListThere, kListBound})
         EXPECT_EQ(rows([&](const Work& w) { return w.list == list; }), 1) << list;
     for (const std::uint64_t keys : {1, 64})
-        EXPECT_EQ(rows([&](const Work& w) { return w.mix == "imix" && w.keys == keys; }), 1);
+        EXPECT_EQ(rows([&](const Work& w) {
+                      return w.is(Mode::gcm) && w.mix == "imix" && w.keys == keys;
+                  }),
+                  1);
     for (const Shift& shift : kShifts)
         EXPECT_EQ(rows([&](const Work& w) { return w.placement == shift.name; }),
                   shift.name == std::string("both 8 off") ? 2 : 1)

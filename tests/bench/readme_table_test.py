@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/readme_table: that the pages hold the results' figures, and that --check notices a change."""
+"""scripts/readme_table: that the pages hold the results' figures, and that --check notices a change; and
+scripts/merge_rows, which puts results together."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -14,9 +15,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "scripts"))
 import page_tables
-loader = importlib.machinery.SourceFileLoader("readme_table", str(ROOT / "scripts/readme_table"))
-script = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme_table", loader))
-loader.exec_module(script)
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "scripts" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+script, merge = load("readme_table"), load("merge_rows")
 
 PAGE = f"# A project\n\n{page_tables.BEGIN}old\n{page_tables.END}\nThe rest.\n"
 
@@ -171,6 +179,47 @@ class Table(unittest.TestCase):
             "age 1.1.1: 0.88, `openssl enc`, which does not authenticate: 0.66 |",
             "| AES-128-GCM, 256 messages of 1 KiB in one call, one core of Some CPU | **9.12** | OpenSSL's EVP: 10.8 |",
             "| AES-128-GCM of 1 GiB in the memory of one Some GPU | **811** | a copy within device memory: 1903 |"])
+
+    def test_new_modes_have_gcm_and_the_copy_beside_them(self):
+        batch = {**DEVICE, "size": 1024, "messages": 1 << 20}
+        gcm = {"ceiling": {"name": "gcm-256, the same engine", "gbps": 11.1}, "ratio": 0.9, "against": []}
+        rows = [row(mode="gcm", **batch, gbps=rate(543.0)), row(mode="gcm", **DEVICE, gbps=rate(742.0)),
+                row(mode="aegis128l", **batch, gbps=rate(1014.0)),
+                row(mode="aegis128l", direction="decrypt", **batch, gbps=rate(1002.0)),
+                row(mode="aegis128l", **{**batch, "keys": 1 << 20}, gbps=rate(798.0)),
+                row(mode="aegis128x4", **{**batch, "size": 1 << 20, "messages": 1024}, gbps=rate(830.0)),
+                row(mode="aegis128l", **{**batch, "size": 1500, "mix": "imix"}, gbps=rate(1111.0)),
+                row(mode="gcm_siv", **{**batch, "bits": 256}, gbps=rate(222.0)),
+                row(mode="xaes256gcm", **{**CPU, "bits": 256, "size": 1024, "messages": 256, "keys": 1, **gcm},
+                    gbps=rate(9.99))]
+        self.result.write_text(json.dumps(result(ROWS + rows)))
+        self.assertEqual(self.run_script(str(self.result)), 0)
+        copy = "copy within device memory | 1903 | 50%"
+        self.assertIn(f"""
+| **GPU memory, batches in one call** | | | | | | |
+| AEGIS-128L, 1,048,576 messages of 1 KiB, one key | 1014 | 1002 | 543 | {copy} |
+| AEGIS-128L, 1,048,576 messages of 1 KiB, a key each | 798 |  |  | {copy} |
+| AEGIS-128L, 1,048,576 messages of 64 to 1,500 bytes, one key | 1111 |  |  | {copy} |
+| AEGIS-128X4, 1,024 messages of 1 MiB, one key | 830 |  |  | {copy} |
+| GCM-SIV-256, 1,048,576 messages of 1 KiB, one key | 222 |  |  | {copy} |
+| **One CPU core** | | | | | | |
+| XAES-256-GCM, 256 messages of 1 KiB, one key | 9.99 |  | 11.1 |  |  |  |
+""", self.page.read_text())
+        self.assertIn("| AEGIS-128L, 1,048,576 messages of 1 KiB in one call, in the memory of one Some GPU | **1014** | "
+                      "AES-128-GCM of the same: 543, a copy within device memory: 1903 |", self.readme.read_text())
+
+    def test_rows_of_a_part_take_the_place_of_the_same_and_others_follow(self):
+        whole, part = result(ROWS), result([row(gbps=rate(1.5)), row(mode="aegis128l", **DEVICE, gbps=rate(2.5))])
+        made = merge.merged(whole, part)
+        self.assertEqual([line["gbps"]["median"] for line in made["rows"]],
+                         [1.5, *(line["gbps"]["median"] for line in ROWS[1:]), 2.5])
+        self.assertEqual([told["modes"] for told in made["parts"]], [["aegis128l", "ctr"]])
+        self.assertEqual(merge.merged(made, part), made)
+        with self.assertRaises(ValueError):
+            merge.merged(whole, {**part, "machine": {**part["machine"], "gpu": "Another GPU"}})
+        kept = (ROOT / "bench/results/h200.json").read_text()
+        again = merge.text(json.loads(kept))
+        self.assertEqual((json.loads(again), len(again.splitlines())), (json.loads(kept), len(kept.splitlines())))
 
     def test_check_passes_after_writing_and_fails_after_a_change(self):
         self.sealed.write_text(json.dumps(SEALED))

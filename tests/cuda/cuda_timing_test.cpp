@@ -213,6 +213,131 @@ class CudaTiming : public testing::TestWithParam<int> {  // the parameter: table
         device_->memory().release(new_tags);
     }
 
+    // Modes whose output is not the input and something beside it: what is opened was sealed
+    // before, from the same plaintexts. All of them lie in the list as in expect_constant_batches.
+    struct SealedData {
+        void *data = nullptr, *tags = nullptr;
+    };
+    // Messages with a nonce each: a tag may say where a counter begins, and is no secret, but those
+    // of messages that are alike should not all say the same.
+    std::vector<Message> numbered(const void* in, void* to, void* tags, std::size_t size,
+                                  std::size_t count, std::size_t keys, std::size_t from = 0) {
+        std::vector<Message> list = messages(in, to, tags, size, count, keys);
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            list[i].start[0] = static_cast<std::uint8_t>(i);
+            list[i].start[1] = static_cast<std::uint8_t>(i >> 8);
+            list[i].start[2] = static_cast<std::uint8_t>(from);
+        }
+        return list;
+    }
+    SealedData sealed_of(Mode mode, const core::KeyList& keys, const void* memory,
+                         std::size_t size) {
+        const SealedData sealed{*device_->memory().allocate(kSize),
+                                *device_->memory().allocate(kSize / size * 16)};
+        const auto batch =
+            prepared({mode, Direction::encrypt}, keys,
+                     numbered(memory, sealed.data, sealed.tags, size, kSize / size, 1));
+        EXPECT_TRUE(batch && device_->run(*batch, stream_));
+        EXPECT_TRUE(device_->order().wait(stream_));
+        return sealed;
+    }
+    void release(const SealedData& sealed) {
+        device_->memory().release(sealed.data);
+        device_->memory().release(sealed.tags);
+    }
+    static Key key_for(Mode mode, std::uint8_t byte) {
+        const bool long_key = mode == Mode::aegis256 || mode == Mode::xaes256gcm;
+        return std::move(*Key::import(std::vector<std::uint8_t>(long_key ? 32 : 16, byte)));
+    }
+
+    // Messages of 1 KiB as a batch: their plaintexts, and, sealing, their key.
+    void expect_constant_aead(const Cipher& cipher, const std::string& how) {
+        constexpr std::size_t kEach = 1024, kCount = kSize / kEach;
+        const bool opens = cipher.direction == Direction::decrypt;
+        std::vector<Key> list;  // one, and others in its place
+        for (std::uint32_t k = 0; k < (opens ? 1 : kBuffers); ++k)
+            list.push_back(key_for(cipher.mode, static_cast<std::uint8_t>(0x3c + 23 * k)));
+        std::vector<std::unique_ptr<core::KeyTables>> tables;
+        for (const Key& key : list) tables.push_back(std::move(*device_->tables({&key, 1})));
+        const auto keys_at = [&](std::size_t k) {
+            return core::KeyList{std::span(&list[k], 1), tables[k].get()};
+        };
+        void* const tags = *device_->memory().allocate(kCount * 16);
+        std::map<const std::uint8_t*, SealedData> sealed;
+        std::map<const std::uint8_t*, std::unique_ptr<core::Prepared>> batches;
+        for (const auto& kind : in_)
+            for (void* memory : kind) {
+                const auto* const in = static_cast<const std::uint8_t*>(memory);
+                if (opens) sealed[in] = sealed_of(cipher.mode, keys_at(0), memory, kEach);
+                batches[in] = prepared(cipher, keys_at(0),
+                                       numbered(opens ? sealed[in].data : memory, out_,
+                                                opens ? sealed[in].tags : tags, kEach, kCount, 1));
+                ASSERT_TRUE(batches[in] && device_->run(*batches[in], stream_));
+                expect_authentic(*batches[in], kCount);
+            }
+        const std::string what =
+            std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction)) + "-" + how;
+        expect_below(measure::smallest_of(kAttempts,
+                                          [&] {
+                                              return time([&](unsigned, const std::uint8_t* in) {
+                                                  EXPECT_TRUE(device_->run(*batches[in], stream_));
+                                              });
+                                          }),
+                     what + "-data");
+        batches.clear();
+        for (const auto& [in, its] : sealed) release(its);
+        if (!opens) {
+            // The first key and the others by turns, each with nonces of its own.
+            std::vector<std::unique_ptr<core::Prepared>> by_key;
+            for (std::size_t k = 0; k < 2 * list.size(); ++k) {
+                by_key.push_back(prepared(cipher, keys_at(k % 2 == 0 ? 0 : k / 2),
+                                          numbered(in_[1][0], out_, tags, kEach, kCount, 1, k)));
+                ASSERT_TRUE(by_key.back());
+            }
+            std::mt19937 random(5);
+            expect_below(
+                measure::smallest_of(kAttempts,
+                                     [&] {
+                                         return time([&](unsigned kind, const std::uint8_t*) {
+                                             EXPECT_TRUE(device_->run(
+                                                 *by_key[random() % kBuffers * 2 + kind], stream_));
+                                         });
+                                     }),
+                what + "-key");
+        }
+        device_->memory().release(tags);
+    }
+    // A few of 4 KiB, whose list travels with the launch.
+    void expect_constant_aead_launches(const Cipher& cipher) {
+        constexpr std::size_t kEach = 4096;
+        const bool opens = cipher.direction == Direction::decrypt;
+        const Key key = key_for(cipher.mode, 0x3c);
+        const auto tables = std::move(*device_->tables({&key, 1}));
+        const core::KeyList keys{std::span(&key, 1), tables.get()};
+        void* const tags = *device_->memory().allocate(kMaxLaunched * 16);
+        void* const codes = *device_->memory().allocate(kMaxLaunched * 4);
+        std::map<const std::uint8_t*, SealedData> sealed;
+        for (const auto& kind : in_)
+            for (void* memory : kind)
+                if (opens)
+                    sealed[static_cast<const std::uint8_t*>(memory)] =
+                        sealed_of(cipher.mode, keys, memory, kEach);
+        const double t = measure::smallest_of(kAttempts, [&] {
+            return time([&](unsigned, const std::uint8_t* in) {
+                EXPECT_TRUE(
+                    device_->run(cipher, keys,
+                                 numbered(opens ? sealed[in].data : in, out_,
+                                          opens ? sealed[in].tags : tags, kEach, kMaxLaunched, 1),
+                                 {.codes = static_cast<std::uint32_t*>(codes)}, stream_));
+            });
+        });
+        expect_below(t, std::string(name(cipher.mode)) + "-" + std::string(name(cipher.direction)) +
+                            "-launch");
+        for (const auto& [in, its] : sealed) release(its);
+        device_->memory().release(codes);
+        device_->memory().release(tags);
+    }
+
     std::uint8_t* out() const { return static_cast<std::uint8_t*>(out_); }
 
     std::unique_ptr<cuda::CudaDevice> device_;
@@ -365,6 +490,32 @@ TEST_P(CudaTiming, GcmDoesNotDependOnTheKey) {
     });
     expect_below(t, "a few");
     device_->memory().release(tags);
+}
+
+// AEGIS is lookups alone, in every way of taking messages.
+TEST_P(CudaTiming, AegisDoesNotDependOnDataOrKey) {
+    if (GetParam() != 4) GTEST_SKIP() << "one table is among the ways";
+    for (const Mode mode : {Mode::aegis128l, Mode::aegis256, Mode::aegis128x2, Mode::aegis128x4})
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+            for (const cuda::AegisWay way : cuda::kAegisWays) {
+                if (way == cuda::AegisWay::few || !cuda::has_way(mode, way)) continue;
+                device_->force_aegis(way);
+                expect_constant_aead({mode, direction},
+                                     "way" + std::to_string(static_cast<int>(way)));
+            }
+            device_->force_aegis(std::nullopt);
+            expect_constant_aead_launches({mode, direction});
+        }
+}
+
+// Keys that kernels derive are as secret as those that they derive them from.
+TEST_P(CudaTiming, XaesAndGcmSivDoNotDependOnDataOrKey) {
+    if (GetParam() == 2) GTEST_SKIP() << "four tables or one";
+    for (const Mode mode : {Mode::xaes256gcm, Mode::gcm_siv})
+        for (const Direction direction : {Direction::encrypt, Direction::decrypt}) {
+            expect_constant_aead({mode, direction}, "batch");
+            if (GetParam() == 4) expect_constant_aead_launches({mode, direction});
+        }
 }
 
 TEST_P(CudaTiming, ControlFindsBankConflicts) {

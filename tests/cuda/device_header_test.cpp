@@ -6,6 +6,7 @@
 #include <daelstrom/device/aes.cuh>
 
 #include "cuda/device_kernels.hpp"
+#include "support/aegis_plain.hpp"
 #include "support/oracle.hpp"
 
 namespace {
@@ -124,6 +125,65 @@ TEST_P(DeviceHeaderCuda, CounterModeAtEveryOffset) {
                         << size << " bytes from " << offset << ", at " << shift << ", pieces of "
                         << piece;
                 }
+}
+
+// Sealed, opened apart and in place, and forged, at addresses of every kind.
+TEST_P(DeviceHeaderCuda, AegisOfAMessageToAThread) {
+    if (bits_ == 192) GTEST_SKIP() << "AEGIS has no keys of 192 bits";
+    const std::size_t count = 800, stride = 817, key_size = key_size_;
+    const Bytes secrets = random_.bytes(2 * key_size * count), aad = random_.bytes(count + 53),
+                plain = random_.bytes(stride * count);
+    OnDevice secrets_there(secrets), aad_there(aad), plain_there(plain);
+    for (const std::uint32_t tag_size : {16u, 32u}) {
+        Bytes sealed(stride * count, 0xa5), tags(32 * count, 0xa5);
+        for (std::size_t i = 0; i < count; ++i) {
+            const Bytes key = slice(secrets, 2 * key_size * i, key_size),
+                        nonce = slice(secrets, 2 * key_size * i + key_size, key_size);
+            const auto one =
+                plain::aegis_seal(bits_ == 128 ? 1 : 0, key, nonce, slice(aad, i, i % 53),
+                                  slice(plain, stride * i, i), tag_size);
+            std::ranges::copy(one.out, sealed.begin() + static_cast<std::ptrdiff_t>(stride * i));
+            std::ranges::copy(one.tag, tags.begin() + static_cast<std::ptrdiff_t>(32 * i));
+        }
+        OnDevice out(Bytes(stride * count, 0xa5)), made(Bytes(32 * count, 0xa5));
+        DeviceAegis work{count,
+                         stride,
+                         secrets_there.data(),
+                         aad_there.data(),
+                         plain_there.data(),
+                         out.data(),
+                         made.data(),
+                         tag_size,
+                         nullptr};
+        ASSERT_EQ(run_aegis(bits_, tables_, work), cudaSuccess);
+        ASSERT_EQ(difference(sealed, out.bytes()), "");
+        ASSERT_EQ(difference(tags, made.bytes()), "");
+
+        // Every third is forged, in its data or its tag.
+        Bytes forged = sealed, forged_tags = tags, verdicts(count, 1);
+        for (std::size_t i = 2; i < count; i += 3) {
+            verdicts[i] = 0;
+            if (i % 2)
+                forged[stride * i + i / 2] ^= 2;
+            else
+                forged_tags[32 * i + i % tag_size] ^= 0x80;
+        }
+        for (const bool in_place : {false, true}) {
+            OnDevice in(forged), apart(Bytes(stride * count, 0xa5)), its_tags(forged_tags),
+                authentic(Bytes(count, 0xee));
+            work.in = in.data();
+            work.out = in_place ? in.data() : apart.data();
+            work.tags = its_tags.data();
+            work.authentic = authentic.data();
+            ASSERT_EQ(run_aegis(bits_, tables_, work), cudaSuccess);
+            EXPECT_EQ(authentic.bytes(), verdicts);
+            Bytes expected = in_place ? forged : Bytes(stride * count, 0xa5);
+            for (std::size_t i = 0; i < count; ++i)
+                for (std::size_t k = stride * i; k < stride * i + i; ++k)
+                    expected[k] = verdicts[i] ? plain[k] : in_place ? forged[k] : 0;
+            EXPECT_EQ(difference(expected, (in_place ? in : apart).bytes()), "") << in_place;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, DeviceHeaderCuda,

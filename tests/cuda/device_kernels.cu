@@ -96,6 +96,27 @@ __global__ void __launch_bounds__(kThreads)
                   min(work.piece, work.size - at), everyone % 32, 32u);
 }
 
+template <int kBits, int kTables>
+__global__ void __launch_bounds__(kThreads) aegis(DeviceAegis work) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const SharedTables<kTables> aes(memory);
+    for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < work.count;
+         i += gridDim.x * blockDim.x) {
+        AegisSecret<kBits> secret;
+        for (int k = 0; k < kBits / 128; ++k) {
+            secret.key[k] = load_block(work.secrets + kBits / 4 * i + 16 * k);
+            secret.nonce[k] = load_block(work.secrets + kBits / 4 * i + kBits / 8 + 16 * k);
+        }
+        const unsigned char *const aad = work.aad + i, *const in = work.in + work.stride * i;
+        unsigned char *const out = work.out + work.stride * i, *const tag = work.tags + 32 * i;
+        if (work.authentic)
+            work.authentic[i] =
+                aegis_open(aes, secret, aad, i % 53, in, out, i, tag, work.tag_size);
+        else
+            aegis_seal(aes, secret, aad, i % 53, in, out, i, tag, work.tag_size);
+    }
+}
+
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 threads, std::size_t shared_bytes,
                    const Arguments&... arguments) {
@@ -145,6 +166,16 @@ cudaError_t run_ctr(const DeviceCipher& cipher, const DeviceCtr& work) {
         return launch(counter_mode<kBits, kTables>, dim3(8, 8, 4), SharedTables<kTables>::kBytes,
                       expand_key<kBits>(NoTables{}, cipher.key), load_block(work.counter), work);
     });
+}
+
+cudaError_t run_aegis(int bits, int tables, const DeviceAegis& work) {
+    const auto by_tables = [&](auto of) {
+        constexpr int kBits = decltype(of)::kValue;
+        return tables == 4   ? launch(aegis<kBits, 4>, kThreads, SharedTables<4>::kBytes, work)
+               : tables == 2 ? launch(aegis<kBits, 2>, kThreads, SharedTables<2>::kBytes, work)
+                             : launch(aegis<kBits, 1>, kThreads, SharedTables<1>::kBytes, work);
+    };
+    return bits == 128 ? by_tables(Constant<128>{}) : by_tables(Constant<256>{});
 }
 
 std::size_t shared_memory_limit() {

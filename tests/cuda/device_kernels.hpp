@@ -40,6 +40,20 @@ struct DeviceCtr {
 };
 cudaError_t run_ctr(const DeviceCipher& cipher, const DeviceCtr& ctr);
 
+// AEGIS-128L or -256, a message to a thread; all pointers are device memory. Message i has i bytes,
+// at stride * i, and i % 53 bytes of AAD, at i.
+struct DeviceAegis {
+    std::size_t count, stride;
+    const unsigned char* secrets;  // bits / 8 bytes of a key and of a nonce for each
+    const unsigned char* aad;
+    const unsigned char* in;
+    unsigned char* out;
+    unsigned char* tags;  // 32 bytes for each, of which `tag_size` are its tag
+    std::uint32_t tag_size;
+    unsigned char* authentic;  // of opening: 1 or 0 for each; null: sealing
+};
+cudaError_t run_aegis(int bits, int tables, const DeviceAegis& work);
+
 // The shared memory that a kernel may ask for, in bytes; 0 without a GPU.
 std::size_t shared_memory_limit();
 

@@ -25,6 +25,24 @@ class KnownAnswers : public CudaTest {
     Random random_{7};
 };
 
+// Whether the modes of this kind have keys of this size.
+bool takes(Kind kind, int rounds) {
+    switch (kind) {
+        case Kind::xaes_eight:
+        case Kind::xaes_block:
+        case Kind::xaes_few:
+            return rounds == 14;
+        case Kind::xts_encrypt:
+        case Kind::xts_decrypt:
+        case Kind::siv_eight:
+        case Kind::siv_block:
+        case Kind::siv_few:
+            return rounds != 12;
+        default:
+            return true;
+    }
+}
+
 TEST_F(KnownAnswers, EveryKindOfKernelsIsRight) {
     core::forget_answers();
     for (int time = 0; time < 2; ++time) {  // the first loads kernels
@@ -34,8 +52,7 @@ TEST_F(KnownAnswers, EveryKindOfKernelsIsRight) {
         for (const int rounds : {10, 12, 14})
             for (std::uint32_t kind = 0; kind < cuda::kKinds; ++kind) {
                 const auto its = static_cast<Kind>(kind);
-                if (rounds == 12 && (its == Kind::xts_encrypt || its == Kind::xts_decrypt))
-                    continue;
+                if (!takes(its, rounds)) continue;
                 const auto begin = std::chrono::steady_clock::now();
                 const auto believed = device_->believe(its, rounds);
                 const double us = std::chrono::duration<double, std::micro>(

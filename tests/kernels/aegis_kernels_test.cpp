@@ -14,6 +14,7 @@
 #undef __shared__
 #define __shared__ static
 #include "backends/cuda/aegis/forms.cuh"
+#include "backends/cuda/aegis/order.cuh"
 // clang-format on
 
 namespace dael::cuda {
@@ -37,8 +38,8 @@ class Subject {
   public:
     static constexpr std::size_t kDegree = F::k256 ? 0 : F::kDegree;
 
-    Subject() {
-        for (std::size_t k = 0; k < 3; ++k) {
+    explicit Subject(std::uint32_t keys = 3) : key_count_(keys) {
+        for (std::size_t k = 0; k < keys; ++k) {
             raw_.push_back(random_.bytes(F::k256 ? 32 : 16));
             cuda::GcmKey& key = keys_.emplace_back();
             std::memset(&key, 0xee, sizeof key);
@@ -47,9 +48,11 @@ class Subject {
         }
     }
 
+    // `by_size`: as a list in device memory, which the kernel orders.
+    enum Order { as_listed, told, by_size };
     // Seals or opens all of them in one launch. "" or what is wrong.
     std::string fault_of(const std::vector<Item>& items, std::uint32_t tag_size, bool opens,
-                         unsigned blocks = 1, bool ordered = false) {
+                         unsigned blocks = 1, Order order_by = as_listed) {
         struct Held {
             Bytes expected, expected_tag;
             Poisoned source, apart, aad, tag;
@@ -95,12 +98,30 @@ class Subject {
             order[i] = static_cast<std::uint32_t>(order.size() - 1 - i);
         cuda::AegisBatch batch{};
         batch.messages = messages.data();
-        batch.order = ordered ? order.data() : nullptr;
+        batch.order = order_by == told ? order.data() : nullptr;
         batch.keys = keys_.data();
         batch.results = results.data();
         batch.count = static_cast<std::uint32_t>(items.size());
-        batch.key_count = 3;
+        batch.key_count = key_count_;
         batch.tag_size = tag_size;
+        if (order_by == by_size) {
+            cuda::AegisOrdering ordering{};
+            ordering.messages = messages.data();
+            ordering.count = batch.count;
+            ordering.step = F::kStep;
+            ordering.together = F::kMessages;
+            ordering.warps = F::kThreads / 32;
+            const std::uint32_t turn = ordering.together * ordering.warps * blocks;
+            ordering.turns = (batch.count + turn - 1) / turn;
+            order.assign(ordering.turns * turn, 77);
+            ordering.order = order.data();
+            launch_blocks(blocks, cuda::shapes::aegis_order().threads,
+                          [&] { cuda::aegis_order(ordering); });
+            batch.order = order.data();
+            batch.count = static_cast<std::uint32_t>(order.size());
+            if (const std::string fault = fault_of(ordering, blocks, batch.count); !fault.empty())
+                return fault;
+        }
         launch_blocks(blocks, F::kThreads, [&] {
             if (opens)
                 cuda::aegis_batch<F, true>(batch);
@@ -133,10 +154,40 @@ class Subject {
     Random random_{2024};
 
   private:
+    // Each message comes once, and none of a block costs more than one that it takes before.
+    static std::string fault_of(const cuda::AegisOrdering& ordering, std::uint32_t blocks,
+                                std::uint32_t places) {
+        std::vector<int> come(ordering.count);
+        const std::uint32_t all = ordering.warps * blocks;
+        const auto block_of = [&](std::uint32_t i) { return i / ordering.together % blocks; };
+        for (std::uint32_t at = 0; at < places; ++at) {
+            const std::uint32_t index = ordering.order[at], group = at / ordering.together;
+            if (index == cuda::kNoMessage) continue;
+            if (index >= ordering.count || come[index]++ != 0) return "an index twice, or none";
+            const std::uint32_t turn = group / all, in_turn = group % all,
+                                warp = turn % 2 == 0 ? in_turn : all - 1 - in_turn;
+            if (block_of(index) != warp % blocks) return "in another block's share";
+            for (std::uint32_t next = at / (all * ordering.together) * all * ordering.together +
+                                      all * ordering.together;
+                 next < places; ++next) {
+                const std::uint32_t later = ordering.order[next];
+                if (later == cuda::kNoMessage || block_of(later) != warp % blocks) continue;
+                const auto bin = [&](std::uint32_t i) {
+                    const Message& m = ordering.messages[i];
+                    return cuda::aegis_bin(m.size, m.aad_size, ordering.step);
+                };
+                if (bin(later) > bin(index)) return "a longer one comes later";
+            }
+        }
+        for (const int times : come)
+            if (times != 1) return "one does not come";
+        return {};
+    }
     static bool is_forged(const Item& item) {
         return item.forged == Item::bad_tag || (item.forged == Item::bad_data && item.size) ||
                (item.forged == Item::bad_aad && item.aad_size);
     }
+    const std::uint32_t key_count_;
     std::vector<Bytes> raw_;
     std::vector<cuda::GcmKey> keys_;
 };
@@ -171,7 +222,10 @@ TYPED_TEST(AegisKernels, SizesAlignmentsAndAad) {
                                      .aad_size = by < 0 ? 200u : 0u,
                                      .in_at = by == 1 ? 4u : 0u,
                                      .in_place = by == 16});
-            ASSERT_EQ(subject.fault_of(items, tag_size, opens, 2, tag_size == 32), "");
+            using S = Subject<TypeParam>;
+            ASSERT_EQ(
+                subject.fault_of(items, tag_size, opens, 2, tag_size == 32 ? S::told : S::by_size),
+                "");
         }
 }
 
@@ -188,6 +242,25 @@ TYPED_TEST(AegisKernels, WholeBodiesSideBySide) {
                              .in_place = i % 5 == 4,
                              .key = static_cast<std::uint32_t>(i % 3)});
         ASSERT_EQ(subject.fault_of(items, 16, opens), "");
+    }
+}
+
+// Every address of either side: lines are turned in shared memory, and ends are cut.
+TYPED_TEST(AegisKernels, EveryAddress) {
+    Subject<TypeParam> subject;
+    for (const bool opens : {false, true}) {
+        std::vector<Item> items;
+        for (std::size_t in = 0; in < 16; ++in)
+            for (const std::size_t out : {std::size_t{0}, std::size_t{1}, 15 - in, in})
+                items.push_back({.size = (in * 16 + out) * 3 % 310,
+                                 .aad_size = in,
+                                 .in_at = in,
+                                 .out_at = out,
+                                 .in_place = out == in && in % 2 != 0,
+                                 .forged = opens && in % 5 == 2 ? Item::bad_tag : Item::good});
+        for (const std::size_t size : {255, 256, 257, 263, 271, 384})
+            items.push_back({.size = size, .in_at = 9, .out_at = size % 16});
+        ASSERT_EQ(subject.fault_of(items, 16, opens, 2, Subject<TypeParam>::by_size), "");
     }
 }
 
@@ -220,6 +293,19 @@ TEST(AegisBanks, LanesStayInTheirOwn) {
     EXPECT_EQ(faults(Subject<Blocks>(), 0), "");
     EXPECT_NE(faults(Subject<Lines>(), 1), "");
     EXPECT_NE(faults(Subject<Blocks>(), 1), "");
+}
+
+TEST(AegisOrder, BinsGrowWithWhatMessagesCost) {
+    std::uint32_t last = 0;
+    for (std::uint64_t size = 0; size < std::uint64_t{1} << 61; size += 1 + size / 64) {
+        const std::uint32_t bin = cuda::aegis_bin(size, size / 3, 32);
+        EXPECT_GE(bin, last);
+        last = bin;
+    }
+    EXPECT_LT(cuda::aegis_bin(~std::uint64_t{0}, ~std::uint64_t{0}, 16), cuda::AegisBins::kBins);
+    EXPECT_GE(cuda::aegis_bin(~std::uint64_t{0}, ~std::uint64_t{0}, 32), last);
+    EXPECT_NE(cuda::aegis_bin(1024, 0, 32), cuda::aegis_bin(1056, 0, 32));
+    EXPECT_EQ(cuda::aegis_bin(64, 64, 32), cuda::aegis_bin(128, 0, 32));
 }
 
 // A list that travels as a parameter, with its AAD or without.

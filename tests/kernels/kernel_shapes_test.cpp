@@ -33,7 +33,7 @@ TEST(KernelShapes, FitEveryArchitecture) {
                 EXPECT_EQ(shape.threads % 32, 0u) << kernel;
                 ++kernels;
             });
-            EXPECT_EQ(kernels, (sm == 90 ? 30 : 24) + (layout.forward == 4) + layout.aegis_rows);
+            EXPECT_EQ(kernels, (sm == 90 ? 34 : 28) + (layout.forward == 4) + layout.aegis_rows);
         }
 }
 

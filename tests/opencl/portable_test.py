@@ -32,6 +32,8 @@ SHAPES = {
     "gcm_ctr": {"HELD": [0], "KEYED": [0, 1], "KEYSTREAM": [0, 1]},
     "gcm_ctr_cached": {"HELD": [4], "KEYED": [0, 1], "KEYSTREAM": [0, 1]},
     "gcm_tag": {"KEYED": [1], "AUTHENTICATION": [7]},
+    "aegis": {"DEGREE": [1, 2, 4], "ROUNDS": [10, 14], "AUTHENTICATION": [7], "INTERNAL": [9]},
+    "derived": {"KEYED": [2], "SIV": [0, 1], "WIDE": [0, 1], "AUTHENTICATION": [7], "INTERNAL": [9]},
 }
 TABLES = {"ctr_stream": [4, 2, 1], "gcm_ctr_cached": [4, 2, 1], "gcm_ctr": [0, -1], "ghash": [-1], "gcm_tag": [-1]}
 

@@ -246,7 +246,8 @@ bool HostDevice::in_use(const void* memory, std::size_t size) const {
     });
 }
 
-void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work) {
+void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work,
+                         std::function<void()> then) {
     Queue& queue = queue_of(stream);
     std::list<Use> its;
     std::vector<std::list<Use>::iterator> places;
@@ -268,20 +269,22 @@ void HostDevice::enqueue(Stream stream, Uses uses, std::function<void()> work) {
     }
     {
         const std::lock_guard lock(queue.mutex);
-        queue.work.push_back([this, places = std::move(places), work = std::move(work)] {
-            const int now = ++at_once_;
-            for (int most = most_at_once_;
-                 most < now && !most_at_once_.compare_exchange_weak(most, now);) {
-            }
-            if (options_.delay.count() != 0) std::this_thread::sleep_for(options_.delay);
-            hung_.wait(true);
-            work();
-            {
-                const std::lock_guard its_lock(mutex_);
-                for (const auto place : places) uses_.erase(place);
-            }
-            --at_once_;
-        });
+        queue.work.push_back(
+            [this, places = std::move(places), work = std::move(work), then = std::move(then)] {
+                const int now = ++at_once_;
+                for (int most = most_at_once_;
+                     most < now && !most_at_once_.compare_exchange_weak(most, now);) {
+                }
+                if (options_.delay.count() != 0) std::this_thread::sleep_for(options_.delay);
+                hung_.wait(true);
+                work();
+                {
+                    const std::lock_guard its_lock(mutex_);
+                    for (const auto place : places) uses_.erase(place);
+                }
+                if (then) then();
+                --at_once_;
+            });
         const std::lock_guard its_lock(mutex_);  // whoever takes the work up waits for the queue's
         uses_.splice(uses_.end(), std::move(its));
     }
@@ -300,7 +303,7 @@ HostDevice::Queue& HostDevice::queue_of(Stream stream) {
 
 void HostDevice::drain(Queue& queue) {
     std::unique_lock lock(queue.mutex);
-    queue.changed.wait(lock, [&] { return queue.work.empty() && !queue.busy; });
+    wait_until(queue.changed, lock, [&] { return queue.work.empty() && !queue.busy; });
 }
 
 Result<> HostDevice::wait(Stream stream) {

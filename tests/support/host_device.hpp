@@ -155,7 +155,9 @@ class HostDevice final : public core::Device, public Memory, public Order, priva
         const Queue* queue = nullptr;
     };
     using Uses = std::vector<Use>;
-    void enqueue(Stream stream, Uses uses, std::function<void()> work);
+    // `then`: what tells that the work is done, when nothing is in use by it any more.
+    void enqueue(Stream stream, Uses uses, std::function<void()> work,
+                 std::function<void()> then = {});
     bool in_use(const void* memory, std::size_t size) const;  // under the mutex
     void check_device_range(const void* memory, std::size_t size, const std::string& what);
     void check_pinned_range(const void* memory, std::size_t size, const std::string& what);

@@ -80,6 +80,8 @@ class HostDevice::Maker final : public core::KeystreamMaker {
                 device_.runs_ += runs.size();
                 for (const core::KeystreamRun& run : runs) write(*its, run);
                 --its->in_use;
+            },
+            [this, ticket] {
                 if (ticket != 0) said_.store(ticket, std::memory_order_release);
             });
     }

@@ -2,6 +2,7 @@
 // What the device made of threads is made of; for its own files.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -12,6 +13,15 @@
 #include "support/host_device.hpp"
 
 namespace dael::test {
+
+// Waits until `over`, as `changed.wait(lock, over)` does, and looks by itself ten times a second
+// too: with several that wait, glibc's condition variables can lose a wake-up (its bug 25847,
+// in 2.27 to 2.40), and a test would hang.
+template <class Over>
+void wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, Over over) {
+    while (!changed.wait_for(lock, std::chrono::milliseconds(100), over)) {
+    }
+}
 
 // A stream.
 struct HostDevice::Queue {
@@ -34,7 +44,7 @@ struct HostDevice::Queue {
     void serve() {
         std::unique_lock lock(mutex);
         for (;;) {
-            changed.wait(lock, [&] { return closing || !work.empty(); });
+            wait_until(changed, lock, [&] { return closing || !work.empty(); });
             if (work.empty()) return;
             auto next = std::move(work.front());
             work.pop_front();
@@ -59,7 +69,7 @@ struct HostDevice::Mark {
 
     void wait_for(std::uint64_t which) {
         std::unique_lock lock(mutex);
-        passed.wait(lock, [&] { return !ahead.contains(which); });
+        wait_until(passed, lock, [&] { return !ahead.contains(which); });
     }
 };
 

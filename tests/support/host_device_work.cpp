@@ -104,8 +104,8 @@ Code HostDevice::compute(Cipher cipher, const core::KeyList& keys, Message messa
     }
     if (code == Code::ok)
         std::ranges::copy(apart, out);
-    else if (is_aegis(cipher.mode) && message.in != out)
-        std::memset(out, 0, message.size);  // which opens in one pass
+    else if ((is_aegis(cipher.mode) || cipher.mode == Mode::gcm_siv) && message.in != out)
+        std::memset(out, 0, message.size);  // which decrypt before they know
     return code;
 }
 
@@ -231,7 +231,7 @@ Result<> HostDevice::run(core::Prepared& prepared, Stream stream) {
     try {
         enqueue(stream, std::move(uses), [this, batch, turn] {
             std::unique_lock lock(batch->mutex);
-            batch->turn.wait(lock, [&] { return batch->done == turn; });
+            wait_until(batch->turn, lock, [&] { return batch->done == turn; });
             execute(*batch);
             --batch->tables->in_use;
             ++batch->done;

@@ -50,6 +50,11 @@ struct Target {
     bool sampled() const {
         return kSanitized || slow || family == Family::OpenCl || (far() && level != Level::backend);
     }
+    // Sweeps over short lengths and alignments take samples of engines, too, whose backends have
+    // each of them below the engine.
+    bool sparse() const { return sampled() || level != Level::backend; }
+    // Each call takes a driver's time, and there is a form of the same backend with larger samples.
+    bool rare() const { return far() && slow; }
     // Many MiB take no time, as they do under sanitizers and where a driver may be a CPU's.
     bool quick() const {
         return !kSanitized && !slow && (family == Family::Host || family == Family::Gpu);
@@ -97,10 +102,19 @@ class SubjectTest : public ::testing::TestWithParam<Target> {
     Subject& subject() { return *subject_; }
     bool slow() const { return GetParam().slow; }
     bool sampled() const { return GetParam().sampled(); }
+    bool sparse() const { return GetParam().sparse(); }
     // From a length in a sweep to the next: each one to four blocks, and from there each one or
-    // samples, which come by every remainder of a block.
+    // samples, which come by every remainder of a block; of engines around powers of two, too. Of
+    // rare() ones each to a block, and samples from there.
     std::size_t next_length(std::size_t length) const {
-        return length + (sampled() && length >= 64 ? 61 : 1);
+        if (!sparse() || length < (GetParam().rare() ? 17 : 64)) return length + 1;
+        if (GetParam().rare()) return length + (length < 64 ? 7 : 157);
+        std::size_t next = length + 61;
+        if (!sampled())
+            for (std::size_t edge = 128; edge <= length + 62; edge *= 2)
+                for (const std::size_t near : {edge + 1, edge, edge - 1})
+                    if (near > length && near < next) next = near;
+        return next;
     }
     bool can(Mode mode, Direction direction) {
         return subject().can({mode, direction}, usual_bits(mode)).answer != core::Can::no;

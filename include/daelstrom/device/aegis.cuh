@@ -77,7 +77,7 @@ class AegisMessage {
                     kernels::store_aligned(there, o);
                 else
                     kernels::store_part(there, o, 0, have);
-                if (opens) m[half] = cut(o, have);
+                if (opens) m[half] = kernels::first_bytes(o, have);
             }
             kernels::aegis_update(cipher_, s_, m[0], m[1]);
         }
@@ -99,15 +99,6 @@ class AegisMessage {
     }
 
   private:
-    // The first `size` bytes, zeros after them.
-    DAEL_HD static Block cut(const Block& v, int size) {
-        const auto word = [size](std::uint32_t w, int at) {
-            const int here = size - at;
-            return here >= 4 ? w : here <= 0 ? 0u : w & ((1u << (8 * here)) - 1);
-        };
-        return {word(v.x, 0), word(v.y, 4), word(v.z, 8), word(v.w, 12)};
-    }
-
     const Cipher& cipher_;
     Block s_[kBlocks];
 };

@@ -151,10 +151,7 @@ struct NoTables {
     DAEL_HD std::uint32_t sub_word(std::uint32_t word) const { return core::sub_each(word); }
     DAEL_HD std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d,
                                  std::uint32_t round_key) const {
-        const std::uint32_t shifted =
-            (a & 0xff) | (b & 0xff00) | (c & 0xff0000) | (d & 0xff000000u);
-        return static_cast<std::uint32_t>(core::mix_columns_each(core::sub_each(shifted))) ^
-               round_key;
+        return kernels::mix_column(core::sub_each(kernels::gather_rows(a, b, c, d))) ^ round_key;
     }
 };
 

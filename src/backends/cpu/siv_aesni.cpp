@@ -1,66 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // AES-GCM-SIV by AES-NI and PCLMULQDQ, four blocks hashed as one sum, eight enciphered together;
 // as siv_avx512.cpp, which says more.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/pclmul.hpp"
 #include "backends/cpu/siv_code.hpp"
 #include "core/wipe_at_end.hpp"
-
-#define DAEL_SIV __attribute__((target("sse4.1,ssse3,aes,pclmul")))
-#define DAEL_SIV_INLINE DAEL_SIV __attribute__((always_inline)) inline
 
 namespace dael::cpu::siv {
 namespace aesni_code {
 namespace {
 
-DAEL_SIV_INLINE __m128i load(const std::uint8_t* from) noexcept {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-}
-DAEL_SIV_INLINE void store(std::uint8_t* to, __m128i block) noexcept {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), block);
-}
+using namespace pclmul;
 
 // Less than a block, with zeros after it. Without a call, around which registers would be kept on
 // the stack.
-DAEL_SIV_INLINE __m128i load_part(const std::uint8_t* from, std::size_t size) noexcept {
+DAEL_PCLMUL_INLINE __m128i load_part(const std::uint8_t* from, std::size_t size) noexcept {
     std::uint64_t words[2]{};
     for (std::size_t i = 0; i < size; ++i)
         words[i / 8] |= static_cast<std::uint64_t>(from[i]) << (8 * (i % 8));
     return _mm_set_epi64x(static_cast<long long>(words[1]), static_cast<long long>(words[0]));
 }
 
-// The dot product of RFC 8452's 3, of sums of products.
-struct Sum {
-    __m128i low, middle, high;
-};
-DAEL_SIV_INLINE Sum nothing() noexcept {
-    return {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128()};
-}
-DAEL_SIV_INLINE void add_product(Sum& sum, __m128i x, __m128i h) noexcept {
-    sum.low = _mm_xor_si128(sum.low, _mm_clmulepi64_si128(x, h, 0x00));
-    sum.high = _mm_xor_si128(sum.high, _mm_clmulepi64_si128(x, h, 0x11));
-    sum.middle = _mm_xor_si128(sum.middle, _mm_xor_si128(_mm_clmulepi64_si128(x, h, 0x01),
-                                                         _mm_clmulepi64_si128(x, h, 0x10)));
-}
-DAEL_SIV_INLINE __m128i fold(__m128i upper, __m128i lower) noexcept {
-    const __m128i polynomial = _mm_set1_epi64x(static_cast<long long>(0xc200000000000000));
-    return _mm_xor_si128(upper, _mm_xor_si128(_mm_shuffle_epi32(lower, _MM_SHUFFLE(1, 0, 3, 2)),
-                                              _mm_clmulepi64_si128(lower, polynomial, 0x00)));
-}
-DAEL_SIV_INLINE __m128i reduce(const Sum& sum) noexcept {
-    return fold(sum.high, fold(sum.middle, sum.low));
-}
-DAEL_SIV_INLINE __m128i multiply(__m128i a, __m128i b) noexcept {
-    Sum sum = nothing();
-    add_product(sum, a, b);
-    return reduce(sum);
-}
-
 template <std::size_t count>
-DAEL_SIV_INLINE void encrypt(const std::uint8_t* keys, int rounds, __m128i (&x)[count]) noexcept {
+DAEL_PCLMUL_INLINE void encrypt(const std::uint8_t* keys, int rounds,
+                                __m128i (&x)[count]) noexcept {
     for (__m128i& block : x) block = _mm_xor_si128(block, load(keys));
     for (int round = 1; round < rounds; ++round) {
         const __m128i key = load(keys + 16 * round);
@@ -74,14 +39,14 @@ DAEL_SIV_INLINE void encrypt(const std::uint8_t* keys, int rounds, __m128i (&x)[
 // and to each the last word of the round key before, substituted, which AESENCLAST does to four
 // equal columns.
 template <bool rotates>
-DAEL_SIV_INLINE __m128i next_key(__m128i before, __m128i last, int rcon) noexcept {
+DAEL_PCLMUL_INLINE __m128i next_key(__m128i before, __m128i last, int rcon) noexcept {
     const __m128i word = rotates ? _mm_set1_epi32(0x0c0f0e0d) : _mm_set1_epi32(0x0f0e0d0c);
     __m128i sums = _mm_xor_si128(before, _mm_slli_si128(before, 4));
     sums = _mm_xor_si128(sums, _mm_slli_si128(sums, 8));
     return _mm_aesenclast_si128(_mm_shuffle_epi8(last, word),
                                 _mm_xor_si128(sums, _mm_set1_epi32(rcon)));
 }
-DAEL_SIV_INLINE void expand(Keys& keys, __m128i first, __m128i second) noexcept {
+DAEL_PCLMUL_INLINE void expand(Keys& keys, __m128i first, __m128i second) noexcept {
     store(keys.round_keys[0], first);
     int rcon = 1;
     if (keys.rounds == 10) {
@@ -102,15 +67,15 @@ DAEL_SIV_INLINE void expand(Keys& keys, __m128i first, __m128i second) noexcept 
     }
 }
 
-DAEL_SIV_INLINE __m128i nonce_of(const std::uint8_t* nonce) noexcept {
+DAEL_PCLMUL_INLINE __m128i nonce_of(const std::uint8_t* nonce) noexcept {
     std::uint32_t last;
     std::memcpy(&last, nonce + 8, sizeof last);
     return _mm_insert_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(nonce)),
                             static_cast<int>(last), 2);
 }
 
-DAEL_SIV void derive(const core::KeySchedule& key, const std::uint8_t* nonce, std::uint64_t,
-                     Keys& keys) noexcept {
+DAEL_PCLMUL void derive(const core::KeySchedule& key, const std::uint8_t* nonce, std::uint64_t,
+                        Keys& keys) noexcept {
     const __m128i block = _mm_slli_si128(nonce_of(nonce), 4);
     __m128i x[6];
     for (int i = 0; i < 6; ++i) x[i] = _mm_insert_epi32(block, i, 0);
@@ -125,8 +90,8 @@ DAEL_SIV void derive(const core::KeySchedule& key, const std::uint8_t* nonce, st
 }
 
 // POLYVAL, on top of `y`, of any number of bytes, filled up with zeros to whole blocks.
-DAEL_SIV_INLINE __m128i add_bytes(const Keys& keys, __m128i y, const std::uint8_t* bytes,
-                                  std::size_t size) noexcept {
+DAEL_PCLMUL_INLINE __m128i add_bytes(const Keys& keys, __m128i y, const std::uint8_t* bytes,
+                                     std::size_t size) noexcept {
     for (; size >= 4 * kBlockSize; bytes += 4 * kBlockSize, size -= 4 * kBlockSize) {
         Sum sum = nothing();
         add_product(sum, _mm_xor_si128(y, load(bytes)), load(keys.near[1]));
@@ -140,8 +105,8 @@ DAEL_SIV_INLINE __m128i add_bytes(const Keys& keys, __m128i y, const std::uint8_
     return y;
 }
 
-DAEL_SIV Block tag(const Keys& keys, const std::uint8_t* nonce, const Message& m,
-                   const std::uint8_t* plaintext) noexcept {
+DAEL_PCLMUL Block tag(const Keys& keys, const std::uint8_t* nonce, const Message& m,
+                      const std::uint8_t* plaintext) noexcept {
     __m128i y = add_bytes(keys, _mm_setzero_si128(), m.aad, m.aad_size);
     y = add_bytes(keys, y, plaintext, m.size);
     y = _mm_xor_si128(y, _mm_set_epi64x(static_cast<long long>(8 * m.size),
@@ -154,7 +119,7 @@ DAEL_SIV Block tag(const Keys& keys, const std::uint8_t* nonce, const Message& m
     return made;
 }
 
-DAEL_SIV void crypt(const Keys& keys, const std::uint8_t* tag, const Message& m) noexcept {
+DAEL_PCLMUL void crypt(const Keys& keys, const std::uint8_t* tag, const Message& m) noexcept {
     constexpr std::size_t kTogether = 8;
     __m128i next = _mm_or_si128(load(tag), _mm_set_epi32(static_cast<int>(0x80000000), 0, 0, 0));
     alignas(16) std::uint8_t keystream[kTogether * kBlockSize];

@@ -102,6 +102,114 @@ void derive(const core::KeySchedule& key, const std::uint8_t* nonce, std::uint64
     derive_by<14>(key, nonce, size, keys);
 }
 
+// Four messages' blocks, a power of each in a vector: a vector of powers for each message.
+DAEL_AVX512_INLINE void turn(__m512i (&x)[4]) noexcept {
+    const __m512i low01 = _mm512_shuffle_i64x2(x[0], x[1], 0x44);
+    const __m512i low23 = _mm512_shuffle_i64x2(x[2], x[3], 0x44);
+    const __m512i high01 = _mm512_shuffle_i64x2(x[0], x[1], 0xee);
+    const __m512i high23 = _mm512_shuffle_i64x2(x[2], x[3], 0xee);
+    x[0] = _mm512_shuffle_i64x2(low01, low23, 0x88);
+    x[1] = _mm512_shuffle_i64x2(low01, low23, 0xdd);
+    x[2] = _mm512_shuffle_i64x2(high01, high23, 0x88);
+    x[3] = _mm512_shuffle_i64x2(high01, high23, 0xdd);
+}
+DAEL_AVX512_INLINE void store_each(Keys (&keys)[kFour], int round, __m512i key) noexcept {
+    store_block(keys[0].round_keys[round], _mm512_castsi512_si128(key));
+    store_block(keys[1].round_keys[round], _mm512_extracti64x2_epi64(key, 1));
+    store_block(keys[2].round_keys[round], _mm512_extracti64x2_epi64(key, 2));
+    store_block(keys[3].round_keys[round], _mm512_extracti64x2_epi64(key, 3));
+}
+
+// As make_powers(), of four messages, whose units of work hide each other's latency.
+DAEL_AVX512_INLINE void make_powers_of_four(Keys (&keys)[kFour], __m512i h1,
+                                            std::uint64_t size) noexcept {
+    const __m512i h2 = multiply_each(h1, h1);
+    const __m512i h3 = multiply_each(h2, h1), h4 = multiply_each(h2, h2);
+    const __m512i h5 = multiply_each(h4, h1);
+    store_block(keys[0].near[0], _mm512_castsi512_si128(h5));
+    store_block(keys[1].near[0], _mm512_extracti64x2_epi64(h5, 1));
+    store_block(keys[2].near[0], _mm512_extracti64x2_epi64(h5, 2));
+    store_block(keys[3].near[0], _mm512_extracti64x2_epi64(h5, 3));
+    __m512i x[4] = {h4, h3, h2, h1};
+    turn(x);
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kFour; ++i) _mm512_storeu_si512(keys[i].near[1], x[i]);
+    // Powers of H^4, the first four; and those times H^16, and so on.
+    __m512i step[4];
+    step[3] = h4;
+    step[2] = multiply_each(h4, h4);
+    step[1] = multiply_each(step[2], h4);
+    step[0] = multiply_each(step[2], step[2]);
+    const __m512i h16 = step[0];
+    for (std::size_t at = kOfSum - 4;; at -= 4) {
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < 4; ++i) x[i] = step[i];
+        turn(x);
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < kFour; ++i) {
+            _mm512_store_si512(keys[i].far[at], x[i]);
+            if (size > (kOfSum + 1) * kVector)
+                _mm512_store_si512(keys[i].far_sums[at], with_halves(x[i]));
+        }
+        if (at == 0 || size <= 5 * kVector) break;
+#pragma GCC unroll 4
+        for (__m512i& power : step) power = multiply_each(power, h16);
+    }
+}
+
+template <int rounds>
+DAEL_AVX512 void derive_four_by(const core::KeySchedule& key, const Message* messages,
+                                std::uint64_t size, Keys (&keys)[kFour]) noexcept {
+    const RoundKeys<rounds> master{key.encrypt.data()};
+    constexpr std::size_t kOfMessage = rounds == 10 ? 1 : 2;  // vectors: four blocks, or six
+    const __m512i numbers = _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0);
+    __m512i x[kOfMessage * kFour];
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kFour; ++i) {
+        const std::uint8_t* const nonce = messages[i].start.data();
+        const __m128i block = _mm_bslli_si128(_mm_maskz_loadu_epi8(first_of_16(12), nonce), 4);
+        x[i] = _mm512_or_si512(_mm512_broadcast_i32x4(block), numbers);
+        if constexpr (kOfMessage == 2)
+            x[kFour + i] =
+                _mm512_add_epi32(x[i], _mm512_broadcast_i32x4(_mm_set_epi32(0, 0, 0, 4)));
+        keys[i].rounds = rounds;
+    }
+    transform<Direction::encrypt>(master, x);
+    // The first halves of two blocks are a key, or half of one.
+    const __m512i first_halves = _mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i of01 = _mm512_permutex2var_epi64(x[0], first_halves, x[1]);
+    const __m512i of23 = _mm512_permutex2var_epi64(x[2], first_halves, x[3]);
+    const __m512i h = _mm512_shuffle_i64x2(of01, of23, 0x88);
+    __m512i first = _mm512_shuffle_i64x2(of01, of23, 0xdd);
+    store_each(keys, 0, first);
+    int rcon = 1;
+    if constexpr (kOfMessage == 1) {
+        for (int round = 1; round <= rounds; ++round) {
+            first = next_keys<true>(first, first, rcon);
+            rcon = rcon << 1 ^ (rcon >> 7) * 0x11b;
+            store_each(keys, round, first);
+        }
+    } else {
+        __m512i second =
+            _mm512_shuffle_i64x2(_mm512_permutex2var_epi64(x[4], first_halves, x[5]),
+                                 _mm512_permutex2var_epi64(x[6], first_halves, x[7]), 0x88);
+        store_each(keys, 1, second);
+        for (int round = 2; round <= rounds; round += 2, rcon <<= 1) {
+            first = next_keys<true>(first, second, rcon);
+            store_each(keys, round, first);
+            if (round == rounds) break;
+            second = next_keys<false>(second, first, 0);
+            store_each(keys, round + 1, second);
+        }
+    }
+    make_powers_of_four(keys, h, size);
+}
+void derive_four(const core::KeySchedule& key, const Message* messages, std::uint64_t size,
+                 KeysOfCall& keys) noexcept {
+    if (key.rounds == 10) return derive_four_by<10>(key, messages, size, keys.of);
+    derive_four_by<14>(key, messages, size, keys.of);
+}
+
 // `count` whole vectors, each times a power of H^4, the last one times H^4; what comes of it is for
 // the next vector.
 DAEL_AVX512_INLINE __m512i add_vectors(const Keys& keys, __m512i before, const std::uint8_t* bytes,
@@ -329,7 +437,11 @@ Block open(const Keys& keys, const std::uint8_t* nonce, const Message& m) noexce
 }  // namespace
 }  // namespace avx512_code
 
-const Form kAvx512{false, avx512_code::derive, avx512_code::tag, avx512_code::crypt,
-                   avx512_code::open};
+const Form kAvx512{false,
+                   avx512_code::derive,
+                   avx512_code::tag,
+                   avx512_code::crypt,
+                   avx512_code::open,
+                   avx512_code::derive_four};
 
 }  // namespace dael::cpu::siv

@@ -27,6 +27,12 @@ struct alignas(64) Keys {
     alignas(64) std::uint8_t near[5 + 3][kBlockSize];
 };
 
+// Messages under one key whose keys are derived together.
+inline constexpr std::size_t kFour = 4;
+struct KeysOfCall {
+    Keys of[kFour];
+};
+
 struct Form {
     // Whether it has too few registers, so that some of what is secret is left on the stack.
     bool spills;
@@ -40,6 +46,10 @@ struct Form {
     void (*crypt)(const Keys& keys, const std::uint8_t* tag, const Message& message) noexcept;
     // That with the message's own tag, and the tag that it should have had.
     Block (*open)(const Keys& keys, const std::uint8_t* nonce, const Message& message) noexcept;
+    // Derive for four messages, of at most `size` bytes each; null: one by one. What is secret may
+    // be left on the stack.
+    void (*derive_four)(const core::KeySchedule& key, const Message* messages, std::uint64_t size,
+                        KeysOfCall& keys) noexcept = nullptr;
 };
 extern const Form kAesni;   // AES-NI, PCLMULQDQ and SSE4.1
 extern const Form kAvx512;  // AVX-512, VAES and VPCLMULQDQ

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
-
-#include <daelstrom/key.hpp>
 
 #include "backends/cpu/clear_stack.hpp"
 #include "backends/cpu/gcm.hpp"
@@ -14,6 +11,7 @@
 #include "backends/cpu/xor_ghash.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
+#include "modes/xaes.hpp"
 
 namespace dael::cpu::xaes {
 namespace {
@@ -22,38 +20,23 @@ constexpr Cipher gcm_of(const Cipher& cipher) noexcept {
     return {Mode::gcm, cipher.direction, cipher.tag};
 }
 
-// J0 of N[12:], which GCM has for a nonce.
-Block j0(const Start& start) noexcept {
-    Block made{};
-    std::copy_n(start.first.begin() + 12, 4, made.begin());
-    std::copy_n(start.rest.begin(), 8, made.begin() + 4);
-    made[15] = 1;
-    return made;
-}
-
 // What a message's key is derived with; of one key for as long as it is the same.
 class Deriver {
   public:
     explicit Deriver(const core::KeySchedule& key) noexcept : key_(key) {
-        const Block l = cipher_of({});
-        // CMAC's first subkey (SP 800-38B 6.1): the cipher of zeros, doubled.
-        for (std::size_t i = 0; i < kBlockSize; ++i)
-            k1_[i] =
-                static_cast<std::uint8_t>(l[i] << 1 | (i + 1 < kBlockSize ? l[i + 1] >> 7 : 0));
-        k1_[15] = static_cast<std::uint8_t>(k1_[15] ^ (0x87 & -(l[0] >> 7)));
+        k1_ = modes::cmac_subkey(cipher_of({}));
     }
     Deriver(const Deriver&) = delete;
     Deriver& operator=(const Deriver&) = delete;
     ~Deriver() { wipe(k1_.data(), k1_.size()); }
 
-    // CMAC's of two messages of one block: their number, "X" and N[:12].
-    void derive(const Start& start, std::array<std::uint8_t, 32>& raw) const noexcept {
-        for (std::uint8_t i = 0; i < 2; ++i) {
-            Block block{0, static_cast<std::uint8_t>(i + 1), 'X', 0};
-            std::copy_n(start.first.begin(), 12, block.begin() + 4);
-            for (std::size_t k = 0; k < kBlockSize; ++k) block[k] ^= k1_[k];
+    void derive(const Start& start, modes::XaesKey& derived) const noexcept {
+        derived = modes::xaes_blocks(k1_, start);
+        for (std::uint8_t* half : {derived.data(), derived.data() + kBlockSize}) {
+            Block block;
+            std::copy_n(half, kBlockSize, block.begin());
             block = cipher_of(block);
-            std::copy(block.begin(), block.end(), raw.begin() + kBlockSize * i);
+            std::copy(block.begin(), block.end(), half);
             wipe(block.data(), block.size());
         }
     }
@@ -77,68 +60,19 @@ void open(const core::KeySchedule& key, std::span<const Message> messages,
     std::array<Block, kTogether> tags;
     // What tags forged messages should have had.
     const core::WipeAtEnd wiped(tags.data(), messages.size() * sizeof tags[0]);
-    xaes_avx512::messages(Direction::decrypt, key, messages, keys, tags.data(), kBlockSize);
+    xaes_avx512::messages(Direction::decrypt, key, messages, keys, tags.data());
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& m = messages[i];
         if (modes::equal_tags(tags[i].data(), m.tag, kBlockSize)) continue;
         // In place, the same keystream once more makes it the ciphertext that it was.
         if (m.in == m.out)
-            xaes_avx512::messages(Direction::encrypt, key, {&m, 1}, keys, &tags[i], kBlockSize);
+            xaes_avx512::messages(Direction::encrypt, key, {&m, 1}, keys, &tags[i]);
         else if (m.size != 0)
             wipe(m.out, m.size);
         codes[i] = Code::authentication;
     }
     clear_stack();
 }
-
-// Under a key of its own, which copies share and nobody changes.
-class Pieces final : public core::Pieces {
-  public:
-    struct Derived {
-        Key key;
-        std::unique_ptr<core::KeyTables> tables;
-    };
-    Pieces(core::Backend& backend, const Cipher& cipher, const Key& master) noexcept
-        : backend_(backend), cipher_(cipher), master_(master) {}
-    Pieces(const Pieces& other, std::unique_ptr<core::Pieces> gcm) noexcept
-        : backend_(other.backend_),
-          cipher_(other.cipher_),
-          master_(other.master_),
-          derived_(other.derived_),
-          gcm_(std::move(gcm)) {}
-
-    Result<> aad(HostIn bytes) override { return gcm_->aad(bytes); }
-    Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) override {
-        return gcm_->update(in, out, size);
-    }
-    Result<core::Tag> finish() override { return gcm_->finish(); }
-    Result<std::unique_ptr<core::Pieces>> clone() const override {
-        DAEL_LET(gcm, gcm_->clone());
-        return std::unique_ptr<core::Pieces>(std::make_unique<Pieces>(*this, std::move(gcm)));
-    }
-    // Another nonce is another key: unlike GCM's this allocates.
-    Result<> restart(const Start& start) override {
-        std::array<std::uint8_t, 32> raw;
-        const core::WipeAtEnd wiped(raw);
-        Deriver(master_.schedule()).derive(start, raw);
-        DAEL_LET(key, Key::import(raw));
-        auto derived = std::make_shared<Derived>(Derived{std::move(key), nullptr});
-        DAEL_LET(tables, backend_.tables({&derived->key, 1}));
-        derived->tables = std::move(tables);
-        DAEL_LET(gcm, backend_.begin(gcm_of(cipher_), {{&derived->key, 1}, derived->tables.get()},
-                                     0, j0(start)));
-        gcm_ = std::move(gcm);  // before the key that the last one has
-        derived_ = std::move(derived);
-        return {};
-    }
-
-  private:
-    core::Backend& backend_;
-    const Cipher cipher_;
-    const Key& master_;
-    std::shared_ptr<const Derived> derived_;
-    std::unique_ptr<core::Pieces> gcm_;
-};
 
 }  // namespace
 
@@ -154,7 +88,7 @@ Result<> run_avx512(const Cipher& cipher, std::span<const Key> keys,
         derived.used(xaes_avx512::groups_of(count) * sizeof(xaes_avx512::Keys));
         const core::KeySchedule& key = keys[messages[i].key].schedule();
         if (cipher.direction == Direction::encrypt)
-            xaes_avx512::messages(Direction::encrypt, key, these, *derived, nullptr, kBlockSize);
+            xaes_avx512::messages(Direction::encrypt, key, these, *derived, nullptr);
         else
             open(key, these, *derived, codes.subspan(i, count));
     }
@@ -165,7 +99,7 @@ Result<> run_avx512(const Cipher& cipher, std::span<const Key> keys,
 void run(Workspace& workspace, const Cipher& cipher, std::span<const Key> keys,
          std::span<const Message> messages, std::span<Code> codes) noexcept {
     GcmContext context;
-    std::array<std::uint8_t, 32> raw;
+    modes::XaesKey raw;
     const core::WipeAtEnd wiped(raw), expanded(workspace.gcm_key, sizeof(GcmKey));
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const core::KeySchedule& master = keys[messages[i].key].schedule();
@@ -173,7 +107,7 @@ void run(Workspace& workspace, const Cipher& cipher, std::span<const Key> keys,
         Deriver(master).derive(start, raw);
         workspace.gcm_key->set(*workspace.manager, raw);
         Message m = messages[i];
-        m.start = j0(start);
+        m.start = modes::xaes_gcm_start(start);
         // Of a nonce the key itself is not asked.
         if (!gcm_message(gcm_of(cipher), *workspace.gcm_key, master, context, m))
             codes[i] = Code::authentication;
@@ -182,9 +116,11 @@ void run(Workspace& workspace, const Cipher& cipher, std::span<const Key> keys,
 
 Result<std::unique_ptr<core::Pieces>> begin(core::Backend& backend, const Cipher& cipher,
                                             const Key& key, const Start& start) {
-    auto pieces = std::make_unique<Pieces>(backend, cipher, key);
-    DAEL_TRY(pieces->restart(start));
-    return std::unique_ptr<core::Pieces>(std::move(pieces));
+    return modes::begin_xaes(
+        backend, cipher, key, start,
+        [](const core::KeySchedule& master, const Start& nonce, modes::XaesKey& derived) noexcept {
+            Deriver(master).derive(nonce, derived);
+        });
 }
 
 }  // namespace dael::cpu::xaes

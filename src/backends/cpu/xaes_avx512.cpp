@@ -245,8 +245,8 @@ class Chain {
     // `nowhere`: where a tag goes before there is any message, and after one that ends amid a
     // vector, which is done by itself. What waits then is nothing, and is hashed all the same
     // (gcm_avx512_lists.cpp says why).
-    DAEL_AVX512_INLINE Chain(const Keys& keys, std::size_t tag_size, Block& nowhere) noexcept
-        : nowhere_(nowhere.data()), tag_bytes_(first_of_16(tag_size)), keys_(&keys) {
+    DAEL_AVX512_INLINE Chain(const Keys& keys, Block& nowhere) noexcept
+        : nowhere_(nowhere.data()), keys_(&keys) {
         nothing_waits();
     }
 
@@ -344,12 +344,10 @@ class Chain {
     }
     DAEL_AVX512_INLINE void store_tag(std::uint8_t* tag, const Keys& keys, std::size_t lane,
                                       __m128i hashed) noexcept {
-        _mm_mask_storeu_epi8(tag, tag_bytes_,
-                             reversed(_mm_xor_si128(hashed, load_block(keys.masks[lane]))));
+        store_block(tag, reversed(_mm_xor_si128(hashed, load_block(keys.masks[lane]))));
     }
 
     std::uint8_t* const nowhere_;
-    const __mmask16 tag_bytes_;
     // Ciphertext of a message's end that is not hashed yet, and whose it is.
     __m512i waiting_[4];
     __m128i sizes_ = _mm_setzero_si128();
@@ -360,9 +358,9 @@ class Chain {
 
 template <Direction direction>
 DAEL_AVX512 void crypt(const core::KeySchedule& key, std::span<const Message> messages,
-                       KeysOfCall& all_keys, Block* tags, std::size_t tag_size) noexcept {
+                       KeysOfCall& all_keys, Block* tags) noexcept {
     Block nowhere;
-    Chain<direction> chain(all_keys[0], tag_size, nowhere);
+    Chain<direction> chain(all_keys[0], nowhere);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const std::size_t lane = i % kLanes;
         Keys* const keys = &all_keys[i / kLanes % all_keys.size()];
@@ -376,11 +374,11 @@ DAEL_AVX512 void crypt(const core::KeySchedule& key, std::span<const Message> me
 }  // namespace
 
 void messages(Direction direction, const core::KeySchedule& key, std::span<const Message> messages,
-              KeysOfCall& keys, Block* tags, std::size_t tag_size) noexcept {
+              KeysOfCall& keys, Block* tags) noexcept {
     if (direction == Direction::encrypt)
-        crypt<Direction::encrypt>(key, messages, keys, tags, tag_size);
+        crypt<Direction::encrypt>(key, messages, keys, tags);
     else
-        crypt<Direction::decrypt>(key, messages, keys, tags, tag_size);
+        crypt<Direction::decrypt>(key, messages, keys, tags);
 }
 
 }  // namespace dael::cpu::xaes_avx512

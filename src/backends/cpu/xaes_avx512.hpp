@@ -47,9 +47,9 @@ constexpr std::size_t groups_of(std::size_t messages) noexcept {
 
 // Messages under one key; `keys` is where theirs may lie meanwhile. Tags go to
 // `tags`, as many, and decryption does not look at those that the messages have; null: to where
-// each message has its own, `tag_size` bytes, 1 to 16. Some of what is secret is left on the stack,
-// which the caller clears (clear_stack.hpp).
+// each message has its own. Some of what is secret is left on the stack, which the caller clears
+// (clear_stack.hpp).
 void messages(Direction direction, const core::KeySchedule& key, std::span<const Message> messages,
-              KeysOfCall& keys, Block* tags, std::size_t tag_size) noexcept;
+              KeysOfCall& keys, Block* tags) noexcept;
 
 }  // namespace dael::cpu::xaes_avx512

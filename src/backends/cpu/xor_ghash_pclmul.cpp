@@ -1,72 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // By AES-NI and PCLMULQDQ, block by block, for CPUs without VAES; as xor_ghash_avx512.cpp, which
 // says more.
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/pclmul.hpp"
 #include "backends/cpu/xor_ghash.hpp"
 #include "core/wipe_at_end.hpp"
 #include "modes/gcm.hpp"
 
-#define DAEL_AES_NI __attribute__((target("sse4.1,ssse3,aes,pclmul")))
-#define DAEL_AES_NI_INLINE DAEL_AES_NI __attribute__((always_inline)) inline
-
 namespace dael::cpu {
-namespace {
 namespace pclmul {
+namespace {
 
 using core::CipherPacket;
 
-DAEL_AES_NI_INLINE __m128i load(const std::uint8_t* from) noexcept {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-}
-DAEL_AES_NI_INLINE void store(std::uint8_t* to, __m128i block) noexcept {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), block);
-}
-DAEL_AES_NI_INLINE __m128i reversed(__m128i block) noexcept {
+DAEL_PCLMUL_INLINE __m128i reversed(__m128i block) noexcept {
     return _mm_shuffle_epi8(block,
                             _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
 }
 // Bytes of a block that is not whole, with zeros after them.
-DAEL_AES_NI_INLINE __m128i load_part(const std::uint8_t* from, std::size_t size) noexcept {
+DAEL_PCLMUL_INLINE __m128i load_part(const std::uint8_t* from, std::size_t size) noexcept {
     Block block{};
     if (size != 0) std::memcpy(block.data(), from, size);
     return load(block.data());
-}
-
-struct Sum {
-    __m128i low, middle, high;
-};
-DAEL_AES_NI_INLINE Sum nothing() noexcept {
-    return {_mm_setzero_si128(), _mm_setzero_si128(), _mm_setzero_si128()};
-}
-DAEL_AES_NI_INLINE void add_product(Sum& sum, __m128i x, __m128i h) noexcept {
-    sum.low = _mm_xor_si128(sum.low, _mm_clmulepi64_si128(x, h, 0x00));
-    sum.high = _mm_xor_si128(sum.high, _mm_clmulepi64_si128(x, h, 0x11));
-    sum.middle = _mm_xor_si128(sum.middle, _mm_xor_si128(_mm_clmulepi64_si128(x, h, 0x01),
-                                                         _mm_clmulepi64_si128(x, h, 0x10)));
-}
-DAEL_AES_NI_INLINE __m128i fold(__m128i upper, __m128i lower) noexcept {
-    const __m128i polynomial = _mm_set1_epi64x(static_cast<long long>(0xc200000000000000));
-    return _mm_xor_si128(upper, _mm_xor_si128(_mm_shuffle_epi32(lower, _MM_SHUFFLE(1, 0, 3, 2)),
-                                              _mm_clmulepi64_si128(lower, polynomial, 0x00)));
-}
-DAEL_AES_NI_INLINE __m128i reduce(const Sum& sum) noexcept {
-    return fold(sum.high, fold(sum.middle, sum.low));
 }
 
 enum class Do { encrypt, hash };
 
 // Hashing has neither output nor keystream, and null takes no offset.
 template <Do what, class Byte>
-DAEL_AES_NI_INLINE Byte* on(Byte* from, std::size_t offset) noexcept {
+DAEL_PCLMUL_INLINE Byte* on(Byte* from, std::size_t offset) noexcept {
     return what == Do::encrypt ? from + offset : from;
 }
 
 template <Do what>
-DAEL_AES_NI_INLINE __m128i take(const std::uint8_t* in, std::uint8_t* out,
+DAEL_PCLMUL_INLINE __m128i take(const std::uint8_t* in, std::uint8_t* out,
                                 const std::uint8_t* keystream) noexcept {
     __m128i x = load(in);
     if constexpr (what == Do::encrypt) {
@@ -77,7 +46,7 @@ DAEL_AES_NI_INLINE __m128i take(const std::uint8_t* in, std::uint8_t* out,
 }
 
 template <Do what>
-DAEL_AES_NI_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, const std::uint8_t* in,
+DAEL_PCLMUL_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, const std::uint8_t* in,
                                  std::uint8_t* out, const std::uint8_t* keystream, std::size_t size,
                                  const std::uint8_t* next) noexcept {
     std::size_t i = 0;
@@ -115,7 +84,7 @@ DAEL_AES_NI_INLINE void add_data(Sum& sum, const std::uint8_t* h, __m128i y, con
 }
 
 template <Do what>
-DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const CipherPacket& p) noexcept {
+DAEL_PCLMUL_INLINE __m128i hash_packet(const Powers& powers, const CipherPacket& p) noexcept {
     const std::uint8_t *in = p.in, *keystream = nullptr, *next = p.soon;
     std::uint8_t* out = p.out;
     if constexpr (what == Do::encrypt) keystream = p.keystream + kBlockSize;
@@ -146,13 +115,13 @@ DAEL_AES_NI_INLINE __m128i hash_packet(const Powers& powers, const CipherPacket&
 }
 
 // As bytes, under the mask that the keystream begins with.
-DAEL_AES_NI_INLINE Block tag_of(__m128i y, const CipherPacket& p) noexcept {
+DAEL_PCLMUL_INLINE Block tag_of(__m128i y, const CipherPacket& p) noexcept {
     Block tag;
     store(tag.data(), _mm_xor_si128(reversed(y), load(p.keystream)));
     return tag;
 }
 
-DAEL_AES_NI_INLINE __m128i encrypted(const core::KeySchedule& key, __m128i block) noexcept {
+DAEL_PCLMUL_INLINE __m128i encrypted(const core::KeySchedule& key, __m128i block) noexcept {
     const std::uint8_t* const keys = key.encrypt.data();
     block = _mm_xor_si128(block, load(keys));
     for (int round = 1; round < key.rounds; ++round)
@@ -160,7 +129,7 @@ DAEL_AES_NI_INLINE __m128i encrypted(const core::KeySchedule& key, __m128i block
     return _mm_aesenclast_si128(block, load(keys + 16 * key.rounds));
 }
 
-DAEL_AES_NI void expand(const core::KeySchedule& key, Powers& powers) noexcept {
+DAEL_PCLMUL void expand(const core::KeySchedule& key, Powers& powers) noexcept {
     const __m128i h = reversed(encrypted(key, _mm_setzero_si128()));
     const __m128i top = _mm_srai_epi32(_mm_shuffle_epi32(h, _MM_SHUFFLE(3, 3, 3, 3)), 31);
     const __m128i up = _mm_or_si128(_mm_slli_epi64(h, 1), _mm_slli_si128(_mm_srli_epi64(h, 63), 8));
@@ -170,13 +139,11 @@ DAEL_AES_NI void expand(const core::KeySchedule& key, Powers& powers) noexcept {
     __m128i last = hx;
     for (std::size_t i = 1; i <= kPowers; ++i) {
         store(powers.bytes + kBlockSize * (kPowers - i), last);
-        Sum sum = nothing();
-        add_product(sum, last, hx);
-        last = reduce(sum);
+        last = multiply(last, hx);
     }
 }
 
-DAEL_AES_NI void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
+DAEL_PCLMUL void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
                               const std::uint8_t* keystream, std::size_t size) noexcept {
     std::size_t i = 0;
     for (; i + kBlockSize <= size; i += kBlockSize)
@@ -184,12 +151,12 @@ DAEL_AES_NI void exclusive_or(std::uint8_t* out, const std::uint8_t* in,
     for (; i < size; ++i) out[i] = in[i] ^ keystream[i];
 }
 
-DAEL_AES_NI void seal(const Powers& powers, const CipherPacket& p) noexcept {
+DAEL_PCLMUL void seal(const Powers& powers, const CipherPacket& p) noexcept {
     const Block tag = tag_of(hash_packet<Do::encrypt>(powers, p), p);
     std::memcpy(p.tag, tag.data(), p.tag_size);
 }
 
-DAEL_AES_NI bool open(const Powers& powers, const CipherPacket& p) noexcept {
+DAEL_PCLMUL bool open(const Powers& powers, const CipherPacket& p) noexcept {
     Block tag = tag_of(hash_packet<Do::hash>(powers, p), p);
     const core::WipeAtEnd wipe(tag);
     if (!modes::equal_tags(tag.data(), p.tag, p.tag_size)) return false;
@@ -197,7 +164,7 @@ DAEL_AES_NI bool open(const Powers& powers, const CipherPacket& p) noexcept {
     return true;
 }
 
-DAEL_AES_NI void hash(const Powers& powers, Block& y, const std::uint8_t* bytes,
+DAEL_PCLMUL void hash(const Powers& powers, Block& y, const std::uint8_t* bytes,
                       std::size_t size) noexcept {
     __m128i hashed = reversed(load(y.data()));
     while (size != 0) {
@@ -213,7 +180,7 @@ DAEL_AES_NI void hash(const Powers& powers, Block& y, const std::uint8_t* bytes,
 }
 
 // Eight blocks at a time, since a round takes several clocks and one can begin in each.
-DAEL_AES_NI void keystream(const core::KeySchedule& schedule, const Block& counter,
+DAEL_PCLMUL void keystream(const core::KeySchedule& schedule, const Block& counter,
                            std::uint8_t* out, std::size_t blocks) noexcept {
     const std::uint8_t* const round_keys = schedule.encrypt.data();
     const int rounds = schedule.rounds;
@@ -241,8 +208,8 @@ DAEL_AES_NI void keystream(const core::KeySchedule& schedule, const Block& count
     }
 }
 
-}  // namespace pclmul
 }  // namespace
+}  // namespace pclmul
 
 const XorGhash kXorGhashPclmul{pclmul::expand,       pclmul::seal,      pclmul::open, pclmul::hash,
                                pclmul::exclusive_or, pclmul::keystream, nullptr};

@@ -3,6 +3,7 @@
 #include "backends/cuda/device.hpp"
 #include "backends/cuda/error.hpp"
 #include "core/device_backend.hpp"
+#include "modes/xaes.hpp"
 
 namespace dael::cuda {
 
@@ -72,10 +73,6 @@ class CudaBackend final : public core::DeviceBackend {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS has no AES-192; use AES-128 or AES-256"};
-        if (authenticates(cipher.mode) && cipher.mode != Mode::gcm && !is_aegis(cipher.mode))
-            return {core::Can::no,
-                    "of the modes that authenticate it has GCM and AEGIS; use the backend 'auto' "
-                    "or 'cpu'"};
         if (!parallel_within_message(cipher.mode, cipher.direction))
             return {core::Can::batches,
                     "it is sequential within a message; pass many messages at once, or use the "
@@ -87,6 +84,8 @@ class CudaBackend final : public core::DeviceBackend {
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Start& start) override {
+        if (cipher.mode == Mode::xaes256gcm)
+            return modes::begin_xaes(*this, cipher, keys.list[key], start);
         return cuda_.begin(cipher, keys, key, start);
     }
 

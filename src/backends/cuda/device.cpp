@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/aegis/batch.hpp"
+#include "backends/cuda/derived/batch.hpp"
 #include "backends/cuda/error.hpp"
 #include "backends/cuda/gcm/batch.hpp"
 #include "backends/cuda/keystream/kernel.hpp"
@@ -187,13 +188,16 @@ Result<std::unique_ptr<core::Prepared>> CudaDevice::prepare(const Cipher& cipher
     if (cipher.mode == Mode::gcm || cipher.mode == Mode::gcm_ctr)
         return as_prepared(GcmPrepared::make(*this, cipher, keys, messages));
     if (is_aegis(cipher.mode)) return as_prepared(prepare_aegis(*this, cipher, keys, messages));
+    if (derives_keys(cipher.mode))
+        return as_prepared(prepare_derived(*this, cipher, keys, messages));
     const bool many = !listed_here && messages.count != 0 && many_keys(messages);
     if (cipher.mode == Mode::cbc && cipher.direction == Direction::encrypt && (listed_here || many))
         return as_prepared(prepare_keyed(*this, cipher, keys, messages));
     if (listed_here)
-        return Error{Code::unsupported,
-                     "cuda: lists in device memory are for gcm, gcm_ctr, aegis and cbc "
-                     "encryption; give this one in host memory"};
+        return Error{
+            Code::unsupported,
+            "cuda: lists in device memory are for modes that authenticate, gcm_ctr and cbc "
+            "encryption; give this one in host memory"};
     if (!many) return as_prepared(prepare_plain(*this, cipher, keys, messages));
     // Under many keys CTR is GCM's counter mode, as long as the counters stay in its 32 bits.
     const std::span<const Message> list(messages.list, messages.count);

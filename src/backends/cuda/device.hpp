@@ -46,6 +46,12 @@ enum class Kind : std::uint8_t {
     gcm_placed,
     gcm_team,
     gcm_pieces,
+    xaes_eight,
+    xaes_block,
+    xaes_few,
+    siv_eight,
+    siv_block,
+    siv_few,
     keystream
 };
 inline constexpr std::uint32_t kKinds = static_cast<std::uint32_t>(Kind::keystream) + 1;

@@ -131,13 +131,42 @@ inline constexpr std::uint32_t kAegisTables = 1024;
 constexpr Shape aegis(std::uint32_t threads, int tables, std::uint32_t rows) {
     return {threads, tables_bytes(tables, false) + (tables == 4 ? kAegisTables + rows : 0)};
 }
-// A list that travels with its launch, and its AAD.
-inline constexpr std::uint32_t kAegisList = 32 * 96 + 1024;
+// Of a list that travels with its launch the kernel makes a copy, with its AAD.
+constexpr Shape aegis_few() {
+    return {256, aegis(256, 1, 0).dynamic, 32 * 96 + kMaxLaunchedAad};
+}
+// Bins of sizes, and a word.
+constexpr Shape aegis_order() {
+    return {1024, 0, 22 * 32 * 4 + 4};
+}
 // The most that rows take: of 16 warps with 32 messages each.
 inline constexpr std::uint32_t kAegisRows = 16 * 32 * 144;
 // Whether there is room for them beside four tables.
 constexpr bool has_aegis_rows(std::size_t limit) {
     return aegis(512, 4, kAegisRows).shared() <= limit;
+}
+// XAES and GCM-SIV: each warp has the schedules of eight messages, a thread block what it shares
+// over one. Four tables begin at a multiple of 64 KiB of shared memory, behind those.
+inline constexpr std::uint32_t kDerivedThreads = 512, kDerivedFew = 256;
+inline constexpr std::uint32_t kDerivedSchedules = 8 * 240, kDerivedScratch = 1024;
+inline constexpr std::uint32_t kDerivedTables = 64 * 1024;
+constexpr std::uint32_t derived_own(std::uint32_t threads) {
+    return threads / kernels::kLanes * kDerivedSchedules + kDerivedScratch;
+}
+// With four tables matrices for the tensor cores lie there, too, and the rows of a long message.
+inline constexpr std::uint32_t kDerivedRows = 52 * 1024;
+static_assert(kDerivedRows <= kDerivedTables - 1024);
+constexpr Shape derived(std::uint32_t threads, int tables) {
+    return {threads,
+            tables_bytes(tables, false) + (tables == 4 ? kDerivedTables : derived_own(threads))};
+}
+// A message of a list that travels with its launch, and AAD; up to where the tables may begin.
+inline constexpr std::uint32_t kDerivedList = 2048;
+constexpr Shape derived_few() {
+    return {kDerivedFew, derived(kDerivedFew, 1).dynamic, kDerivedList};
+}
+constexpr int derived_tables(std::size_t limit, int most) {
+    return most == 4 && derived(kDerivedThreads, 4).shared() <= limit ? 4 : 1;
 }
 // With one key for all it is a parameter of the kernel, else each warp keeps its message's.
 constexpr Shape gcm_ctr(int tables, bool many_keys) {
@@ -184,6 +213,7 @@ struct Layout {
     int gcm_ctr_keys = 4;    // beside the round keys of every warp
     int xts_inverse = 4;     // beside one for the tweaks; 0: one, and none for them
     bool aegis_rows = true;  // beside four, rows of AEGIS's messages
+    int derived = 4;         // beside the derived schedules of XAES and GCM-SIV
 };
 
 // The largest tables, up to `most`, with which a thread block of `shape(tables)` fits into the
@@ -207,6 +237,7 @@ constexpr Layout layout_for(std::size_t limit, int most = 4) {
     layout.gcm_ctr_keys =
         tables_that_fit(limit, most, 1, [](int tables) { return shapes::gcm_ctr(tables, true); });
     layout.aegis_rows = layout.forward == 4 && shapes::has_aegis_rows(limit);
+    layout.derived = shapes::derived_tables(limit, most);
     layout.xts_inverse = tables_that_fit(limit, layout.inverse, 0, shapes::xts_decrypt);
     return layout;
 }
@@ -241,7 +272,11 @@ constexpr void visit_shapes(const Layout& layout, bool tensor_cores, Visit visit
     }
     if (layout.forward == 4) visit("AEGIS of many messages", shapes::aegis(1024, 4, 0));
     if (layout.aegis_rows) visit("AEGIS by lines", shapes::aegis(512, 4, shapes::kAegisRows));
+    visit("XAES and GCM-SIV", shapes::derived(shapes::kDerivedThreads, layout.derived));
+    visit("XAES and GCM-SIV of a few messages", shapes::derived_few());
     visit("AEGIS with one table", shapes::aegis(256, 1, 0));
+    visit("AEGIS of a few messages", shapes::aegis_few());
+    visit("AEGIS's order", shapes::aegis_order());
     visit("GHASH on tensor cores, a warp each", shapes::ghash_mma());
     visit("its keys", shapes::ghash_mma_setup());
     visit("GHASH", shapes::ghash_rows());

@@ -17,7 +17,8 @@ using By = Question::By;
 constexpr Direction kEncrypt = Direction::encrypt, kDecrypt = Direction::decrypt;
 // Messages of GCM that short messages' kernels take, and those that long ones' do: rows and tiles
 // that are whole, and not.
-const std::vector<std::uint32_t> kShort{0, 16, 61, 528, 1500, 8100}, kLong{8209, 33000};
+const std::vector<std::uint32_t> kShort{0, 16, 61, 528, 1500, 8100}, kLong{8209, 33000},
+    kOfBlock{8209, 16500, 33000};
 
 bool by_quads(Kind kind) {
     return kind == Kind::gcm_quads || kind == Kind::gcm_quads_keys;
@@ -35,6 +36,20 @@ std::vector<Question> questions(Kind kind, int rounds) {
                                       .keys = keys}};
     };
     // Sealing and opening; `shift` keeps sealing from being fused.
+    const auto tagged = [&](const char* name, Mode mode, By by,
+                            const std::vector<std::uint32_t>& sizes) {
+        Question question{.name = name,
+                          .cipher = {mode, kEncrypt},
+                          .bits = bits,
+                          .by = by,
+                          .sizes = sizes,
+                          .aad = 21,
+                          .keys = 2};
+        std::vector<Question> list{question};
+        question.cipher.direction = kDecrypt;
+        list.push_back(question);
+        return list;
+    };
     const auto gcm = [&](const char* name, By by, const std::vector<std::uint32_t>& sizes,
                          std::uint32_t keys, std::uint32_t shift = 0, bool opens = true) {
         Question question{.name = name,
@@ -95,6 +110,18 @@ std::vector<Question> questions(Kind kind, int rounds) {
             return gcm("gcm of long messages with many keys, fused", By::batch, kLong, 2, 0, false);
         case Kind::gcm_placed:
             return gcm("gcm of lists in device memory", By::placed, {16, 9000, 100, 20000}, 2);
+        case Kind::xaes_eight:
+            return tagged("xaes256gcm, eight to a warp", Mode::xaes256gcm, By::batch, kShort);
+        case Kind::xaes_block:
+            return tagged("xaes256gcm of long messages", Mode::xaes256gcm, By::batch, kOfBlock);
+        case Kind::xaes_few:
+            return tagged("xaes256gcm of a few messages", Mode::xaes256gcm, By::list, kShort);
+        case Kind::siv_eight:
+            return tagged("gcm_siv, eight to a warp", Mode::gcm_siv, By::batch, kShort);
+        case Kind::siv_block:
+            return tagged("gcm_siv of long messages", Mode::gcm_siv, By::batch, kOfBlock);
+        case Kind::siv_few:
+            return tagged("gcm_siv of a few messages", Mode::gcm_siv, By::list, kShort);
         case Kind::gcm_pieces:  // see below
         case Kind::keystream:
             return plain("", Mode::ctr, kEncrypt, By::message, {});
@@ -113,7 +140,7 @@ std::vector<Question> aegis_questions(Mode mode, AegisWay way) {
         .name = std::string(name(mode)) + ", way " + std::to_string(static_cast<int>(way)),
         .cipher = {mode, kEncrypt},
         .bits = mode == Mode::aegis256 ? 256 : 128,
-        .by = way == AegisWay::few ? By::list : By::batch,
+        .by = way == AegisWay::few ? By::list : By::placed,  // which asks who orders lists, too
         .sizes = {2304, 1100, 61, 0, 1024},
         .aad = 21,
         .keys = 2};
@@ -293,6 +320,9 @@ Result<> CudaDevice::believe_size(int rounds) {
         const auto its = static_cast<Kind>(kind);
         if (its == Kind::keystream) continue;  // whose keys come to it for all sizes
         if (rounds == 12 && (its == Kind::xts_encrypt || its == Kind::xts_decrypt)) continue;
+        const bool xaes = its >= Kind::xaes_eight && its <= Kind::xaes_few,
+                   siv = its >= Kind::siv_eight && its <= Kind::siv_few;
+        if ((xaes && rounds != 14) || (siv && rounds == 12)) continue;
         if (any >> kind & 1) DAEL_TRY(believe(its, rounds));
     }
     return {};

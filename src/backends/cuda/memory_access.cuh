@@ -33,6 +33,7 @@ __device__ __forceinline__ kernels::Tables<kTables, kInverse> fill_tables(
 }
 
 using kernels::aligned16;
+using kernels::first_bytes;
 using kernels::load_aligned;
 using kernels::load_part;
 using kernels::store_aligned;
@@ -77,15 +78,6 @@ __device__ __forceinline__ void ask_ahead([[maybe_unused]] const void* address) 
 #ifdef __CUDA_ARCH__
     asm volatile("prefetch.global.L2 [%0];" ::"l"(address));
 #endif
-}
-
-// The first `size` (0 to 16) bytes of a block, zeros after them.
-__device__ __forceinline__ Words4 first_bytes(const Words4& v, int size) {
-    const auto word = [size](std::uint32_t w, int at) {
-        const int here = size - at;
-        return here >= 4 ? w : here <= 0 ? 0 : w & ((1u << (8 * here)) - 1);
-    };
-    return {word(v.x, 0), word(v.y, 4), word(v.z, 8), word(v.w, 12)};
 }
 
 // Zeros over shared memory that held secrets, at a kernel's end: what is left there is the next

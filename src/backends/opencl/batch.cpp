@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches: in the modes of SP 800-38A here, in the others by xts.cpp and gcm.cpp.
+// Batches: in the modes of SP 800-38A here, in the others by xts.cpp, gcm.cpp and aead.cpp.
 #include "backends/opencl/batch.hpp"
 
 #include <algorithm>
 
+#include "backends/opencl/aead.hpp"
 #include "backends/opencl/modes.hpp"
 #include "modes/counter.hpp"
 
@@ -180,6 +181,10 @@ Result<std::unique_ptr<core::Prepared>> OpenClDevice::prepare(const Cipher& ciph
             return prepare_gcm({.mode = Mode::gcm_ctr}, *tables, list);
         default:
             break;
+    }
+    if (authenticates(cipher.mode)) {
+        DAEL_LET(made, AeadBatch::create(*this, *tables, cipher, list));
+        return std::unique_ptr<core::Prepared>(std::move(made));
     }
     auto batch = std::make_unique<PlainBatch>(*this, *tables, cipher, tuning());
     for (const Message& message : list) DAEL_TRY(batch->add(message));

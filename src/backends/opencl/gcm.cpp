@@ -12,9 +12,6 @@ namespace {
 constexpr unsigned kMaxHashTeams = 16;
 constexpr std::size_t kHashMemory = 40 * 1024;
 
-// Results, byte by byte, of messages whose tag has yet to be made or compared.
-constexpr std::uint8_t kNotRun = 0xff;
-
 // No tables for AES.
 Tuning without_tables(unsigned teams) {
     return {.tables = -1, .teams = teams};
@@ -32,14 +29,6 @@ unsigned squad_teams(const Tuning& tuning) {
 
 unsigned hash_teams(const Tuning& tuning) {
     return std::min(tuning.teams, kMaxHashTeams);
-}
-
-std::optional<Region> merged(const std::optional<Region>& known,
-                             const std::optional<Region>& more) {
-    return known ? known : more;
-}
-bool compatible(const std::optional<Region>& a, const std::optional<Region>& b) {
-    return !a || !b || a->same_memory(*b);
 }
 
 std::string keyed(bool many_keys) {
@@ -115,38 +104,29 @@ Result<> GcmBatch::add(const Message& message, std::uint32_t result, GcmSteps st
     item.result = steps == GcmSteps::all ? result : 0;
     item.skip = message.skip;
     GcmPart wanted;
-    const auto find = [&](const void* address, std::uint64_t size, std::optional<Region>& region,
-                          std::uint64_t& offset) -> Result<> {
-        if (size == 0) return {};
-        DAEL_LET(found, device.memory().find(address, size));
-        offset = found.offset;
-        region = std::move(found);
-        return {};
-    };
+    Buffers& buffers = wanted.buffers;
+    const OpenClMemory& memory = device.memory();
     // Where there is no input, nothing is read in its place.
     wanted.keystream = message.size != 0 && message.in == nullptr;
-    DAEL_TRY(find(message.out, message.size, wanted.out, item.out));
-    DAEL_TRY(find(wanted.keystream ? message.out : message.in, message.size, wanted.in, item.in));
-    DAEL_TRY(find(message.aad, message.aad_size, wanted.aad, item.aad));
-    if (steps == GcmSteps::all) DAEL_TRY(find(message.tag, cipher.tag, wanted.tag, item.tag));
+    DAEL_TRY(find_part(memory, message.out, message.size, buffers.out, item.out));
+    DAEL_TRY(find_part(memory, wanted.keystream ? message.out : message.in, message.size,
+                       buffers.in, item.in));
+    DAEL_TRY(find_part(memory, message.aad, message.aad_size, buffers.aad, item.aad));
+    if (steps == GcmSteps::all)
+        DAEL_TRY(find_part(memory, message.tag, cipher.tag, buffers.tag, item.tag));
     item.counter = to_uint4(message.start);
     // Kernels begin after J0; without a tag the start is the first counter itself.
     if (steps == GcmSteps::encryption)
         item.counter.w[3] = kernels::byte_swap(kernels::byte_swap(item.counter.w[3]) - 1);
 
     auto part = std::ranges::find_if(parts_, [&](const GcmPart& known) {
-        return known.keystream == wanted.keystream && compatible(known.in, wanted.in) &&
-               compatible(known.out, wanted.out) && compatible(known.aad, wanted.aad) &&
-               compatible(known.tag, wanted.tag);
+        return known.keystream == wanted.keystream && known.buffers.fit(buffers);
     });
     if (part == parts_.end()) {
         wanted.only_key = message.key;
         part = parts_.insert(part, std::move(wanted));
     } else {
-        part->in = merged(part->in, wanted.in);
-        part->out = merged(part->out, wanted.out);
-        part->aad = merged(part->aad, wanted.aad);
-        part->tag = merged(part->tag, wanted.tag);
+        part->buffers.add(buffers);
         part->many_keys |= part->only_key != message.key;
     }
     part->items.push_back(item);
@@ -241,10 +221,10 @@ Result<> GcmBatch::hash(const GcmPart& part, const cl::CommandQueue& queue) {
         return std::min(wanted, device.compute_units() * tuning.groups);
     };
     DAEL_TRY(device.launch(&ends, *part.hash, queue, groups((part.hash_count + teams - 1) / teams),
-                           teams, part.aad.value_or(Region{}),
-                           (opens() ? part.in : part.out).value_or(Region{}), cl_uint{opens()},
-                           part.list, part.hash_tiles, part.hash_count, keys.powers(),
-                           part.sums.get()));
+                           teams, part.buffers.aad.value_or(Region{}),
+                           (opens() ? part.buffers.in : part.buffers.out).value_or(Region{}),
+                           cl_uint{opens()}, part.list, part.hash_tiles, part.hash_count,
+                           keys.powers(), part.sums.get()));
     if (part.divided_count == 0) return {};
     return device.launch(&ends, *part.combine, queue, groups(part.divided_count), teams, part.list,
                          part.divided, part.divided_count, part.log_blocks, keys.powers(),
@@ -257,9 +237,9 @@ Result<> GcmBatch::crypt(GcmPart& part, const cl::CommandQueue& queue) {
     for (const int rounds : part.many_keys ? keys.all_rounds() : std::vector<int>{key.rounds}) {
         DAEL_LET(kernel, part.ctr.of(rounds));
         DAEL_TRY(device.launch(&ends, *kernel, queue, device.groups_for(part.ctr_count, tuning),
-                               tuning.teams, *part.in, *part.out, part.list, part.ctr_tiles,
-                               part.ctr_count, keys.schedules(), codes_region_, cl_uint{opens()},
-                               Secret{key.data}));
+                               tuning.teams, *part.buffers.in, *part.buffers.out, part.list,
+                               part.ctr_tiles, part.ctr_count, keys.schedules(), codes_region_,
+                               cl_uint{opens()}, Secret{key.data}));
     }
     return {};
 }
@@ -268,7 +248,7 @@ Result<> GcmBatch::tags(GcmPart& part, const cl::CommandQueue& queue) {
     for (const int rounds : rounds_of(part)) {
         DAEL_LET(kernel, part.tags.of(rounds));
         DAEL_TRY(device.launch(&ends, *kernel, queue, device.groups_for_items(part.count, tuning),
-                               1, *part.tag, part.list, part.count, cl_uint{cipher.tag},
+                               1, *part.buffers.tag, part.list, part.count, cl_uint{cipher.tag},
                                cl_uint{opens()}, keys.schedules(), keys.powers(), part.sums.get(),
                                codes_region_));
     }

@@ -9,6 +9,7 @@
 
 #include "backends/opencl/device.hpp"
 #include "backends/opencl/gcm_work.hpp"
+#include "backends/opencl/parts.hpp"
 
 namespace dael::opencl {
 
@@ -33,8 +34,8 @@ class KernelsByRounds {
 
 // Messages between the same buffers: what one launch can reach.
 struct GcmPart {
-    std::optional<Region> in, out, aad, tag;  // none: no message of the part needs it
-    bool keystream = false;                   // there is no input
+    Buffers buffers{};
+    bool keystream = false;  // there is no input
     bool many_keys = false;
     bool table = false;            // GHASH by tables
     std::uint32_t only_key = 0;    // the key of all, where they have but one

@@ -21,7 +21,8 @@ Result<> OpenClDevice::run(const Cipher& asked, const core::KeyList& keys, const
     Cipher cipher = asked;
     if (cipher.mode == Mode::gcm_ctr) cipher.mode = Mode::ctr;  // until it would wrap, the same
     if (authenticates(cipher.mode))
-        return Error{Code::unsupported, "opencl: a message in GCM takes memory; prepare a batch"};
+        return Error{Code::unsupported,
+                     "opencl: a message that is authenticated takes memory; prepare a batch"};
     if (serial_mode(cipher)) return core::sequential_within_message("opencl", cipher);
     if (after_fork()) return fork_failure();
     const KeyArgument key(keys.list[message.key], inverse_cipher(cipher));

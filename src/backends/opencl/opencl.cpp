@@ -7,6 +7,7 @@
 
 #include "backends/opencl/pieces.hpp"
 #include "core/device_backend.hpp"
+#include "modes/xaes.hpp"
 
 namespace dael::opencl {
 
@@ -162,10 +163,6 @@ class OpenClBackend final : public core::DeviceBackend {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS has no AES-192 (IEEE 1619)"};
-        if (authenticates(cipher.mode) && cipher.mode != Mode::gcm)
-            return {
-                core::Can::no,
-                "of the modes that authenticate it has GCM alone; use the backend 'auto' or 'cpu'"};
         if (!parallel_within_message(cipher.mode, cipher.direction))
             return {core::Can::batches,
                     "one message alone is sequential; give many as a batch, or use a CPU backend"};
@@ -182,6 +179,8 @@ class OpenClBackend final : public core::DeviceBackend {
         const auto* tables = dynamic_cast<const OpenClKeys*>(keys.tables);
         if (!tables || &tables->device() != &own_device())
             return core::made_for_another("opencl", "keys");
+        if (cipher.mode == Mode::xaes256gcm)
+            return modes::begin_xaes(*this, cipher, keys.list[key], start);
         return begin_pieces(own_device(), cipher.direction, *tables, key, keys.list[key],
                             start.first);
     }

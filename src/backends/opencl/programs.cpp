@@ -24,6 +24,8 @@ const std::map<std::string, std::vector<std::string_view>>& units() {
         {"gcm_ctr", {sources::aes, sources::gcm, sources::gcm_ctr}},
         {"gcm_ctr_cached", {sources::aes, sources::gcm, sources::counter_cache, sources::gcm_ctr}},
         {"gcm_tag", {sources::aes, sources::gcm, sources::gcm_tag}},
+        {"derived", {sources::aes, sources::gcm, sources::aead, sources::derived}},
+        {"aegis", {sources::aes, sources::gcm, sources::aead, sources::aegis}},
     };
     return list;
 }

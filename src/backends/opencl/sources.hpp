@@ -6,10 +6,13 @@
 
 namespace dael::opencl::sources {
 
+extern const std::string_view aead;
+extern const std::string_view aegis;
 extern const std::string_view aes;
 extern const std::string_view blocks;
 extern const std::string_view counter_cache;
 extern const std::string_view ctr_stream;
+extern const std::string_view derived;
 extern const std::string_view gcm;
 extern const std::string_view gcm_ctr;
 extern const std::string_view gcm_tag;

@@ -73,32 +73,6 @@ Result<> run_one(const Notes& notes, Keyed& keyed, const Key& key, const Cipher&
     return take_back(notes, keyed, key, m);
 }
 
-// The context of each thread for keys that nobody made ready. A context that has its algorithm is
-// keyed anew without an allocation; a key of zeros in the end takes the place of the real one, and
-// of all that was made with it.
-struct ThreadsOwn {
-    std::array<Keyed, 3> by_size;
-
-    Result<Keyed*> keyed(const Notes& notes, const Tables::Algorithms& algorithms,
-                         const core::KeySchedule& key) {
-        const std::size_t which = openssl::by_size(key.key_bytes);
-        Keyed& mine = by_size[which];
-        const bool fresh = !mine.context;
-        if (fresh) {
-            DAEL_LET(context, new_context());
-            mine.context = std::move(context);
-        }
-        DAEL_TRY(initialise(notes, mine.context.get(), fresh ? algorithms[which].get() : nullptr,
-                            key.raw.data(), nullptr, 1));
-        return &mine;
-    }
-    void forget(Keyed& used) noexcept {
-        static constexpr std::array<std::uint8_t, 32> kNoKey{};
-        if (!EVP_CipherInit_ex2(used.context.get(), nullptr, kNoKey.data(), nullptr, 1, nullptr))
-            used = {};
-    }
-};
-
 }  // namespace
 
 Result<> begin(const Notes& notes, Keyed& keyed, const Key& key, Direction direction,
@@ -208,6 +182,35 @@ void Tables::give_back(std::size_t i, std::unique_ptr<Keyed> keyed) const {
     }
 }
 
+// A context that has its algorithm is keyed anew without an allocation; a key of zeros in the end
+// takes the place of the real one, and of all that was made with it.
+Result<> Lent::set_key(const Notes& notes, std::span<const std::uint8_t> raw) {
+    thread_local std::array<Keyed, 3> own;
+    const std::size_t which = by_size(static_cast<int>(raw.size()));
+    Keyed& mine = own[which];
+    if (used_ && used_ != &mine) forget();
+    const bool fresh = !mine.context;
+    if (fresh) {
+        DAEL_LET(context, new_context());
+        mine.context = std::move(context);
+    }
+    used_ = &mine;
+    return initialise(notes, mine.context.get(), fresh ? algorithms_[which].get() : nullptr,
+                      raw.data(), nullptr, 1);
+}
+
+Result<> Lent::run(const Notes& notes, const Key& key, const Cipher& cipher, const Message& message,
+                   Code& code) {
+    return run_one(notes, *used_, key, cipher, message, code);
+}
+
+void Lent::forget() noexcept {
+    static constexpr std::array<std::uint8_t, 32> kNoKey{};
+    if (!EVP_CipherInit_ex2(used_->context.get(), nullptr, kNoKey.data(), nullptr, 1, nullptr))
+        *used_ = {};
+    used_ = nullptr;
+}
+
 Result<> Gcm::open() {
     for (std::size_t i = 0; i < algorithms_.size(); ++i)
         DAEL_TRY(fetch(algorithms_[i], "AES-" + std::to_string(128 + 64 * i) + "-GCM"));
@@ -217,13 +220,11 @@ Result<> Gcm::open() {
 Result<> Gcm::run(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,
                   std::span<const Message> messages, std::span<Code> codes) const {
     if (keys.tables) return run_prepared(notes, cipher, keys, messages, codes);
-    thread_local ThreadsOwn own;
+    Lent lent(algorithms_);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Key& key = keys.list[messages[i].key];
-        DAEL_LET(keyed, own.keyed(notes, algorithms_, key.schedule()));
-        auto done = run_one(notes, *keyed, key, cipher, messages[i], codes[i]);
-        own.forget(*keyed);
-        DAEL_TRY(std::move(done));
+        DAEL_TRY(lent.set_key(notes, key.schedule().key()));
+        DAEL_TRY(lent.run(notes, key, cipher, messages[i], codes[i]));
     }
     return {};
 }

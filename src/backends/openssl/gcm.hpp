@@ -53,6 +53,27 @@ class Tables final : public core::KeyTables {
     mutable std::vector<std::atomic<Keyed*>> idle_;
 };
 
+// The calling thread's own context, for keys that nobody made ready; within one call, after which
+// it holds none of them.
+class Lent {
+  public:
+    explicit Lent(const Tables::Algorithms& algorithms) noexcept : algorithms_(algorithms) {}
+    Lent(const Lent&) = delete;
+    Lent& operator=(const Lent&) = delete;
+    ~Lent() {
+        if (used_) forget();
+    }
+    Result<> set_key(const Notes& notes, std::span<const std::uint8_t> raw);
+    // One message under it. `key` is asked where J0 is of no nonce.
+    Result<> run(const Notes& notes, const Key& key, const Cipher& cipher, const Message& message,
+                 Code& code);
+
+  private:
+    void forget() noexcept;
+    const Tables::Algorithms& algorithms_;
+    Keyed* used_ = nullptr;
+};
+
 class Gcm {
   public:
     Result<> open();  // fetches the ciphers; before all else
@@ -61,6 +82,7 @@ class Gcm {
     }
     Result<> run(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,
                  std::span<const Message> messages, std::span<Code> codes) const;
+    Lent lent() const noexcept { return Lent(algorithms_); }
 
   private:
     Result<> run_prepared(const Notes& notes, const Cipher& cipher, const core::KeyList& keys,

@@ -6,8 +6,11 @@
 #include "backends/openssl/modes.hpp"
 #include "backends/openssl/packet_cipher.hpp"
 #include "backends/openssl/pieces.hpp"
+#include "backends/openssl/siv.hpp"
+#include "backends/openssl/xaes.hpp"
 #include "backends/openssl/xts.hpp"
 #include "core/backend.hpp"
+#include "modes/xaes.hpp"
 
 namespace dael::backends {
 namespace {
@@ -20,6 +23,8 @@ class Openssl final : public core::Backend {
         DAEL_TRY(backend->gcm_.open());
         DAEL_TRY(backend->xts_.open());
         DAEL_TRY(backend->packets_.open());
+        DAEL_TRY(backend->xaes_.open());
+        DAEL_TRY(backend->siv_.open());
         return std::unique_ptr<core::Backend>(std::move(backend));
     }
 
@@ -27,10 +32,11 @@ class Openssl final : public core::Backend {
     core::Can can(const Cipher& cipher, int key_bits) const override {
         if (cipher.mode == Mode::xts && key_bits == 192)
             return {core::Can::no, "XTS takes keys of 128 and 256 bits"};
-        if (authenticates(cipher.mode) && cipher.mode != Mode::gcm)
-            return {
-                core::Can::no,
-                "of the modes that authenticate it has GCM alone; use the backend 'auto' or 'cpu'"};
+        if (is_aegis(cipher.mode))
+            return {core::Can::no,
+                    "libcrypto has no AEGIS, and no single rounds of AES to make it of; use the "
+                    "backend 'auto' or 'cpu'"};
+        if (cipher.mode == Mode::gcm_siv && !siv_.why().empty()) return {core::Can::no, siv_.why()};
         return {};
     }
 
@@ -42,6 +48,10 @@ class Openssl final : public core::Backend {
         switch (cipher.mode) {
             case Mode::gcm:
                 return gcm_.run(openssl::Notes(), cipher, keys, messages, codes);
+            case Mode::xaes256gcm:
+                return xaes_.run(gcm_, cipher, keys.list, messages, codes);
+            case Mode::gcm_siv:
+                return siv_.run(openssl::Notes(), cipher, keys.list, messages, codes);
             case Mode::xts:
                 return xts_.run(cipher, keys.list, messages);
             default:
@@ -50,6 +60,8 @@ class Openssl final : public core::Backend {
     }
     Result<std::unique_ptr<core::Pieces>> begin(const Cipher& cipher, const core::KeyList& keys,
                                                 std::uint32_t key, const Start& start) override {
+        if (cipher.mode == Mode::xaes256gcm)
+            return modes::begin_xaes(*this, cipher, keys.list[key], start);
         return openssl::begin(cipher.direction, static_cast<const openssl::Tables&>(*keys.tables),
                               key, keys.list[key], start.first);
     }
@@ -63,6 +75,8 @@ class Openssl final : public core::Backend {
     openssl::Gcm gcm_;
     openssl::Xts xts_;
     openssl::PacketCiphers packets_;
+    openssl::Xaes xaes_;
+    openssl::Siv siv_;
 };
 
 }  // namespace

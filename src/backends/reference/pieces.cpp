@@ -3,11 +3,12 @@
 
 #include "backends/reference/aegis.hpp"
 #include "backends/reference/gcm.hpp"
+#include "backends/reference/xaes.hpp"
 
 namespace dael::reference {
 namespace {
 
-// Of Gcm or Aegis, which take any number of bytes.
+// Of Gcm, Xaes or Aegis, which take any number of bytes.
 template <class One>
 class OnePieces final : public core::Pieces {
   public:
@@ -39,6 +40,11 @@ class OnePieces final : public core::Pieces {
 std::unique_ptr<core::Pieces> begin(const Cipher& cipher, const ExpandedKey& w,
                                     const Block& start) {
     return std::make_unique<OnePieces<Gcm>>(Gcm(cipher.direction, w, start));
+}
+
+std::unique_ptr<core::Pieces> begin_xaes(const Cipher& cipher, const ExpandedKey& w,
+                                         const Start& start) {
+    return std::make_unique<OnePieces<Xaes>>(Xaes(cipher.direction, w, start));
 }
 
 std::unique_ptr<core::Pieces> begin_aegis(const Cipher& cipher, std::span<const std::uint8_t> key,

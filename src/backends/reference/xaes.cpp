@@ -19,13 +19,15 @@ Block doubled(const Block& l) noexcept {
     return k1;
 }
 
+}  // namespace
+
 // "Detailed key derivation algorithm", step by step: K_x and, as GCM's pre-counter block, N_x.
 class XaesKey {
   public:
     XaesKey(const ExpandedKey& w, const Start& n) {
         Block l = cipher(Block{}, w), k1 = doubled(l);
         std::array<std::uint8_t, 32> k_x;
-        for (std::uint8_t i : {1, 2}) {
+        for (std::uint8_t i = 1; i <= 2; ++i) {
             Block m{0x00, i, 0x58, 0x00};
             std::copy_n(n.first.begin(), 12, m.begin() + 4);
             Block half = cipher(m ^ k1, w);
@@ -48,53 +50,21 @@ class XaesKey {
     Block j0_;
 };
 
-class XaesPieces final : public core::Pieces {
-  public:
-    XaesPieces(Direction direction, const ExpandedKey& w, const Start& start)
-        : direction_(direction), w_(w) {
-        (void)restart(start);
-    }
-    XaesPieces(const XaesPieces& other)
-        : direction_(other.direction_), w_(other.w_), key_(other.key_), gcm_(other.gcm_) {}
+Xaes::Xaes(Direction direction, const ExpandedKey& w, const Start& start)
+    : direction_(direction), w_(&w) {
+    restart(start);
+}
 
-    Result<> aad(HostIn bytes) override {
-        gcm_->aad(bytes);
-        return {};
-    }
-    Result<> update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) override {
-        gcm_->update(in, out, size);
-        return {};
-    }
-    Result<core::Tag> finish() override { return core::Tag(gcm_->finish()); }
-    Result<std::unique_ptr<core::Pieces>> clone() const override {
-        return std::unique_ptr<core::Pieces>(std::make_unique<XaesPieces>(*this));
-    }
-    // Allocates, which a yardstick may.
-    Result<> restart(const Start& start) override {
-        key_ = std::make_shared<const XaesKey>(w_, start);
-        gcm_.emplace(direction_, key_->key(), key_->j0());
-        return {};
-    }
-
-  private:
-    const Direction direction_;
-    const ExpandedKey& w_;
-    std::shared_ptr<const XaesKey> key_;  // with clones, which do not change it
-    std::optional<Gcm> gcm_;
-};
-
-}  // namespace
+void Xaes::restart(const Start& start) {
+    key_ = std::make_shared<const XaesKey>(*w_, start);
+    gcm_.emplace(direction_, key_->key(), key_->j0());
+}
 
 Code xaes(const Cipher& cipher, const ExpandedKey& w, const Message& message) {
     const XaesKey derived(w, {message.start, message.start_rest});
     Message its = message;
     its.start = derived.j0();
     return reference::gcm({Mode::gcm, cipher.direction}, derived.key(), its);
-}
-
-std::unique_ptr<core::Pieces> begin_xaes(const Cipher& cipher, const ExpandedKey& w,
-                                         const Start& start) {
-    return std::make_unique<XaesPieces>(cipher.direction, w, start);
 }
 
 }  // namespace dael::reference

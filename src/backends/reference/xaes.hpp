@@ -3,17 +3,35 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backends/reference/gcm.hpp"
-#include "core/backend.hpp"
 
 namespace dael::reference {
 
+class XaesKey;
+
+// A message under its own key, which copies share and nobody changes. The key that it is derived
+// from must outlive it.
+class Xaes {
+  public:
+    Xaes(Direction direction, const ExpandedKey& w, const Start& start);
+
+    void restart(const Start& start);  // allocates, which a yardstick may
+    void aad(std::span<const std::uint8_t> bytes) noexcept { gcm_->aad(bytes); }
+    void update(const std::uint8_t* in, std::uint8_t* out, std::size_t size) {
+        gcm_->update(in, out, size);
+    }
+    Block finish() { return gcm_->finish(); }  // the whole tag
+
+  private:
+    Direction direction_;
+    const ExpandedKey* w_;
+    std::shared_ptr<const XaesKey> key_;
+    std::optional<Gcm> gcm_;
+};
+
 // One message: ok, or authentication, and then nothing was written.
 Code xaes(const Cipher& cipher, const ExpandedKey& w, const Message& message);
-
-// The key must outlive it.
-std::unique_ptr<core::Pieces> begin_xaes(const Cipher& cipher, const ExpandedKey& w,
-                                         const Start& start);
 
 }  // namespace dael::reference

@@ -19,6 +19,15 @@ DAEL_HD Words4 operator^(const Words4& a, const Words4& b) {
     return {a.x ^ b.x, a.y ^ b.y, a.z ^ b.z, a.w ^ b.w};
 }
 
+// The first `size` (0 to 16) bytes of a block, zeros after them.
+DAEL_HD Words4 first_bytes(const Words4& v, int size) {
+    const auto word = [size](std::uint32_t w, int at) {
+        const int here = size - at;
+        return here >= 4 ? w : here <= 0 ? 0u : w & ((1u << (8 * here)) - 1);
+    };
+    return {word(v.x, 0), word(v.y, 4), word(v.z, 8), word(v.w, 12)};
+}
+
 DAEL_HD bool aligned16(const void* a, const void* b) {
     return ((reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) & 15) == 0;
 }

@@ -43,7 +43,8 @@ class AegisPrepared final : public PreparedBatch {
         const std::size_t results = places.add(count * sizeof(std::uint32_t)),
                           order = places.add(plan.order.size() * sizeof(std::uint32_t)),
                           list = places.add(listed_here ? 0 : count * sizeof(Message)),
-                          state = places.add(listed_here ? sizeof(PlanState) : 0);
+                          state = places.add(listed_here ? sizeof(PlanState) : 0),
+                          ordered = places.add(listed_here ? order_size(count) : 0);
         DAEL_TRY(runs.prepare());
         DAEL_TRY(block.allocate(places.size(), false));
         const auto at = [&](std::size_t place) { return block.data() + place; };
@@ -56,6 +57,9 @@ class AegisPrepared final : public PreparedBatch {
             work_.messages = messages.list;
             work_.number = messages.number;
             work_.longest = messages.longest;
+            ordering_.messages = messages.list;
+            if (ordering_.turns != 0)
+                ordering_.order = reinterpret_cast<std::uint32_t*>(at(ordered));
             return number(set_up, messages, reinterpret_cast<PlanState*>(at(state)));
         }
         if (count == 0) return {};
@@ -75,10 +79,21 @@ class AegisPrepared final : public PreparedBatch {
             const GcmSteps steps{device, *keys, numbers_, stream, false, 0};
             DAEL_TRY(steps.plan());
         }
-        void* arguments[] = {&work_};
+        const unsigned grid = aegis_grid(device, cipher.mode, way_, work_.count);
+        AegisBatch work = work_;
+        if (ordering_.order) {
+            ordering_.number = work_.number;
+            ordering_.count = work_.count;
+            void* arguments[] = {&ordering_};
+            DAEL_TRY(device.launch(aegis_order_kernel(), grid, false, arguments, stream));
+            work.order = ordering_.order;
+            work.number = nullptr;  // what has no message says so
+            work.count = grid * ordering_.turns * ordering_.warps * ordering_.together;
+        }
+        void* arguments[] = {&work};
         return device.launch(
-            aegis_kernel(cipher.mode, way_, cipher.direction == Direction::decrypt),
-            aegis_grid(device, cipher.mode, way_, work_.count), false, arguments, stream);
+            aegis_kernel(cipher.mode, way_, cipher.direction == Direction::decrypt), grid, false,
+            arguments, stream);
     }
 
   private:
@@ -99,8 +114,23 @@ class AegisPrepared final : public PreparedBatch {
         return {};
     }
 
+    // How a list there is ordered, and the bytes that this takes.
+    std::size_t order_size(std::size_t count) {
+        const auto degree = static_cast<std::uint32_t>(dael::aegis::degree(cipher.mode));
+        const unsigned grid = aegis_grid(device, cipher.mode, way_, count);
+        ordering_.step = cipher.mode == Mode::aegis256 ? 16 : 32 * degree;
+        ordering_.together = aegis_messages_of(cipher.mode, way_);
+        ordering_.warps = aegis_kernel(cipher.mode, way_, false).shape.threads / kernels::kLanes;
+        const std::uint64_t turn = std::uint64_t{ordering_.together} * ordering_.warps * grid,
+                            turns = (count + turn - 1) / turn, all = turns * turn;
+        if (all >= kNoMessage) return 0;  // more than can be told: as they are listed
+        ordering_.turns = static_cast<std::uint32_t>(turns);
+        return all * sizeof(std::uint32_t);
+    }
+
     AegisBatch work_{};
-    GcmBatch numbers_{};  // for gcm_plan; without `plan`: there is nothing to number
+    AegisOrdering ordering_{};  // of a list there
+    GcmBatch numbers_{};        // for gcm_plan; without `plan`: there is nothing to number
     AegisWay way_ = AegisWay::plain;
 };
 

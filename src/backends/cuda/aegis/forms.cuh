@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(F::kThreads, 1)
     aegis_few(const __grid_constant__ AegisLaunch launch) {
     __shared__ Message list[kMaxLaunched];
     __shared__ std::uint32_t aad[kMaxLaunchedAad / 4];
-    static_assert(sizeof list + sizeof aad == shapes::kAegisList);
+    static_assert(sizeof list + sizeof aad == shapes::aegis_few().fixed);
     for (std::uint32_t i = threadIdx.x; i < launch.batch.count; i += F::kThreads) {
         Message m = launch.messages[i];
         if (launch.aad_words != 0)
@@ -38,9 +38,8 @@ template <class F>
 Kernel aegis_few_of(bool opening) {
     const void* seal = reinterpret_cast<const void*>(&aegis_few<F, false>);
     const void* open = reinterpret_cast<const void*>(&aegis_few<F, true>);
-    Shape shape = F::shape();
-    shape.fixed = shapes::kAegisList;
-    return {opening ? open : seal, shape, true};
+    static_assert(F::kThreads == shapes::aegis_few().threads && F::kTables == 1);
+    return {opening ? open : seal, shapes::aegis_few(), true};
 }
 
 }  // namespace dael::cuda

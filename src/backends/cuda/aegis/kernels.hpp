@@ -18,7 +18,9 @@ inline constexpr AegisWay kAegisWays[] = {AegisWay::lines,   AegisWay::lines2,  
 // must be one that the mode has. aegis/aegis128l.cu, aegis128x.cu, aegis256.cu
 Kernel aegis_kernel(Mode mode, AegisWay way, bool opening);
 bool has_way(Mode mode, AegisWay way);
-// Messages that a warp takes at once, and threads of a block.
+// (AegisOrdering), with the grid of the batch that it is for. aegis/order.cu
+Kernel aegis_order_kernel();
+// Messages that a warp takes at once.
 std::uint32_t aegis_messages_of(Mode mode, AegisWay way);
 
 Kernel aegis128l_kernel(AegisWay way, bool opening);

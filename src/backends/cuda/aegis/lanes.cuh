@@ -52,7 +52,7 @@ class FixedTables : public kernels::Tables<4, false> {
 #endif
 
 // A form of the kernels. `tLanes`: lanes of a state. `tStaged`: lines of memory by way of shared
-// memory (loops.cuh). `tTables`: 4, or 1 where there is less shared memory or little to do.
+// memory (lines.cuh). `tTables`: 4, or 1 where there is less shared memory or little to do.
 template <bool t256, std::uint32_t tLanes, std::uint32_t tDegree, std::uint32_t tThreads,
           bool tStaged = false, int tTables = 4>
 struct AegisForm {
@@ -65,6 +65,7 @@ struct AegisForm {
     static constexpr std::uint32_t kMessages = kLanes / kGroup;  // of a warp
     static constexpr std::uint32_t kRate = k256 ? 1 : 2;         // blocks that a state takes a step
     static constexpr std::uint32_t kStep = 16 * kRate * tDegree;  // bytes
+    static constexpr bool kBoth = kRate == 2 && tLanes == 1;      // a lane has both blocks of one
     static constexpr std::uint32_t kStageStride = tLanes == 1 ? 144 : 160;
     static_assert(k256 ? tLanes == 1 && tDegree == 1 : kState % tLanes == 0);
     static constexpr std::uint32_t kRows =

@@ -6,7 +6,8 @@
 // its code is written.
 #pragma once
 
-#include "backends/cuda/aegis/loops.cuh"
+#include "backends/cuda/aegis/blocks.cuh"
+#include "backends/cuda/aegis/lines.cuh"
 #include "backends/cuda/dependent_launch.cuh"
 
 namespace dael::cuda {
@@ -34,19 +35,6 @@ __device__ __forceinline__ Words4 key_words(const GcmKey& key, std::uint32_t hal
     return kernels::load_aligned(reinterpret_cast<const unsigned char*>(key.encrypt.w) + 16 * half);
 }
 
-__device__ __forceinline__ Code validity(const AegisBatch& batch, const AegisJob& job) {
-    Message m;
-    m.in = job.in;
-    m.out = job.out;
-    m.size = job.size;
-    m.aad = job.aad;
-    m.aad_size = job.aad_size;
-    m.tag = job.tag;
-    m.key = job.key;
-    m.skip = static_cast<std::uint8_t>(job.skip);
-    return validity(batch, m);
-}
-
 // Of shared memory that is filled.
 template <class F>
 __device__ __forceinline__ typename F::Tables view_tables() {
@@ -71,7 +59,7 @@ __device__ __noinline__ void undo_forged(const AegisBatch& batch, const Message*
     const bool again = forged && job.in == job.out;
     if (__ballot_sync(~0u, again) != 0) {
         state.begin(key, job.nonce);
-        aegis_steps(state, job.aad, nullptr, 0, most_aad, job.aad_size, false, false);
+        aegis_steps<F, true>(state, job.aad, nullptr, 0, most_aad, job.aad_size, false, false);
         aegis_steps(state, job.out, job.out, 0, longest, job.size, false, again);
     }
 #pragma unroll 1
@@ -96,6 +84,9 @@ struct AegisKept {
 };
 
 template <class F, bool kOpen>
+using AegisFast = std::conditional_t<F::kStaged, AegisLines<F, kOpen>, AegisBlocks<F, kOpen>>;
+
+template <class F, bool kOpen>
 __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Message* messages,
                                             bool aligned, AegisState<F>& state,
                                             std::uint64_t wanted, std::uint32_t count) {
@@ -105,6 +96,10 @@ __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Messa
     bool own = wanted < count;
     std::uint32_t index = 0;
     if (own) index = batch.order ? batch.order[wanted] : static_cast<std::uint32_t>(wanted);
+    if (index == kNoMessage) {
+        own = false;
+        index = 0;
+    }
     AegisJob job;
     if constexpr (F::kStaged) {
         if (aligned)
@@ -158,8 +153,8 @@ __device__ __forceinline__ void aegis_group(const AegisBatch& batch, const Messa
     {
         Fast loop(state, job.in, job.out, owners, bodies);
         state.begin(key, job.nonce);
-        aegis_steps(state, job.aad, nullptr, 0, warp_extreme<true>(job.aad_size), job.aad_size,
-                    false, false);
+        aegis_steps<F, true>(state, job.aad, nullptr, 0, warp_extreme<true>(job.aad_size),
+                             job.aad_size, false, false);
         loop.run(state, bodies);
     }
     const bool still_own = (kept.owners >> lane & 1) != 0;

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "backends/cuda/aegis/batch.hpp"
+#include "backends/cuda/derived/batch.hpp"
 #include "backends/cuda/gcm/batch.hpp"
 #include "backends/cuda/gcm/launch_plan.hpp"
 
@@ -186,6 +187,8 @@ Result<> CudaDevice::run(const Cipher& cipher, const core::KeyList& keys,
                          Stream stream) {
     if (messages.empty()) return {};
     if (is_aegis(cipher.mode)) return run_aegis(*this, cipher, keys, messages, options, stream);
+    if (derives_keys(cipher.mode))
+        return run_derived(*this, cipher, keys, messages, options, stream);
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->ready(parts_for(cipher)));  // at the first use
     const Launch launch(*this, *tables, keys.list, cipher, messages, options, stream);

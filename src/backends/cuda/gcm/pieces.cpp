@@ -234,6 +234,9 @@ Result<std::unique_ptr<core::Pieces>> CudaDevice::begin(const Cipher& cipher,
         return Error{Code::unsupported, "cuda: a message of " + std::string(name(cipher.mode)) +
                                             " is sequential; in pieces the backends 'cpu' and "
                                             "'auto' have it"};
+    if (cipher.mode != Mode::gcm)
+        return Error{Code::unsupported, "cuda: " + std::string(name(cipher.mode)) +
+                                            " reads a message twice, and has no pieces"};
     DAEL_LET(tables, tables_of(keys, *this));
     DAEL_TRY(tables->keep(key, keys.list[key]));
     DAEL_TRY(believe(Kind::ctr_small, tables->rounds(key)));

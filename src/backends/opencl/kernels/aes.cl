@@ -12,7 +12,8 @@
 //       1      32 KiB: T0 and rotations
 //       0      8 KiB: the S-box, MixColumns computed
 //      -1      nothing: all is computed
-//   DAEL_KEYED    1 where round keys lie in device memory; otherwise 0, or not defined
+//   DAEL_KEYED    1 where round keys lie in device memory, 2 where in local memory; otherwise 0, or
+//                 not defined
 //   DAEL_KEYSTREAM  1 where there is no input, and the keystream itself is wanted (counter modes)
 // Whatever lies there has 32 copies, and a work-item only ever reads the one in its own bank: a
 // lookup takes the same time whatever the data (SIDE-CHANNELS.md).
@@ -254,8 +255,11 @@ static inline uint4 last_round(const Tables* t, uint4 s, uint4 key) {
 #endif
 }
 
-// Round keys are a kernel's argument, or lie in device memory, on multiples of 16.
-#if DAEL_KEYED
+// Round keys are a kernel's argument, or lie in device or local memory, on multiples of 16.
+#if DAEL_KEYED == 2
+typedef __local const uint4* KeyPointer;
+#define ROUND_KEY(keys, r) (keys)[r]
+#elif DAEL_KEYED
 typedef __global const RoundKeys* KeyPointer;
 #define ROUND_KEY(keys, r) ((__global const uint4*)(keys))[r]
 #else
