@@ -71,6 +71,8 @@ void* new_context(void* provider) noexcept {
         return mine.tables().basis[offer].newctx(mine.tables().default_context);
     else if constexpr (kOffers[offer].kind == Kind::gcm)
         return new_gcm(mine, offer);
+    else if constexpr (kOffers[offer].kind == Kind::siv)
+        return new_siv(mine, offer);
     else
         return new_blocks(mine, offer);
 }
@@ -110,6 +112,8 @@ void fill(Tables& tables, std::size_t offer, const OSSL_DISPATCH* from) noexcept
     functions[count] = {0, nullptr};
     if (kind == Kind::gcm)
         offer_gcm(functions);
+    else if (kind == Kind::siv)
+        offer_siv(functions);
     else if (kind != Kind::as_it_is)
         offer_blocks(functions, kind);
     replace_those_of(offer, functions, std::make_index_sequence<kOfferCount>());

@@ -13,7 +13,7 @@
 
 namespace dael::provider {
 
-enum class Kind { ecb, cbc, cfb, ctr, gcm, as_it_is };
+enum class Kind { ecb, cbc, cfb, ctr, gcm, siv, as_it_is };
 
 // A cipher's functions there. Those that a version of OpenSSL lacks are null.
 struct Basis {
@@ -79,7 +79,7 @@ inline constexpr Offer kOffers[] = {
     {"AES-128-WRAP-PAD", Kind::as_it_is, 16},
     {"AES-128-WRAP-INV", Kind::as_it_is, 16},
     {"AES-128-WRAP-PAD-INV", Kind::as_it_is, 16},
-    {"AES-128-GCM-SIV", Kind::as_it_is, 16},
+    {"AES-128-GCM-SIV", Kind::siv, 16},
     {"AES-128-SIV", Kind::as_it_is, 32},
     {"AES-192-CFB1", Kind::as_it_is, 24},
     {"AES-192-CFB8", Kind::as_it_is, 24},
@@ -99,7 +99,7 @@ inline constexpr Offer kOffers[] = {
     {"AES-256-WRAP-PAD", Kind::as_it_is, 32},
     {"AES-256-WRAP-INV", Kind::as_it_is, 32},
     {"AES-256-WRAP-PAD-INV", Kind::as_it_is, 32},
-    {"AES-256-GCM-SIV", Kind::as_it_is, 32},
+    {"AES-256-GCM-SIV", Kind::siv, 32},
     {"AES-256-SIV", Kind::as_it_is, 64},
 };
 inline constexpr std::size_t kOfferCount = sizeof kOffers / sizeof *kOffers;
@@ -152,9 +152,11 @@ const Tables* make_ready(Provider& provider) noexcept;
 // Our own functions, written over the default provider's in a table of `Kind`.
 void offer_blocks(OSSL_DISPATCH* functions, Kind kind) noexcept;
 void offer_gcm(OSSL_DISPATCH* functions) noexcept;
+void offer_siv(OSSL_DISPATCH* functions) noexcept;
 // newctx for offer number i, since it alone is not told of which cipher it is.
 void* new_blocks(const Provider& provider, std::size_t offer) noexcept;
 void* new_gcm(const Provider& provider, std::size_t offer) noexcept;
+void* new_siv(const Provider& provider, std::size_t offer) noexcept;
 
 // Puts `function` in the place of `id`, if the default provider has that.
 template <class Function>

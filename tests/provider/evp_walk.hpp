@@ -101,7 +101,7 @@ class Walk {
     }
     void begin_message() {
         known_ = keyed_;
-        under_way_ = ended_ = may_refuse_ = void_iv_ = false;
+        under_way_ = ended_ = may_refuse_ = void_iv_ = spoiled_ = false;
         aad_.clear();
         plain_.clear();
     }
@@ -126,6 +126,7 @@ class Walk {
         if (encrypts >= 0) encrypts_ = encrypts;
         if (with_cipher) {
             refused_ = keyed_ = has_iv_ = tls_ = ended_ = under_way_ = counts_ = records_ = false;
+            known_ = spoiled_ = false;  // what it had of a message is gone with the key
             iv_size_ = 12;
         }
         // Amid a message another key, or the other direction, is not taken without an IV.
@@ -238,6 +239,7 @@ class Walk {
             known_ = false;
             // In OpenSSL 3 its header lies where a tag does.
             stale_tag_ = true;
+            given_tag_ = false;
         } else if (uses && (ok || (keyed_ && has_iv_))) {
             under_way_ = true;
         }
@@ -276,7 +278,7 @@ class Walk {
 
     // The tag that is right for what was opened, if that is known.
     void right_tag() {
-        if (!known_ || encrypts_ || tls_) return;
+        if (!known_ || encrypts_ || tls_ || iv_.size() < iv_size_) return;
         auto seal = context();
         Bytes out(plain_.size() + 16), tag(16);
         int made = 0;
@@ -319,7 +321,7 @@ class Walk {
         });
         if (!before) apart_ = false;  // a tag alone is refused, not the message
         may_refuse_ = before;
-        if (ok && tag[0] != tag[1]) fail("other tags");
+        if (ok && !spoiled_ && tag[0] != tag[1]) fail("other tags");
     }
     void after_end(bool ok) {
         if (ok && encrypts_) {
@@ -328,6 +330,9 @@ class Walk {
         }
         if (ok) ended_ = true;
         if (!ok && !encrypts_ && has_tag_) may_refuse_ = true;  // a wrong tag ends a message
+        // OpenSSL ends its hash for it, and once more where the same message is sealed then: that
+        // tag is nobody's.
+        if (!ok && !encrypts_) spoiled_ = true;
         known_ = false;
     }
     void end() {
@@ -498,7 +503,7 @@ class Walk {
     bool keyed_ = false, has_iv_ = false, under_way_ = false, ended_ = false;
     bool records_ = false;  // CBC's
     bool tls_ = false, counts_ = false, has_tag_ = false, given_tag_ = false, stale_tag_ = true,
-         void_iv_ = false;
+         void_iv_ = false, spoiled_ = false;
     bool may_refuse_ = false, apart_ = false, refused_ = false, needs_iv_ = false;
     bool known_ = false;  // GCM: key_, iv_, aad_ and plain_ are the message
     Bytes key_, iv_, aad_, plain_, area_[2];
@@ -554,9 +559,13 @@ void Walk<Choices>::tls() {
                 Bytes copy = header;
                 return EVP_CIPHER_CTX_ctrl(x(side), EVP_CTRL_AEAD_TLS1_AAD, 13, copy.data());
             });
+            if (apart_) {  // OpenSSL has the header, and keeps it whatever key and IV come
+                apart_ = false;
+                return fresh();
+            }
             tls_ = true;
             if (!ok) may_refuse_ = true;  // there it is half taken
-            known_ = false;
+            known_ = given_tag_ = false;
             stale_tag_ = true;
             if (!one_in(4)) record(bytes);
             return;

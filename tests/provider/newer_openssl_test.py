@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider's tests with a newer OpenSSL than this system's, as they are built: in the bare root of Debian 13 that
-scripts/try_bare makes (OpenSSL 3.5), where that is there. In a mount namespace of their own; nothing stays mounted."""
+"""The provider's tests, and vectors of what the backend `openssl` has of it, with a newer OpenSSL than this system's, as
+they are built: in the bare root of Debian 13 that scripts/try_bare makes (OpenSSL 3.5), where that is there. In a mount
+namespace of their own; nothing stays mounted."""
 import os
 import pathlib
 import re
