@@ -63,6 +63,7 @@ void add_decrypt(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_calibrate(CLI::App& app, Context& context);
+void add_flexa(CLI::App& app, Context& context);
 void add_vpn(CLI::App& app, Context& context);
 void add_provider(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
@@ -78,5 +79,10 @@ bool are_the_labs(int argc, char** argv);
 bool is_exhibit(std::string_view word);
 // Starts it with them; comes back only where it cannot be started.
 Error start_lab(int argc, char** argv);
+
+// Whether these are words for the Python package's FlexA, which takes them as they are.
+bool are_flexas(int argc, char** argv);
+// Starts it with them; comes back only where it cannot be started.
+Error start_flexa(int argc, char** argv);
 
 }  // namespace dael::cli

@@ -8,6 +8,7 @@ namespace {
 
 int run(int argc, char** argv) {
     if (are_the_labs(argc, argv)) return complain(start_lab(argc, argv));
+    if (are_flexas(argc, argv)) return complain(start_flexa(argc, argv));
     Context context;
     CLI::App app("Encrypts and decrypts with AES, wherever the data is", "daelstrom");
     app.set_version_flag("-V,--version", "daelstrom " DAELSTROM_VERSION,
@@ -28,6 +29,7 @@ int run(int argc, char** argv) {
     add_calibrate(app, context);
     add_bench(app, context);
     add_lab(app, context);
+    add_flexa(app, context);
     add_vpn(app, context);
     add_provider(app, context);
     add_completion(app, context);

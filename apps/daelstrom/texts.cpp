@@ -122,6 +122,17 @@ constexpr std::array kLab{
     Example{"A page of them", "daelstrom lab report runs -o report.html"},
 };
 
+constexpr std::array kFlexa{
+    Example{"Three folders on three disks, and a keyring for them",
+            "daelstrom flexa init /mnt/a/files /mnt/b/files /mnt/c/files"},
+    Example{
+        "A file, put there and got again",
+        "daelstrom flexa put notes.txt texts/notes && daelstrom flexa get texts/notes copy.txt"},
+    Example{"What somebody else needs to read a folder",
+            "daelstrom flexa share texts for-you.share --read"},
+    Example{"After a disk was lost", "daelstrom flexa repair"},
+};
+
 constexpr std::array kVpn{
     Example{"A key for this end, whose public half is for the other's configuration",
             "daelstrom vpn genkey -o private.key"},
@@ -280,6 +291,18 @@ constexpr std::array kTexts{
         "aes`) "
         "takes a password as the program of a thesis of 2011 did.",
         kLab},
+    CommandText{
+        "flexa", "Keep files on three stores of which one may fail",
+        "Files are sealed here and cut in three portions, of which each store holds two: any one "
+        "of them may be lost, corrupted or lying. A store is a folder, or what Python's fsspec "
+        "reaches: s3://, sftp://, webdav://. init makes a keyring, which is sealed with a "
+        "passphrase or for an age recipient; without it nothing can be read again. share gives "
+        "somebody what it takes to read a file or a folder, or to check it, and no more. verify "
+        "reads everything and names the store that is at fault; repair makes good what one has "
+        "lost.\n\n"
+        "This is the Python package's: it is started as python3, or what DAELSTROM_PYTHON names, "
+        "and says how to get it where it is missing.",
+        kFlexa},
     CommandText{
         "vpn", "Join this machine and others by a tunnel",
         "A tunnel of IP packets over UDP: standard ESP with AES-256-GCM, under keys that the ends "

@@ -112,8 +112,12 @@ def kv_chunks() -> None:
     master, key = os.urandom(32), ObjectKey(os.urandom(32), "org/model", 0, 0, "tenant")
     provider = HkdfKeyProvider(master, 16, b"lmcache-l2-aesgcm-v1")
     pairs: dict[str, tuple[Any, Any]] = {"lmcache aesgcm": (AesGcmSerializer(provider), AesGcmDeserializer(provider))}
-    for name, version in (("daelstrom, version 1", kvcache.PLAIN_VERSION), ("daelstrom, bound", kvcache.BOUND_VERSION)):
-        sealer = kvcache.ChunkSealer(kvcache.derived_keys(master, version), version)
+    for name, version in (
+        ("daelstrom, version 1", kvcache.PLAIN_VERSION),
+        ("daelstrom, bound", kvcache.BOUND_VERSION),
+        ("daelstrom, AEGIS-128L", kvcache.LONG_VERSION),
+    ):
+        sealer = kvcache.ChunkSealer(kvcache.derived_keys(master, version))
         pairs[name] = (daelstrom.lmcache.ChunkSerializer(sealer), daelstrom.lmcache.ChunkDeserializer(sealer))
     plain, frame, back = memory(size), memory(size + kvcache.OVERHEAD), memory(size)
     for name, (serializer, deserializer) in pairs.items():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.core import OpenFile
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.mapping import FSMap
 from fsspec.spec import AbstractBufferedFile
 
 from . import _core
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from .fs import DaelstromFileSystem
 
-__all__ = ["ObjectReader", "ObjectWriter", "Upload", "Version", "mark_of", "named", "replaced"]
+__all__ = ["ObjectReader", "ObjectWriter", "Upload", "Version", "asked_by_mapping", "left_by_an_exception", "mark_of", "named", "replaced"]
 
 # What the targets' listings have that changes when an object does.
 _MARKS = ("ETag", "etag", "md5", "mtime", "ino", "LastModified", "last_modified", "updated", "modified", "created",
@@ -193,7 +194,7 @@ class ObjectWriter(SealedWriter):
     def __init__(self, fs: DaelstromFileSystem, path: str, mode: str, sink: Any, autocommit: bool) -> None:
         self.fs, self.path = fs, path
         self.blocksize = AbstractBufferedFile.DEFAULT_BLOCK_SIZE
-        super().__init__(sink, path, mode, fs._keys, fs._bound(path), autocommit=autocommit)
+        super().__init__(sink, path, mode, fs._keys, fs._bound(path), fs._engine, autocommit=autocommit)
 
     @property
     def full_name(self) -> str:
@@ -204,7 +205,7 @@ class ObjectWriter(SealedWriter):
         return self.tell()
 
     def close(self) -> None:
-        if not self.closed and _left_by_an_exception():
+        if not self.closed and left_by_an_exception():
             self.discard()
             return
         super().close()
@@ -216,7 +217,7 @@ class ObjectWriter(SealedWriter):
         self.fs._appeared(self.path)
 
 
-def _left_by_an_exception() -> bool:
+def left_by_an_exception() -> bool:
     """Whether it is ``with fsspec.open(...)`` that closes, after an exception in its block: it does not tell, and would
     make a finished object of a beginning."""
     frame: FrameType | None = sys._getframe()  # C may have called, with nobody behind it
@@ -227,6 +228,15 @@ def _left_by_an_exception() -> bool:
             return any(one is not None for one in frame.f_locals.get("args", ()))
         frame = frame.f_back
     return False
+
+
+def asked_by_mapping() -> tuple[bool, bool]:
+    """Whether it is FSMap.getitems that called our caller, and whether it shall omit: it does so by itself, of what is
+    returned, whatever failed. To zarr that is a chunk of fill values."""
+    frame = sys._getframe().f_back
+    caller = None if frame is None else frame.f_back
+    mapping = caller is not None and caller.f_code is FSMap.getitems.__code__
+    return mapping, mapping and caller is not None and caller.f_locals.get("on_error") == "omit"
 
 
 class Upload:

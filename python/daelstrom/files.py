@@ -211,9 +211,9 @@ def sealing(
     return _core.envelope_make(_whom(recipients, passphrase), segment_size(segment))
 
 
-def of_key(path: Path, keys: SealedKeys, aad: Buffer) -> _core.SealedFile:
+def of_key(path: Path, keys: SealedKeys, aad: Buffer, engine: Engine | None = None) -> _core.SealedFile:
     """A file that was sealed with a key or a keyset, as what is read from."""
-    return _source(path, keys, None, None, None, aad, None, None)
+    return _source(path, keys, None, None, None, aad, None, engine)
 
 
 def _source(

@@ -13,7 +13,6 @@ import hashlib
 import io
 import os
 import struct
-import sys
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,11 +26,10 @@ from fsspec.core import get_compression
 from fsspec.implementations.chained import ChainedFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
-from fsspec.mapping import FSMap
 
 from . import _core, files
 from ._appear import Appearing, read_key_file
-from ._objects import ObjectReader, ObjectWriter, Upload, Version, mark_of, named, replaced
+from ._objects import ObjectReader, ObjectWriter, Upload, Version, asked_by_mapping, mark_of, named, replaced
 from ._turns import Turns
 from ._writer import Compressed, Text, bytes_of
 from .exceptions import FormatError, InvalidTag
@@ -97,6 +95,7 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
     protocol = "daelstrom"
     async_impl = False
     _unsealed: int | None = None  # the size of what is no sealed stream
+    _engine: _core.Engine | None = None
 
     def __init__(
         self,
@@ -375,7 +374,7 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
 
     def _opener_of(self, path: str, info: dict[str, Any], head: Any) -> _core.SealedOpener:
         whole = len(head) == info["size"]
-        opener = _core.SealedOpener(self._keys, self._bound(path), head, whole)
+        opener = _core.SealedOpener(self._keys, self._bound(path), head, whole, engine=self._engine)
         if opener.plain_size(info["size"]) != self._keys.plain_size(info["size"]):
             raise FormatError(
                 f"{path!r} has segments of another size than the key that seals here, so that listings would not tell "
@@ -447,11 +446,8 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
         if len(paths) == 1 and not isinstance(path, list) and paths[0] == self._strip(path):
             return self.cat_file(paths[0], **kwargs)
         paths = [one for one in paths if not recursive or not self.isdir(one)]
-        # FSMap omits by itself, of what is returned, whatever failed: to zarr that is a chunk of fill values.
-        caller = sys._getframe().f_back
-        mapping = caller is not None and caller.f_code is FSMap.getitems.__code__
-        if mapping and caller is not None and caller.f_locals.get("on_error") == "omit":
-            on_error = "omit"
+        mapping, omit = asked_by_mapping()
+        on_error = "omit" if omit else on_error
         out: dict[str, Any] = {}
         for name, got in zip(paths, self._ranges([(one, None, None) for one in paths], **kwargs)):
             if not isinstance(got, Exception) or on_error == "return":
@@ -471,7 +467,7 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
                 with self.open(stripped, "xb" if mode == "create" else "wb", **kwargs) as file:
                     file.write(view)
                 return
-            sealer = _core.Sealer(self._keys, self._bound(stripped))
+            sealer = _core.Sealer(self._keys, self._bound(stripped), engine=self._engine)
             sealed = bytearray(sealer.room(len(view), True))
             sealer.seal(view, sealed, True)
         self.fs.pipe_file(stripped, bytes(sealed), mode=mode, **kwargs)
@@ -559,7 +555,7 @@ class DaelstromFileSystem(Turns, ChainedFileSystem, metaclass=_ByContent):  # ty
             info = self.fs.info(path)
             if local:
                 self._total(path, info)
-                return ObjectReader(self, path, files.of_key(path, self._keys, self._bound(path)), None, block)
+                return ObjectReader(self, path, files.of_key(path, self._keys, self._bound(path), self._engine), None, block)
             return ObjectReader(self, path, Version(self, path, info), self._told(info), block)
         if mode == "xb" and self.fs.exists(path):
             raise FileExistsError(17, os.strerror(17), path)

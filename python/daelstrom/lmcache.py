@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LMCache's serde on all cores. Importing this module registers two types beside LMCache's own ``aesgcm``, with the
+"""LMCache's serde on all cores. Importing this module registers three types beside LMCache's own ``aesgcm``, with the
 same options (``master_key_path``, ``aes_bits``, ``max_workers``):
 
-* ``daelstrom``: each chunk opens only under the key that it was stored under (`daelstrom.kvcache`, version 0xD1);
+* ``daelstrom``: each chunk opens only under the key that it was stored under, and random nonces do not run out
+  (`daelstrom.kvcache`, version 0xD2); reads version 0xD1 as well. ``cipher`` names another than ``aes_bits`` does;
+* ``daelstrom_bound``: the same, but writes version 0xD1, for stores that an older daelstrom reads, too;
 * ``daelstrom_aesgcm``: reads and writes what ``aesgcm`` does, chunk for chunk.
 
 Needs LMCache, 0.5 or later, in a process that imports this module before it makes its L2 adapters.
@@ -44,7 +46,7 @@ class ChunkSerializer(Serializer):  # type: ignore[misc]
 
     def estimate_serialized_size(self, layout_desc: Any) -> int:
         """The frame's size, exactly."""
-        total = kvcache.OVERHEAD
+        total = self._sealer.overhead
         for shape, dtype in zip(layout_desc.shapes, layout_desc.dtypes, strict=True):
             elements = 1
             for extent in shape:
@@ -77,15 +79,20 @@ def _make(version: int, options: dict[str, Any]) -> SerdeProcessor:
         raise ValueError("master_key_path is missing: a file that holds the master key, 16 bytes or more")
     with open(os.path.expanduser(path), "rb") as file:
         master = file.read()
-    sealer = kvcache.ChunkSealer(kvcache.derived_keys(master, version, int(options.get("aes_bits", 128))), version)
+    bits, cipher = int(options.get("aes_bits", 128)), options.get("cipher")
+    sealer = kvcache.ChunkSealer(kvcache.derived_keys(master, version, bits, cipher))
     # One task has all cores; more workers overlap its beginning and end.
     workers = int(options.get("max_workers", 1))
     return AsyncSerdeProcessor(ChunkSerializer(sealer), ChunkDeserializer(sealer), max_workers=workers)
 
 
 def register() -> None:
-    """Adds the two types, where they are not there yet."""
-    for name, version in (("daelstrom", kvcache.BOUND_VERSION), ("daelstrom_aesgcm", kvcache.PLAIN_VERSION)):
+    """Adds the three types, where they are not there yet."""
+    for name, version in (
+        ("daelstrom", kvcache.LONG_VERSION),
+        ("daelstrom_bound", kvcache.BOUND_VERSION),
+        ("daelstrom_aesgcm", kvcache.PLAIN_VERSION),
+    ):
         if name not in get_registered_serde_types():
             register_serde_factory(name, lambda options, version=version: _make(version, options))
 

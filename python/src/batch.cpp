@@ -127,14 +127,16 @@ void MessageBatch::run_whole(void* stream) {
 }
 
 void MessageBatch::run_on_device(void* stream) {
-    if (cipher.mode == DAEL_GCM && go_along(messages, true)) {
+    if (go_along(messages, !aad_there)) {
         if (keys.engine.devices->in_child()) raise_forked();
         dael_status status;
         {
             const Released released;
-            status = run_along(keys, cipher, messages, first->device, true, stream, codes.data());
+            status =
+                run_along(keys, cipher, messages, first->device, !aad_there, stream, codes.data());
         }
-        return check(status);
+        // Devices that take no lists along take batches.
+        if (status != DAEL_UNSUPPORTED) return check(status);
     }
     const Device device = Device::of(keys.engine, messages[0].tag);  // which is never null
     if (messages.size() > UINT32_MAX)

@@ -12,6 +12,7 @@ from test_recipients import BOB
 # Needs more than a scratch folder: time, or a device.
 NOT_RUN = {"bench": "it measures for seconds; its own tests run it",
            "lab": "it is a program of its own, and measures; its own tests run it",
+           "flexa": "it is the Python package's; tests/python/test_flexa_program.py runs it",
            "vpn": "it takes an interface and another end; its own tests run it",
            "calibrate": "it measures for seconds; the planner's tests run it"}
 

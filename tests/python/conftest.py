@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import pathlib
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
@@ -17,6 +19,26 @@ hypothesis.settings.load_profile("daelstrom")
 SOURCE = pathlib.Path(os.environ.get("DAELSTROM_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
 # Around blocks, around 2 KiB from where the interpreter's lock is let go, and one that goes to several threads.
 SIZES = [0, 1, 15, 16, 17, 31, 32, 63, 64, 65, 255, 256, 1000, 1024, 2047, 2048, 2049, 4096, 65537, 1 << 20]
+
+
+@pytest.fixture
+def stores(tmp_path: pathlib.Path) -> Iterator[Any]:
+    """Of a FlexA: three, which fail as a test asks."""
+    from flexa_faults import Stores  # takes fsspec
+
+    made = Stores(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def four(tmp_path: pathlib.Path) -> Iterator[Any]:
+    """With a secondary."""
+    from flexa_faults import Stores
+
+    made = Stores(tmp_path, secondaries=1)
+    yield made
+    made.close()
 
 
 def poisoned(size: int) -> bytearray:

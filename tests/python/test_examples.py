@@ -20,7 +20,7 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(daelstrom.__path__, "daelstrom.")
     if not module.name.endswith("._core")
 )
-DOCUMENTS = sorted((SOURCE / "docs" / "python").glob("*.md")) + [SOURCE / "python" / "README.md"]
+DOCUMENTS = sorted((SOURCE / "docs" / "python").glob("*.md")) + [SOURCE / "python" / "README.md", SOURCE / "docs" / "flexa.md"]
 
 
 @pytest.mark.parametrize("name", ["daelstrom", *MODULES])

@@ -597,7 +597,7 @@ def test_chunks_of_a_cache_in_a_child_that_is_forked_amid_a_look_at_its_keys():
         return bytes(16)
 
     sealer = kvcache.ChunkSealer(key_of)
-    thread = threading.Thread(target=lambda: sealer._cipher("slow"))
+    thread = threading.Thread(target=lambda: sealer._cipher("slow", sealer._frame))
     thread.start()
     inside.wait()
     frame, plain = bytearray(5 + kvcache.OVERHEAD), bytearray(5)

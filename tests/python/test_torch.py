@@ -162,5 +162,5 @@ def test_without_the_exchange_api(monkeypatch):
     from daelstrom import _tensors
 
     tensor = torch.from_numpy(numpy.frombuffer(bytearray(os.urandom(100)), numpy.uint8))
-    capsule, stream = _tensors.take(tensor)
+    capsule, stream, _ = _tensors.take(tensor, "data")
     assert "dltensor" in repr(capsule) and stream == 0
