@@ -120,8 +120,9 @@ class Traffic(BedTest):
 
     @not_sanitized  # whose time says nothing
     def test_bursts_pay(self):
-        """A byte by bursts takes a third of the processor's time that it takes packet by packet, both ends together.
-        It is time of these processes alone, the best of some turns, so a busy machine makes it hardly worse."""
+        """A byte by bursts takes half of the processor's time at most that it takes packet by packet, both ends together.
+        It is time of these processes alone, the best of some turns; but whoever has the core's other thread meanwhile
+        slows the one way more than the other. bench/vpn measures how much it is (a quarter) where nothing else runs."""
         def worked(end):
             return sum(int((task / "schedstat").read_text().split()[0])
                        for task in pathlib.Path(f"/proc/{end.pid}/task").iterdir())
@@ -136,7 +137,7 @@ class Traffic(BedTest):
                 self.send_bytes(end_a.namespace, end_b.namespace, "10.1.0.2", size)
                 best[bursts] = min(best[bursts], (worked(end_a) + worked(end_b) - before) / size)
                 self.take_down()
-            if best[False] >= 3 * best[True]:
+            if best[False] >= 2 * best[True]:
                 return
         self.fail(f"nanoseconds a byte: by bursts {best[True]:.2f}, by packets {best[False]:.2f}")
 
