@@ -9,7 +9,7 @@ file(REMOVE_RECURSE ${prefix})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
 set(cuda)
 if(CUDA)
-    set(cuda -D CMAKE_CUDA_COMPILER=${CUDA})
+    set(cuda -D CMAKE_CUDA_COMPILER=${CUDA} -D CMAKE_CUDA_FLAGS=${CUDA_FLAGS})
 endif()
 run(${CMAKE_COMMAND} -G Ninja -S ${SOURCE}/examples -B ${build} -D CMAKE_BUILD_TYPE=${CONFIG}
     -D CMAKE_PREFIX_PATH=${prefix} -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_C_COMPILER=${CC} ${cuda})

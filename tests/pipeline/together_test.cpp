@@ -83,9 +83,10 @@ TEST(Together, EveryModeInPlaceAndApartPageLockedAndNot) {
         for (const bool in_place : {true, false})
             for (const bool pinned : {true, false})
                 for (const bool many : {true, false}) {
-                    const auto sizes = many
-                                           ? std::vector<std::size_t>(60, 40'000)
-                                           : std::vector<std::size_t>{3 << 20, 100, 0, 700'000, 17};
+                    const auto sizes =
+                        many ? std::vector<std::size_t>(thorough(60, 30), 40'000)
+                             : std::vector<std::size_t>{thorough(3u << 20, 1u << 20), 100, 0,
+                                                        thorough(700'000u, 200'000u), 17};
                     Work work(random, ring,
                               {cipher, fitting_all(cipher, sizes), in_place,
                                pinned ? &set.device(0) : nullptr});
@@ -335,7 +336,7 @@ TEST(Together, WhoNeverAnswersIsGivenUp) {
                 auto keys = engine.keys(ring.keys);
                 ASSERT_TRUE(keys);
                 Work work(random, ring,
-                          {cipher, std::vector<std::size_t>(6, 1 << 20), true,
+                          {cipher, std::vector<std::size_t>(6, thorough(1 << 20, 1 << 18)), true,
                            pinned ? &devices.back() : nullptr});
                 const auto before = engine.run(cipher, *keys, work.messages, work.codes);
                 ASSERT_TRUE(before) << before.error().message;  // what it kept may be in use, too
@@ -364,7 +365,7 @@ TEST(Together, WhoNeverAnswersIsGivenUp) {
 // and page-locked too, as long as one of them is left.
 TEST(Together, WalkOverSetsJobsAndTheCallsThatFail) {
     std::size_t replaced = 0, several = 0;
-    for (Walks walks("sets of failing devices", thorough(60u, 20u)); walks.next();) {
+    for (Walks walks("sets of failing devices", thorough(60u, 8u)); walks.next();) {
         SCOPED_TRACE(walks.text());
         Random random(walks.seed());
         const Cipher cipher = kCiphers[random.below(std::size(kCiphers))];

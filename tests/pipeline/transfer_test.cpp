@@ -87,13 +87,14 @@ TEST(Transfer, EverySizeAroundChunkEdges) {
             for (const Direction direction : kDirections)
                 for (const std::uint32_t sector : {512, 16, 523, 70'000, 300'000}) {
                     if (sector != 512 && mode != Mode::xts) continue;
+                    if (kSanitized && (sector == 16 || sector == 300'000)) continue;
                     const Cipher cipher{mode, direction, 16, 0, sector};
                     if (!parallel_within_message(mode, direction)) continue;
                     const Bytes raw = random.bytes(32);
                     const KeyRing keys({raw}, mode);
                     for (std::size_t size :
                          {std::size_t{0}, std::size_t{16}, kChunk - 16, kChunk, kChunk + 16,
-                          thorough(4, 2) * kChunk, thorough(9, 5) * kChunk + 4112}) {
+                          thorough(4, 2) * kChunk, thorough(9, 3) * kChunk + 4112}) {
                         size = fitting(cipher, size == 0 ? 0 : size - 3);
                         for (const auto& [pinned_in, pinned_out, in_place] :
                              {Places{true, true, false}, Places{true, true, true},
