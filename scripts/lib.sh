@@ -79,14 +79,15 @@ system_nvcc() {
 version_at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]; }
 
 # Configures (cheap when nothing changed) and builds a preset: build_preset NAME [TARGET...]
-# `quick_kernels` (ON or OFF) is DAELSTROM_CUDA_QUICKLY, where the caller sets it.
+# `quick_kernels` and `together` (ON or OFF) are DAELSTROM_CUDA_QUICKLY and DAELSTROM_TOGETHER, where the caller sets them.
 build_preset() {
     local preset=$1 target targets=()
     shift
     for target in "$@"; do targets+=(--target "$target"); done
-    local cuda=()
-    [[ ${quick_kernels:-} ]] && cuda+=("-DDAELSTROM_CUDA_QUICKLY=$quick_kernels")
-    [[ ${DAELSTROM_CUDA:-} == OFF ]] && cuda+=(-DDAELSTROM_CUDA=OFF)
-    (cd "$root" && cmake --preset "$preset" "${cuda[@]}" &&
+    local how=()
+    [[ ${together:-} ]] && how+=("-DDAELSTROM_TOGETHER=$together")
+    [[ ${quick_kernels:-} ]] && how+=("-DDAELSTROM_CUDA_QUICKLY=$quick_kernels")
+    [[ ${DAELSTROM_CUDA:-} == OFF ]] && how+=(-DDAELSTROM_CUDA=OFF)
+    (cd "$root" && cmake --preset "$preset" "${how[@]}" &&
         cmake --build --preset "$preset" --parallel "$(nproc)" "${targets[@]}")
 }
