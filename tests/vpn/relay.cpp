@@ -181,7 +181,7 @@ class Relay {
             if (all[1].revents != 0) take_from_clients(time);
             for (const std::uint64_t number : backs)
                 if (Client* const client = find(number)) take_from_server(*client, time);
-            out_.tick(time, ready == 0), in_.tick(time, ready == 0);
+            out_.tick(time), in_.tick(time);
             outbox_.flush();
             make_garbage();
             if (all[0].revents != 0 && !listen(input)) return;

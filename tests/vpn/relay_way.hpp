@@ -60,6 +60,7 @@ class RelayWay {
     void take(std::span<const std::uint8_t> bytes, std::uint8_t tos, std::uint64_t client,
               std::uint64_t now) {
         ++counts.seen;
+        came_ = now;
         // What was kept back waits for so many that come after it.
         for (Held& held : held_) --held.wait;
         if (rates.down != 0 || chance(rates.loss)) {
@@ -104,23 +105,25 @@ class RelayWay {
         release(false);
     }
 
-    // What is due by now. `idle`: nothing came for a while, so nobody is waited for.
-    void tick(std::uint64_t now, bool idle) {
+    // What is due by now. Where nothing came for a while nobody is waited for.
+    void tick(std::uint64_t now) {
         while (!late_.empty() && late_.top().due <= now) {
             const RelayItem& item = late_.top().item;
             pass(item.bytes, item.tos, item.client);
             late_.pop();
         }
-        if (idle) release(true);
+        if (now >= came_ + kIdle) release(true);
     }
     // Microseconds until there is something to do; negative: nothing.
     std::int64_t next(std::uint64_t now) const {
-        if (!late_.empty()) return late_.top().due <= now ? 0 : std::int64_t(late_.top().due - now);
-        return held_.empty() ? -1 : kIdle;
+        if (late_.empty() && held_.empty()) return -1;
+        std::uint64_t due = held_.empty() ? late_.top().due : came_ + kIdle;
+        if (!late_.empty()) due = std::min(due, late_.top().due);
+        return due <= now ? 0 : std::int64_t(due - now);
     }
-    static constexpr std::int64_t kIdle = 5000;
 
   private:
+    static constexpr std::uint64_t kIdle = 5000;
     static constexpr std::size_t kMostWait = 16, kMemory = 256;
     struct Held {
         int wait;
@@ -167,7 +170,7 @@ class RelayWay {
     std::priority_queue<Late> late_;
     std::vector<RelayItem> memory_;
     std::size_t remembered_ = 0;
-    std::uint64_t number_ = 0;
+    std::uint64_t number_ = 0, came_ = 0;
 };
 
 }  // namespace dael::test
